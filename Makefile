@@ -1,0 +1,41 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo install test test-slow lint type format bench clean
+
+demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
+	$(BIN)/joulemap compare resnet18
+
+install: $(STAMP)  ## create .venv with everything
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(STAMP)
+
+test: lint type $(STAMP)  ## install if needed, then lint, types and tests
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)  ## sweeps over every model that the catalogue lists
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: $(STAMP)
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## print every benchmark's ratios
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/evaluate.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

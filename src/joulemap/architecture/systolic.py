@@ -1,0 +1,162 @@
+"""TPU: weight-stationary systolic arrays fed from software-managed memory.
+
+Time. A D x D array holds one weight tile while activation rows stream through it. A GEMM has ceil(K/D) x ceil(N/D)
+weight tiles, each streamed in blocks of rows; blocks are dealt to the arrays in waves:
+
+    compute = waves x row_block / clock + (fill and drain: 2 D / clock), times the passes of the precision
+
+Padding of K and N to D and of M to the row block is executed work. fp32 products take several bf16 passes. A
+depthwise convolution keeps one row of the array busy, so it runs on the vector unit where that is faster.
+
+Scratchpads do not keep weights between inferences: parameters stream from DRAM every time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.energy.ledger import ActionCounts
+from joulemap.mapping.kernel import KernelColumns, Placement
+from joulemap.mapping.traffic import ceil_divide, dram_bytes
+
+MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul")
+VECTOR_BYTES: Final = 4.0
+"""The vector unit computes in fp32."""
+VECTOR_OPERANDS: Final = 3.0
+
+
+class Systolic:
+    """Systolic-array machines."""
+
+    name = "tpu"
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+        """Return tiles, waves and times; see the module's formulas."""
+        work = kernels.work
+        active = kernels.is_active
+        peak = hardware.peaks[kernels.precision]
+        units = float(peak.unit_count)
+        clock_hz = peak.clock_hz
+        rows = hardware.geometry["array_rows"].value
+        columns = hardware.geometry["array_columns"].value
+        block = hardware.coefficient("row_block")
+        passes = self._passes(kernels.precision, hardware)
+        has_macs = work.of_kind(*MAC_KINDS) & active & (work.mac_count > 0)
+
+        weight_tiles = work.gemm_groups * ceil_divide(work.gemm_k, rows) * ceil_divide(work.gemm_n, columns)
+        row_blocks = ceil_divide(work.gemm_m, block)
+        tiles = weight_tiles * row_blocks
+        waves = ceil_divide(tiles, units)
+        cycles = passes * (waves * np.maximum(np.minimum(block, work.gemm_m), rows)) + rows + columns
+        on_array = cycles / clock_hz
+
+        lanes = hardware.geometry["vector_lane_count"].value * hardware.geometry["core_count"].value
+        vector_rate = lanes * hardware.coefficient("vector_operations_per_clock") * clock_hz
+        special_s = work.special_count * hardware.coefficient("special_function_clocks") / (lanes * clock_hz)
+        on_vector = work.mac_count / vector_rate
+        uses_vector = has_macs & (on_vector < on_array)
+        compute = np.where(has_macs, np.minimum(on_array, on_vector), 0.0)
+        compute = compute + work.elementwise_count / vector_rate + special_s
+
+        cmem = hardware.level("cmem")
+        read, written = dram_bytes(kernels, cmem.capacity.value, keeps_weights=False)
+        cmem_rate = (cmem.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("cmem_efficiency")
+        dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        memory = np.maximum(kernels.moved_bytes / cmem_rate, (read + written) / dram_rate)
+        launch = hardware.coefficient("program_cost")
+        if kernels.runtime == "eager":
+            launch += hardware.coefficient("host_launch")
+        on_mxu = has_macs & ~uses_vector
+        slots = np.where(on_mxu, waves * units * block * rows * columns, 0.0)
+        return Placement(
+            compute_s=np.where(active, compute, 0.0),
+            memory_s=np.where(active, memory, 0.0),
+            launch_s=np.full(kernels.kernel_count, launch),
+            dram_read_bytes=np.where(active, read, 0.0),
+            dram_write_bytes=np.where(active, written, 0.0),
+            tile_count=np.where(on_mxu, tiles, 0.0),
+            wave_count=np.where(on_mxu, waves, 0.0),
+            units_used=np.where(on_mxu, np.minimum(tiles, units), 0.0),
+            units_total=peak.unit_count,
+            executed_macs=np.where(on_mxu, np.maximum(slots, work.mac_count), np.where(active, work.mac_count, 0.0)),
+            detail={
+                "on_mxu": on_mxu.astype(np.float64),
+                "weight_tiles": np.where(on_mxu, weight_tiles, 0.0),
+                "row_blocks": np.where(on_mxu, row_blocks, 0.0),
+                "cycles": np.where(active, compute * clock_hz, 0.0),
+            },
+        )
+
+    @staticmethod
+    def _passes(precision: str, hardware: Hardware) -> float:
+        return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
+
+    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+        """Return the counts of the six categories; the catalogue states each formula in words."""
+        work = kernels.work
+        active = kernels.is_active
+        precision = kernels.precision
+        item = PRECISION_BYTES[precision]
+        passes = self._passes(precision, hardware)
+        rows = hardware.geometry["array_rows"].value
+        columns = hardware.geometry["array_columns"].value
+        on_mxu = placement.detail["on_mxu"]
+        macs = np.where(active, work.mac_count, 0.0)
+        mxu_macs = macs * on_mxu * passes
+        vector_macs = macs * (1.0 - on_mxu)
+        elementwise = np.where(active, work.elementwise_count, 0.0) + vector_macs
+        special = np.where(active, work.special_count, 0.0)
+        weights = placement.detail["weight_tiles"] * rows * columns * passes
+        k_tiles = ceil_divide(work.gemm_k, rows)
+        n_tiles = ceil_divide(work.gemm_n, columns)
+        results = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_n * k_tiles * passes
+        streamed = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_k * n_tiles * item * passes
+        vector_in = (1.0 - on_mxu) * kernels.input_bytes
+        read_in = kernels.input_bytes + kernels.weight_bytes
+        is_moved = work.of_kind("data_movement", "reduction", "softmax", "normalization", "uncounted") & active
+        descriptor = hardware.coefficient("dma_block")
+        dram = placement.dram_read_bytes + placement.dram_write_bytes
+        transfers = ceil_divide(read_in + kernels.output_bytes, descriptor)
+        cores = hardware.geometry["core_count"].value
+        bundles = placement.detail["cycles"] * cores
+        tiles = placement.tile_count
+        launches = np.zeros(kernels.kernel_count)
+        launches[:1] = 1.0
+        if kernels.runtime == "eager":
+            launches[:] = 1.0
+        mac_action = "int8_mac" if precision == "int8" else "bf16_mac"
+        return {
+            ("mxu", mac_action): mxu_macs,
+            ("pe_register", "shift"): mxu_macs,
+            ("weight", "shift_in"): weights * placement.detail["row_blocks"],
+            ("mxu", "idle_cycle"): np.maximum(placement.executed_macs * passes * on_mxu - mxu_macs, 0.0),
+            ("partial_sum", "drain"): results,
+            ("vpu", "elementwise"): elementwise,
+            ("vpu", "special_function"): special,
+            ("vector_register", "access"): VECTOR_OPERANDS * elementwise * VECTOR_BYTES,
+            ("cross_lane", "permute"): np.where(is_moved, work.output_element_count, 0.0),
+            ("scalar_unit", "instruction"): bundles * hardware.coefficient("scalar_per_bundle"),
+            ("vmem", "read"): streamed + vector_in + kernels.output_bytes,
+            ("vmem", "write"): read_in + kernels.output_bytes,
+            ("weight_fifo", "write"): kernels.weight_bytes * on_mxu,
+            ("weight_fifo", "read"): weights * placement.detail["row_blocks"] * item,
+            ("accumulator", "access"): 2.0 * hardware.coefficient("bytes_per_accumulator") * results,
+            ("cmem", "read"): read_in,
+            ("cmem", "write"): kernels.output_bytes + placement.dram_read_bytes,
+            ("dram", "read"): placement.dram_read_bytes,
+            ("dram", "write"): placement.dram_write_bytes,
+            ("dma", "descriptor"): transfers + ceil_divide(dram, descriptor),
+            ("vliw_bundle", "fetch"): bundles,
+            ("vliw_bundle", "decode"): bundles,
+            ("sync_flag", "wait"): transfers + 2.0 * tiles,
+            ("loop", "branch"): tiles,
+            ("program", "launch"): kernels.at_leader(launches),
+            ("onchip_wire", "transfer"): (read_in + kernels.output_bytes) * hardware.coefficient("wire_length"),
+        }
+
+
+ARCHITECTURE = Systolic()

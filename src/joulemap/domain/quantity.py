@@ -1,0 +1,36 @@
+"""A number that says what it is and where it comes from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+BASES: Final = ("measured", "published", "derived", "scaled", "assumed")
+"""Where a number comes from, most certain first."""
+
+
+def _check_basis(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if value not in BASES:
+        raise ValueError(f"{attribute.name} is {value!r}, expected one of {', '.join(BASES)}")
+
+
+def _check_text(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if not value.strip():
+        raise ValueError(f"{attribute.name} is empty: no number without a source")
+
+
+@attrs.frozen(kw_only=True)
+class Quantity:
+    """One number in SI units, with its basis and source."""
+
+    value: float
+    """In `unit`."""
+    unit: str
+    """SI unit; `1` for a count or a ratio."""
+    basis: str = attrs.field(validator=_check_basis)
+    """One of `BASES`."""
+    source: str = attrs.field(validator=_check_text)
+    """A document, a measurement or the arithmetic that gave the value."""
+    note: str = ""
+    """What a reader must know to use the number well."""

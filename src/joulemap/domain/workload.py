@@ -1,0 +1,182 @@
+"""A traced model: operators, the tensors between them, and the subgraphs they fuse to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+KINDS: Final = (
+    "conv",
+    "depthwise_conv",
+    "grouped_conv",
+    "linear",
+    "matmul",
+    "batch_norm",
+    "normalization",
+    "softmax",
+    "elementwise",
+    "pool",
+    "reduction",
+    "data_movement",
+    "view",
+    "uncounted",
+)
+"""What an operator is to a mapping model. `operation` names it more finely."""
+
+ROLES: Final = ("input", "weight", "output")
+
+
+@attrs.frozen(kw_only=True)
+class Operator:
+    """One ATen-level operation with its counts. Counts are for the whole batch."""
+
+    name: str
+    """Unique in the workload: module path, with the operation where the module holds several."""
+    module_path: str
+    operation: str
+    """`conv2d`, `relu`, `add` …"""
+    kind: str = attrs.field(validator=attrs.validators.in_(KINDS))
+    aten: str
+    """The dispatched ATen operator, e.g. `aten.conv2d.default`."""
+    output_shape: tuple[int, ...]
+    dtype: str
+    mac_count: int = 0
+    elementwise_count: int = 0
+    """Additions, multiplications, comparisons on single elements."""
+    special_count: int = 0
+    """exp, tanh, erf, reciprocal square root …"""
+    output_element_count: int = 0
+    gemm_m: int = 0
+    """Rows of the GEMM view (batch x output positions); 0 where there are no MACs."""
+    gemm_n: int = 0
+    gemm_k: int = 0
+    gemm_groups: int = 0
+    """Independent GEMMs of this size."""
+    window: int = 1
+    """Taps of a convolution or pooling window."""
+    is_foldable: bool = False
+    """Whether it depends on no model input, so that a compiler computes it once."""
+    scalars: str = ""
+    """Scalar arguments that matter (stride, padding, …), as text."""
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the operator only renames memory."""
+        return self.kind == "view"
+
+
+@attrs.frozen(kw_only=True)
+class Tensor:
+    """One value that flows between operators, or a parameter."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    byte_count: int
+    """Of the storage that the tensor owns, 0 for a view."""
+    role: str = attrs.field(validator=attrs.validators.in_(("activation", "parameter", "input", "constant")))
+    name: str = ""
+    """Of a parameter or buffer."""
+    producer_index: int | None = None
+    """Operator that made it; None for inputs, parameters and constants."""
+    buffer_index: int | None = None
+    """The activation storage that holds it; None for parameters and constants."""
+    is_output: bool = False
+    """Whether the model returns it."""
+
+
+@attrs.frozen(kw_only=True)
+class Access:
+    """One operator's traffic on one tensor."""
+
+    operator_index: int
+    tensor_index: int
+    role: str = attrs.field(validator=attrs.validators.in_(ROLES))
+    byte_count: int
+    """When the operator is a kernel of its own, at the traced dtype."""
+    fused_byte_count: int
+    """When its subgraph is one kernel: 0 for what stays on chip, once for what several members read."""
+    item_bytes: int
+    """Of one element if floating point, else 0: such traffic does not scale with precision."""
+    is_boundary: bool
+    """Whether the tensor enters or leaves the model."""
+
+
+@attrs.frozen(kw_only=True)
+class Edge:
+    """A data dependence between two operators."""
+
+    producer_index: int
+    consumer_index: int
+    tensor_index: int
+
+
+@attrs.frozen(kw_only=True)
+class Buffer:
+    """Storage of activations, with the operators between which it is alive."""
+
+    birth_index: int
+    death_index: int
+    byte_count: int
+    item_bytes: int
+    is_hidden: bool
+    """Whether it never leaves its subgraph, so that a fused kernel does not allocate it."""
+
+
+@attrs.frozen(kw_only=True)
+class Subgraph:
+    """Operators fused together, with the name of their pattern."""
+
+    pattern: str
+    """Operations in order, e.g. `conv2d+batch_norm+relu`."""
+    name: str
+    """Of the operator that leads it."""
+    operator_indices: tuple[int, ...]
+
+
+@attrs.frozen(kw_only=True)
+class WorkloadKey:
+    """What a trace depends on; two equal keys give the same workload."""
+
+    source: str
+    """`torchvision:resnet18`, or `file:<digest>:<factory>` for a user's file."""
+    input_spec: str
+    """Shapes and dtypes, e.g. `1x3x224x224:fp32`."""
+    torch_version: str
+    torchvision_version: str
+    tracer_version: int
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits of a SHA-256 over all fields."""
+        import hashlib
+
+        text = "\n".join(f"{field.name}={getattr(self, field.name)}" for field in attrs.fields(WorkloadKey))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@attrs.frozen(kw_only=True)
+class Workload:
+    """A traced and fused model at one input shape."""
+
+    key: WorkloadKey
+    model: str
+    """The name that it was asked for by."""
+    batch: int
+    parameter_count: int
+    """Elements of all parameters of the module, shared ones once."""
+    weight_bytes: int
+    """Of all parameters and buffers that the forward pass reads, at the traced dtype."""
+    operators: tuple[Operator, ...]
+    tensors: tuple[Tensor, ...]
+    accesses: tuple[Access, ...]
+    edges: tuple[Edge, ...]
+    buffers: tuple[Buffer, ...]
+    subgraphs: tuple[Subgraph, ...]
+    notes: tuple[str, ...] = ()
+    """What the trace had to assume."""
+
+    @property
+    def mac_count(self) -> int:
+        """MACs of the whole batch."""
+        return sum(operator.mac_count for operator in self.operators)

@@ -1,0 +1,1 @@
+"""Mechanisms that architectures share: action counts x reference table = ledger."""

@@ -1,0 +1,119 @@
+"""The error tree. Each error carries the exit code that the command line ends with."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a finished `joulemap` command tells the shell."""
+
+    OK = 0
+    INTERNAL = 1
+    """An error inside joulemap: please report it."""
+    USAGE = 2
+    """An option or argument that cannot be read."""
+    UNKNOWN_NAME = 3
+    """A model, hardware, query or run that does not exist."""
+    UNSUPPORTED = 4
+    """A valid question that no chosen hardware can answer (a precision that it lacks, say)."""
+    DATABASE = 5
+    """The database is missing, locked, damaged, not a joulemap database, too new, too old or not writable."""
+    CHECK_FAILED = 6
+    """An audit found rows that break conservation or referential rules."""
+    MODEL = 7
+    """The model could not be built or traced."""
+    SQL = 8
+    """A query that does not parse, does not run, or may not run."""
+    CATALOGUE = 9
+    """A hardware or energy data file that breaks its rules."""
+    INTERRUPTED = 130
+    """Ctrl-C."""
+
+
+class JoulemapError(Exception):
+    """Base of every error that joulemap raises on purpose; its text is one line for a person."""
+
+    exit_code = ExitCode.INTERNAL
+
+
+class UsageError(JoulemapError):
+    """An argument that is out of range or malformed."""
+
+    exit_code = ExitCode.USAGE
+
+
+class UnknownNameError(JoulemapError):
+    """A name that does not exist; the text offers the nearest ones."""
+
+    exit_code = ExitCode.UNKNOWN_NAME
+
+    def __init__(self, noun: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        candidates = sorted(known)
+        near = difflib.get_close_matches(name.lower(), candidates, n=3, cutoff=0.5)
+        if near:
+            advice = f"did you mean {' or '.join(near)}?"
+        elif candidates and len(candidates) <= 12:
+            advice = f"known: {', '.join(candidates)}"
+        else:
+            advice = ""
+        parts = [f"unknown {noun} {name!r}", *(part for part in (advice, hint) if part)]
+        super().__init__("; ".join(parts))
+        self.noun = noun
+        self.name = name
+        self.near = tuple(near)
+
+
+class UnsupportedError(JoulemapError):
+    """A configuration that a hardware cannot run."""
+
+    exit_code = ExitCode.UNSUPPORTED
+
+
+class DatabaseError(JoulemapError):
+    """The database cannot be used."""
+
+    exit_code = ExitCode.DATABASE
+
+
+class LockedDatabaseError(DatabaseError):
+    """Another process holds the database; the text names it."""
+
+
+class ConservationError(JoulemapError):
+    """Parts that do not add up to their whole."""
+
+    exit_code = ExitCode.CHECK_FAILED
+
+
+class ModelError(JoulemapError):
+    """A model that cannot be built or traced."""
+
+    exit_code = ExitCode.MODEL
+
+
+class SqlError(JoulemapError):
+    """A statement that the database refused."""
+
+    exit_code = ExitCode.SQL
+
+
+class CatalogueError(JoulemapError):
+    """A data file that breaks its rules; the text names file, key and reason."""
+
+    exit_code = ExitCode.CATALOGUE
+
+
+class UnpricedActionError(JoulemapError):
+    """An action was counted that the energy reference table has no price for."""
+
+    def __init__(self, hardware: str, action: str, action_count: float) -> None:
+        super().__init__(
+            f"{hardware} has no energy per action for {action} (counted {action_count:.6g} times): "
+            "add it to the energy reference table of its architecture"
+        )
+        self.hardware = hardware
+        self.action = action
+        self.action_count = action_count

@@ -1,0 +1,149 @@
+"""A workload as numpy columns: one row per operator, access, buffer. Formulas are written over these.
+
+Field names are those of the records in `domain.workload` (a test keeps them equal).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.domain.workload import KINDS, ROLES, Workload
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KINDS)}
+ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
+
+OPERATOR_COUNTS: Final = (
+    "mac_count",
+    "elementwise_count",
+    "special_count",
+    "output_element_count",
+    "gemm_m",
+    "gemm_n",
+    "gemm_k",
+    "gemm_groups",
+    "window",
+)
+
+
+@attrs.define(kw_only=True, eq=False, slots=False)
+class WorkloadColumns:
+    """One workload at one batch, as columns. Arrays are read, never written."""
+
+    weight_bytes: int
+    """Of the whole model, at the traced dtype."""
+    kind: Integers
+    """Code in `KINDS`, per operator."""
+    mac_count: Floats
+    elementwise_count: Floats
+    special_count: Floats
+    output_element_count: Floats
+    gemm_m: Floats
+    gemm_n: Floats
+    gemm_k: Floats
+    gemm_groups: Floats
+    window: Floats
+    is_foldable: Booleans
+    subgraph_index: Integers
+    access_operator: Integers
+    access_role: Integers
+    access_bytes: Floats
+    access_fused_bytes: Floats
+    access_item_bytes: Floats
+    access_is_boundary: Booleans
+    buffer_birth: Integers
+    buffer_death: Integers
+    buffer_bytes: Floats
+    buffer_item_bytes: Floats
+    buffer_is_hidden: Booleans
+
+    @property
+    def operator_count(self) -> int:
+        """Operators of the workload."""
+        return len(self.kind)
+
+    @cached_property
+    def subgraph_count(self) -> int:
+        """Subgraphs of the workload."""
+        return int(self.subgraph_index.max()) + 1 if self.operator_count else 0
+
+    @cached_property
+    def is_view(self) -> Booleans:
+        """Operators that only rename memory."""
+        return self.kind == KIND_CODE["view"]
+
+    def of_kind(self, *kinds: str) -> Booleans:
+        """Return a mask of the operators of these kinds."""
+        mask = np.zeros(self.operator_count, dtype=bool)
+        for kind in kinds:
+            mask |= self.kind == KIND_CODE[kind]
+        return mask
+
+    def weight_bytes_at(self, precision: str) -> float:
+        """Return the model's weight bytes at a precision (integer buffers keep their width)."""
+        weights = self.access_role == ROLE_CODE["weight"]
+        own = float(self.access_bytes[weights].sum())
+        if own == 0.0:
+            return 0.0
+        scaled = float((self.access_bytes * precision_scale(self.access_item_bytes, precision))[weights].sum())
+        return self.weight_bytes * scaled / own
+
+    def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
+        """Return the peak of live activation storage over the execution order.
+
+        A buffer is alive from the operator that makes it to the last that reads it, both included; buffers that
+        a fused kernel keeps on chip do not count when `is_fused`.
+        """
+        if not len(self.buffer_bytes):
+            return 0.0
+        byte_count = self.buffer_bytes * precision_scale(self.buffer_item_bytes, precision)
+        if is_fused:
+            byte_count = np.where(self.buffer_is_hidden, 0.0, byte_count)
+        change = np.zeros(self.operator_count + 1)
+        np.add.at(change, self.buffer_birth, byte_count)
+        np.add.at(change, self.buffer_death + 1, -byte_count)
+        return float(np.cumsum(change).max())
+
+
+def precision_scale(item_bytes: Floats, precision: str) -> Floats:
+    """Return the factor from traced bytes to bytes at `precision`; 1 where an element is not floating point."""
+    return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
+
+
+def columns_of(workload: Workload) -> WorkloadColumns:
+    """Return the columns of a fused workload."""
+    subgraph_index = np.zeros(len(workload.operators), dtype=np.int64)
+    for index, subgraph in enumerate(workload.subgraphs):
+        subgraph_index[list(subgraph.operator_indices)] = index
+    operators, accesses, buffers = workload.operators, workload.accesses, workload.buffers
+    return WorkloadColumns(
+        weight_bytes=workload.weight_bytes,
+        kind=np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
+        is_foldable=np.array([operator.is_foldable for operator in operators], dtype=bool),
+        subgraph_index=subgraph_index,
+        access_operator=np.array([access.operator_index for access in accesses], dtype=np.int64),
+        access_role=np.array([ROLE_CODE[access.role] for access in accesses], dtype=np.int64),
+        access_bytes=np.array([access.byte_count for access in accesses], dtype=np.float64),
+        access_fused_bytes=np.array([access.fused_byte_count for access in accesses], dtype=np.float64),
+        access_item_bytes=np.array([access.item_bytes for access in accesses], dtype=np.float64),
+        access_is_boundary=np.array([access.is_boundary for access in accesses], dtype=bool),
+        buffer_birth=np.array([buffer.birth_index for buffer in buffers], dtype=np.int64),
+        buffer_death=np.array([buffer.death_index for buffer in buffers], dtype=np.int64),
+        buffer_bytes=np.array([buffer.byte_count for buffer in buffers], dtype=np.float64),
+        buffer_item_bytes=np.array([buffer.item_bytes for buffer in buffers], dtype=np.float64),
+        buffer_is_hidden=np.array([buffer.is_hidden for buffer in buffers], dtype=bool),
+        **{
+            name: np.array([getattr(operator, name) for operator in operators], dtype=np.float64)
+            for name in OPERATOR_COUNTS
+        },
+    )

@@ -1,0 +1,52 @@
+"""Bytes that cross each memory level, in closed form from tiling. Nothing here is below the compulsory bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joulemap.mapping.columns import Booleans, Floats
+from joulemap.mapping.kernel import KernelColumns
+
+
+def ceil_divide(value: Floats, divisor: Floats | float) -> Floats:
+    """Return the whole number of pieces of size `divisor` that cover `value`."""
+    return np.ceil(value / np.maximum(divisor, 1e-300))
+
+
+def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats | float, item_bytes: float) -> Floats:
+    """Return the bytes that tiles of this size read of both operands, never below the operands themselves.
+
+    A tile of m x n outputs reads K (m + n) elements; a working set read through more tiles is read again.
+    Source: the standard blocked-GEMM count, e.g. Goto and van de Geijn, ACM TOMS 34(3), 2008.
+    """
+    work = kernels.work
+    reads = work.mac_count * (1.0 / np.maximum(tile_m, 1.0) + 1.0 / np.maximum(tile_n, 1.0)) * item_bytes
+    return np.maximum(reads, kernels.input_bytes + kernels.weight_bytes)
+
+
+def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
+    """Whether each operator's kernel finds its whole working set in a level of this capacity."""
+    return kernels.per_operator(kernels.per_kernel(kernels.moved_bytes)) <= capacity_bytes
+
+
+def dram_bytes(
+    kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: bool
+) -> tuple[Floats, Floats]:
+    """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
+
+    Activations of a kernel whose working set fits are found on chip and stay there; what enters or leaves the model
+    always moves. Weights are found on chip only in a level that keeps them between inferences (a cache, not a
+    scratchpad) and only if the whole model and its live activations fit: a cyclic sweep through anything larger
+    evicts each weight before its next use. Where a GEMM's smaller operand does not fit, the larger is read
+    again for every part of it.
+    """
+    fits = is_resident(kernels, capacity_bytes)
+    kept = keeps_weights and kernels.total_weight_bytes + kernels.peak_activation_bytes <= capacity_bytes
+    weights = np.zeros_like(kernels.weight_bytes) if kept else kernels.weight_bytes
+    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
+    written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
+    smaller = np.minimum(kernels.input_bytes, kernels.weight_bytes)
+    larger = np.maximum(kernels.input_bytes, kernels.weight_bytes)
+    passes = np.maximum(ceil_divide(smaller, capacity_bytes), 1.0)
+    again = np.where((kernels.work.mac_count > 0) & ~fits, (passes - 1.0) * larger, 0.0)
+    return read + weights + again, written

@@ -1,0 +1,9 @@
+"""A PyTorch module to a `Workload`. The only room that imports torch.
+
+The module runs once on the meta device under a dispatch mode (`record`), each dispatched operator is counted by
+the formula registered for it (`formula`), and what was recorded becomes records (`assemble`). Nothing is
+allocated: parameters and activations have shapes and dtypes only.
+"""
+
+TRACER_VERSION = 1
+"""Part of every workload's key: raised whenever a trace of the same module would come out differently."""

@@ -1,0 +1,361 @@
+"""Recorded calls to workload records."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import attrs
+import torch
+
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload, WorkloadKey
+from joulemap.trace.formula import Call, Cost, count
+from joulemap.trace.record import RecordedCall, Recorder
+
+_DTYPES = {
+    torch.float64: "fp64",
+    torch.float32: "fp32",
+    torch.float16: "fp16",
+    torch.bfloat16: "bf16",
+    torch.int8: "int8",
+    torch.uint8: "uint8",
+    torch.int16: "int16",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.bool: "bool",
+}
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return joulemap's name of a torch dtype."""
+    return _DTYPES.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def touched_bytes(tensor: torch.Tensor) -> int:
+    """Return the bytes that reading all of `tensor` touches: an expanded dimension is read once."""
+    dense = math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
+    return min(dense * tensor.element_size(), tensor.untyped_storage().nbytes())
+
+
+def _item_bytes(tensor: torch.Tensor) -> int:
+    return tensor.element_size() if tensor.is_floating_point() else 0
+
+
+@attrs.define
+class _Assembly:
+    recorder: Recorder
+    operators: list[Operator] = attrs.field(factory=list)
+    accesses: list[Access] = attrs.field(factory=list)
+    edges: list[Edge] = attrs.field(factory=list)
+    extra_tensors: list[Tensor] = attrs.field(factory=list)
+    extra_buffers: list[Buffer] = attrs.field(factory=list)
+    last_operator: list[int] = attrs.field(factory=list)
+    """call index -> index of the operator that yields its result"""
+    names: dict[str, int] = attrs.field(factory=dict)
+
+    def unique_name(self, path: str, operation: str, own_path: bool) -> str:
+        name = path if own_path and path else f"{path}.{operation}" if path else operation
+        seen = self.names.get(name, 0) + 1
+        self.names[name] = seen
+        return name if seen == 1 else f"{name}:{seen}"
+
+    def add_operator(self, call: RecordedCall, cost: Cost, *, own_path: bool, kind: str = "") -> int:
+        output = call.outputs[0] if call.outputs else None
+        m, n, k, groups = cost.gemm
+        self.operators.append(
+            Operator(
+                name=self.unique_name(call.module_path, cost.operation, own_path),
+                module_path=call.module_path,
+                operation=cost.operation,
+                kind=kind or cost.kind,
+                aten=call.aten,
+                output_shape=tuple(output.shape) if output is not None else (),
+                dtype=dtype_name(output.dtype) if output is not None else "",
+                mac_count=cost.mac_count,
+                elementwise_count=cost.elementwise_count,
+                special_count=cost.special_count,
+                output_element_count=output.numel() if output is not None else 0,
+                gemm_m=m,
+                gemm_n=n,
+                gemm_k=k,
+                gemm_groups=groups,
+                window=cost.window,
+                is_foldable=not call.depends_on_input,
+                scalars=cost.scalars,
+            )
+        )
+        return len(self.operators) - 1
+
+    def add_access(self, operator: int, tensor: torch.Tensor, index: int, role: str, byte_count: int) -> None:
+        base = self.recorder.tensors[index].base
+        owner = self.recorder.tensors[base]
+        if role == "input" and owner.role in ("parameter", "constant"):
+            role = "weight"
+        self.accesses.append(
+            Access(
+                operator_index=operator,
+                tensor_index=base,
+                role=role,
+                byte_count=byte_count,
+                fused_byte_count=byte_count,
+                item_bytes=_item_bytes(tensor),
+                is_boundary=owner.role == "input",
+            )
+        )
+
+    def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
+        seen: set[int] = set()
+        for position, index in enumerate(reads):
+            value = self.recorder.tensors[index]
+            if value.base in seen:
+                continue
+            seen.add(value.base)
+            byte_count = touched_bytes(value.tensor)
+            if cost.gathers and position == 0:
+                byte_count = min(byte_count, sum(touched_bytes(output) for output in call.outputs))
+            self.add_access(operator, value.tensor, index, "input", byte_count)
+
+    def add_writes(self, operator: int, call: RecordedCall) -> None:
+        for index in call.writes:
+            tensor = self.recorder.tensors[index].tensor
+            self.add_access(operator, tensor, index, "output", touched_bytes(tensor))
+
+    def add_edges(self, operator: int, depends: tuple[tuple[int, int], ...]) -> None:
+        for producer, tensor in depends:
+            self.edges.append(
+                Edge(
+                    producer_index=self.last_operator[producer],
+                    consumer_index=operator,
+                    tensor_index=self.recorder.tensors[tensor].base,
+                )
+            )
+
+    def add_call(self, call: RecordedCall, own_path: bool) -> None:
+        if call.name == "scaled_dot_product_attention":
+            self.add_attention(call)
+            return
+        cost = count(call.name, Call(call.args, call.kwargs, call.outputs))
+        if call.is_view:
+            cost = Cost(kind="view", operation=cost.operation)
+        elif not call.reads and not call.outputs:
+            return
+        operator = self.add_operator(call, cost, own_path=own_path)
+        if not call.is_view:
+            reads = call.reads
+            if call.name in _OVERWRITES:
+                reads = tuple(index for index in reads if not self.is_written(call, index))
+            self.add_reads(operator, call, reads, cost)
+            self.add_writes(operator, call)
+        self.add_edges(operator, call.depends)
+        self.last_operator.append(operator)
+
+    def is_written(self, call: RecordedCall, index: int) -> bool:
+        storage = self.recorder.tensors[index].storage
+        return any(self.recorder.tensors[write].storage == storage for write in call.writes)
+
+    def add_attention(self, call: RecordedCall) -> None:
+        """Split one fused attention call into its scores, softmax and weighted sum.
+
+        The math path of `torch.nn.functional.scaled_dot_product_attention`: softmax(Q K^T / sqrt(d) + mask) V.
+        """
+        query, key, value = (argument for argument in call.args[:3])
+        *batch, rows, width = query.shape
+        columns, value_width = key.shape[-2], value.shape[-1]
+        groups = math.prod(batch)
+        score_count = groups * rows * columns
+        mask = call.kwargs.get("attn_mask", call.args[3] if len(call.args) > 3 else None)
+        steps = (
+            Cost(
+                kind="matmul",
+                operation="matmul",
+                mac_count=score_count * width,
+                elementwise_count=score_count * (2 if mask is not None else 1),
+                gemm=(rows, columns, width, groups),
+            ),
+            Cost(
+                kind="softmax",
+                operation="softmax",
+                elementwise_count=4 * score_count,
+                special_count=score_count,
+            ),
+            Cost(
+                kind="matmul",
+                operation="matmul",
+                mac_count=score_count * value_width,
+                gemm=(rows, value_width, columns, groups),
+            ),
+        )
+        score_bytes = score_count * query.element_size()
+        item_bytes = _item_bytes(query)
+        shape = (*batch, rows, columns)
+        labels = ("scores", "softmax", "weighted_sum")
+        synthetic = len(self.recorder.tensors) + len(self.extra_tensors)
+        operators = []
+        for label, cost in zip(labels, steps, strict=True):
+            operator = self.add_operator(call, cost, own_path=False)
+            name = self.unique_name(call.module_path, label, own_path=False)
+            changes: dict[str, object] = {"name": name}
+            if label != "weighted_sum":
+                changes |= {"output_shape": shape, "output_element_count": score_count}
+            self.operators[operator] = attrs.evolve(self.operators[operator], **changes)
+            operators.append(operator)
+        scores, soft, total = operators
+        position = {id(tensor): index for tensor, index in self.indices(call)}
+        for operator, tensors in ((scores, (query, key, mask)), (total, (value,))):
+            seen = set()
+            for tensor in tensors:
+                if isinstance(tensor, torch.Tensor) and id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    self.add_access(operator, tensor, position[id(tensor)], "input", touched_bytes(tensor))
+        self.add_writes(total, call)
+        for producer, consumer in ((scores, soft), (soft, total)):
+            buffer = len(self.extra_buffers)
+            self.extra_buffers.append(
+                Buffer(
+                    birth_index=producer,
+                    death_index=consumer,
+                    byte_count=score_bytes,
+                    item_bytes=item_bytes,
+                    is_hidden=False,
+                )
+            )
+            self.extra_tensors.append(
+                Tensor(
+                    shape=shape,
+                    dtype=dtype_name(query.dtype),
+                    byte_count=score_bytes,
+                    role="activation",
+                    producer_index=producer,
+                    buffer_index=-1 - buffer,
+                )
+            )
+            for operator, role in ((producer, "output"), (consumer, "input")):
+                self.accesses.append(
+                    Access(
+                        operator_index=operator,
+                        tensor_index=synthetic,
+                        role=role,
+                        byte_count=score_bytes,
+                        fused_byte_count=score_bytes,
+                        item_bytes=item_bytes,
+                        is_boundary=False,
+                    )
+                )
+            self.edges.append(Edge(producer_index=producer, consumer_index=consumer, tensor_index=synthetic))
+            synthetic += 1
+        from_value = tuple(
+            dependence for dependence in call.depends if dependence[1] == position.get(id(value), -1)
+        )
+        others = tuple(dependence for dependence in call.depends if dependence not in from_value)
+        same = value is query or value is key
+        self.add_edges(scores, call.depends if same else others)
+        self.add_edges(total, from_value)
+        self.last_operator.append(total)
+
+    def indices(self, call: RecordedCall) -> list[tuple[torch.Tensor, int]]:
+        return [(self.recorder.tensors[index].tensor, index) for index in call.reads]
+
+
+_OVERWRITES = frozenset({"fill_", "copy_", "zero_"})
+"""In-place operators that write their first argument without reading it."""
+
+
+def assemble(
+    recorder: Recorder,
+    outputs: list[torch.Tensor],
+    *,
+    key: WorkloadKey,
+    model: str,
+    batch: int,
+    parameter_count: int,
+    notes: tuple[str, ...],
+) -> Workload:
+    """Return the workload that was recorded, not yet fused: every operator a subgraph of its own."""
+    assembly = _Assembly(recorder)
+    calls_in = Counter(call.invocation for call in recorder.calls if not call.is_view)
+    for call in recorder.calls:
+        assembly.add_call(call, own_path=not call.is_view and calls_in[call.invocation] == 1)
+    output_bases = {recorder.tensors[recorder.find(tensor)].base for tensor in outputs}
+    tensors, buffers = _tensors_and_buffers(assembly, output_bases)
+    outgoing = [
+        attrs.evolve(access, is_boundary=True)
+        if access.role == "output" and access.tensor_index in output_bases
+        else access
+        for access in assembly.accesses
+    ]
+    read_weights = {access.tensor_index for access in outgoing if access.role == "weight"}
+    return Workload(
+        key=key,
+        model=model,
+        batch=batch,
+        parameter_count=parameter_count,
+        weight_bytes=sum(tensors[index].byte_count for index in sorted(read_weights)),
+        operators=tuple(assembly.operators),
+        tensors=tuple(tensors),
+        accesses=tuple(outgoing),
+        edges=tuple(assembly.edges),
+        buffers=tuple(buffers),
+        subgraphs=(),
+        notes=notes,
+    )
+
+
+def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:
+    recorder = assembly.recorder
+    last = max(len(assembly.operators) - 1, 0)
+    born: dict[int, int] = {}
+    died: dict[int, int] = {}
+    size: dict[int, tuple[int, int]] = {}
+    for value in recorder.tensors:
+        owner = recorder.tensors[value.base]
+        if owner.role in ("parameter", "constant"):
+            continue
+        producer = assembly.last_operator[value.producer] if value.producer is not None else 0
+        born[value.storage] = min(born.get(value.storage, producer), producer)
+        end = last if value.base in output_bases else producer
+        died[value.storage] = max(died.get(value.storage, 0), end)
+        size.setdefault(
+            value.storage, (value.tensor.untyped_storage().nbytes(), _item_bytes(owner.tensor))
+        )
+    for access in assembly.accesses:
+        if access.tensor_index < len(recorder.tensors):
+            storage = recorder.tensors[access.tensor_index].storage
+            if storage in died:
+                died[storage] = max(died[storage], access.operator_index)
+    position = {storage: index for index, storage in enumerate(born)}
+    buffers = [
+        Buffer(
+            birth_index=born[storage],
+            death_index=died[storage],
+            byte_count=size[storage][0],
+            item_bytes=size[storage][1],
+            is_hidden=False,
+        )
+        for storage in born
+    ]
+    offset = len(buffers)
+    buffers.extend(assembly.extra_buffers)
+    tensors = []
+    for value in recorder.tensors:
+        owns = value.base == value.index
+        tensors.append(
+            Tensor(
+                shape=tuple(value.tensor.shape),
+                dtype=dtype_name(value.tensor.dtype),
+                byte_count=(
+                    min(value.tensor.numel() * value.tensor.element_size(), value.tensor.untyped_storage().nbytes())
+                    if owns
+                    else 0
+                ),
+                role=value.role,
+                name=value.name,
+                producer_index=assembly.last_operator[value.producer] if value.producer is not None else None,
+                buffer_index=position.get(value.storage),
+                is_output=value.index in output_bases,
+            )
+        )
+    tensors.extend(
+        attrs.evolve(tensor, buffer_index=offset - 1 - (tensor.buffer_index or 0))
+        for tensor in assembly.extra_tensors
+    )
+    return tensors, buffers

@@ -1,0 +1,96 @@
+"""Run a module once on the meta device and return its workload."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from joulemap.domain.workload import Workload, WorkloadKey
+from joulemap.errors import ModelError
+from joulemap.trace.assemble import assemble
+from joulemap.trace.record import Recorder
+
+
+class _EmptyOnMeta(TorchFunctionMode):
+    """Sends uninitialised storage to meta while a module is built, so that no weight is allocated.
+
+    Only `torch.empty`: constructors that compute with small tensors (a linspace of drop rates, say) still can.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is torch.empty and kwargs.get("device") is None:
+            kwargs["device"] = "meta"
+        return func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def build_on_meta() -> Iterator[None]:
+    """Build modules inside without allocating their weights."""
+    with _EmptyOnMeta(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _to_meta(value: Any) -> Any:
+    return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+
+def _explain(error: BaseException, recorder: Recorder) -> str:
+    where = recorder.calls[-1].module_path if recorder.calls else ""
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
+        reason = f"control flow depends on data ({reason})"
+    return f"{type(error).__name__}: {reason}" + (f" (after {where})" if where else "")
+
+
+def trace_module(
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    key: WorkloadKey,
+    model: str,
+    batch: int,
+) -> Workload:
+    """Return the workload of `module(*args, **kwargs)` in inference, not yet fused.
+
+    The module is not changed: one that holds weights is copied to the meta device first. Raises ModelError,
+    naming the module path that was reached, where the forward pass fails.
+    """
+    if any(not tensor.is_meta for tensor in [*module.parameters(), *module.buffers()]):
+        module = copy.deepcopy(module)
+    module = module.to("meta").eval()
+    inputs = tree_map(_to_meta, (tuple(args), dict(kwargs or {})))
+    recorder = Recorder(module)
+    for leaf in tree_leaves(inputs):
+        if isinstance(leaf, torch.Tensor):
+            recorder.add_input(leaf)
+    positional, named = inputs
+    try:
+        with warnings.catch_warnings(), torch.inference_mode(), torch.device("meta"), recorder.paths(), recorder:
+            warnings.simplefilter("ignore")
+            result = module(*positional, **named)
+    except Exception as error:
+        raise ModelError(f"{model}: the forward pass failed: {_explain(error, recorder)}") from error
+    outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    if not recorder.calls:
+        raise ModelError(f"{model}: the forward pass ran no operator")
+    return assemble(
+        recorder,
+        outputs,
+        key=key,
+        model=model,
+        batch=batch,
+        parameter_count=sum(parameter.numel() for parameter in module.parameters()),
+        notes=tuple(recorder.notes),
+    )

@@ -1,0 +1,225 @@
+"""Record what a module dispatches: calls in order, with module paths, tensors and data flow.
+
+                forward hooks ──► module path
+    module(x) ──► ATen call ──► composite not kept? decompose, each part comes back here
+                          └──► run on meta ──► producers by tensor, writes by storage ──► RecordedCall
+
+A view is recognized by storage, not by name. A read depends on the producer of the tensor and on the last later
+writer of its storage, so in-place updates through any alias are followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import torch
+from torch.nn.modules import module as torch_module
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from joulemap.trace.formula import KEPT_COMPOSITES
+
+_IGNORED_NAMESPACES = ("prim",)
+_IGNORED = frozenset({"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"})
+
+
+@attrs.define(kw_only=True)
+class RecordedTensor:
+    """A value as seen while recording; `base` is the index of the value that owns the memory."""
+
+    tensor: torch.Tensor
+    index: int
+    base: int
+    storage: int
+    producer: int | None
+    role: str
+    name: str = ""
+
+
+@attrs.define(kw_only=True)
+class RecordedCall:
+    """One dispatched operator."""
+
+    name: str
+    """Without namespace and overload: `conv2d`."""
+    aten: str
+    module_path: str
+    invocation: int
+    """Which call of which module this is part of; calls of one invocation share it."""
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[torch.Tensor, ...]
+    reads: tuple[int, ...]
+    """Tensor indices read, each once, in argument order."""
+    writes: tuple[int, ...]
+    depends: tuple[tuple[int, int], ...]
+    """(producer call, tensor index) pairs."""
+    is_view: bool
+    depends_on_input: bool
+
+
+class Recorder(TorchDispatchMode):
+    """Records every dispatched operator until it is left. Keeps strong references to all tensors."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.calls: list[RecordedCall] = []
+        self.tensors: list[RecordedTensor] = []
+        self.notes: list[str] = []
+        self._by_id: dict[int, int] = {}
+        self._owner: dict[int, int] = {}
+        self._writer: dict[int, tuple[int, int]] = {}
+        self._parameters = {
+            tensor.untyped_storage()._cdata: (name, tensor)
+            for name, tensor in [*module.named_parameters(), *module.named_buffers()]
+        }
+        self._path: list[tuple[str, int]] = [("", 0)]
+        self._invocations = 0
+        self._names = {id(child): name for name, child in module.named_modules()}
+
+    @contextlib.contextmanager
+    def paths(self) -> Iterator[None]:
+        """Follow module paths by global forward hooks."""
+
+        def enter(module: torch.nn.Module, _args: Any) -> None:
+            self._invocations += 1
+            self._path.append((self._names.get(id(module), self._path[-1][0]), self._invocations))
+
+        def leave(_module: torch.nn.Module, _args: Any, _output: Any) -> None:
+            self._path.pop()
+
+        before = torch_module.register_module_forward_pre_hook(enter)
+        after = torch_module.register_module_forward_hook(leave, always_call=True)
+        try:
+            yield
+        finally:
+            before.remove()
+            after.remove()
+
+    def add_input(self, tensor: torch.Tensor) -> None:
+        """Declare a model input."""
+        self._add(tensor, producer=None, role="input")
+
+    def find(self, tensor: torch.Tensor) -> int:
+        """Return the index of a tensor, declaring parameters and constants when first seen."""
+        known = self._by_id.get(id(tensor))
+        if known is not None:
+            return known
+        parameter = self._parameters.get(tensor.untyped_storage()._cdata)
+        if parameter is not None:
+            return self._add(tensor, producer=None, role="parameter", name=parameter[0])
+        return self._add(tensor, producer=None, role="constant")
+
+    def _add(
+        self, tensor: torch.Tensor, *, producer: int | None, role: str, name: str = "", new_version: bool = False
+    ) -> int:
+        index = len(self.tensors)
+        storage = tensor.untyped_storage()._cdata
+        if new_version:
+            self._owner[storage] = index
+        base = self._owner.setdefault(storage, index)
+        if base != index and role == "activation":
+            role = self.tensors[base].role if producer is None else role
+        self.tensors.append(
+            RecordedTensor(
+                tensor=tensor, index=index, base=base, storage=storage, producer=producer, role=role, name=name
+            )
+        )
+        self._by_id[id(tensor)] = index
+        return index
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        namespace, _, qualified = func.name().partition("::")
+        name = qualified.split(".")[0]
+        if namespace in _IGNORED_NAMESPACES or name in _IGNORED:
+            return func(*args, **kwargs)
+        if name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
+            func.name(), "CompositeImplicitAutograd"
+        ):
+            with self:
+                decomposed = func.decompose(*args, **kwargs)
+            if decomposed is not NotImplemented:
+                return decomposed
+        reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
+        result = func(*args, **kwargs)
+        outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        if outputs or func._schema.is_mutable:
+            self._record(func, name, args, kwargs, reads, read_indices, outputs)
+        return result
+
+    def _record(
+        self,
+        func: Any,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        reads: list[torch.Tensor],
+        read_indices: tuple[int, ...],
+        outputs: tuple[torch.Tensor, ...],
+    ) -> None:
+        call_index = len(self.calls)
+        depends: dict[tuple[int, int], None] = {}
+        on_input = False
+        for index in read_indices:
+            value = self.tensors[index]
+            on_input |= value.role == "input" or self.tensors[value.base].role == "input"
+            if value.producer is not None:
+                depends[(value.producer, index)] = None
+            writer = self._writer.get(value.storage)
+            if writer is not None and (value.producer is None or writer[0] > value.producer):
+                depends[writer] = None
+        on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
+        read_storages = {tensor.untyped_storage()._cdata for tensor in reads}
+        mutates = bool(func._schema.is_mutable)
+        is_view = (
+            not mutates
+            and bool(outputs)
+            and all(tensor.untyped_storage()._cdata in read_storages for tensor in outputs)
+        )
+        mutated = {
+            tensor.untyped_storage()._cdata
+            for argument, tensor in _mutated(func, args, kwargs)
+            if argument
+        }
+        writes = []
+        for tensor in outputs:
+            storage = tensor.untyped_storage()._cdata
+            written = storage in mutated
+            index = self._add(
+                tensor, producer=call_index, role="activation", new_version=written or storage not in read_storages
+            )
+            writes.append(index)
+            if written:
+                self._writer[storage] = (call_index, index)
+        self.calls.append(
+            RecordedCall(
+                name=name,
+                aten=str(func),
+                module_path=self._path[-1][0],
+                invocation=self._path[-1][1],
+                args=args,
+                kwargs=kwargs,
+                outputs=outputs,
+                reads=read_indices,
+                writes=tuple(writes),
+                depends=tuple(depends),
+                is_view=is_view,
+                depends_on_input=on_input,
+            )
+        )
+
+
+def _mutated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[bool, torch.Tensor]]:
+    """Yield (is written, tensor) for each tensor argument of a call, by its schema."""
+    for position, argument in enumerate(func._schema.arguments):
+        value = args[position] if position < len(args) else kwargs.get(argument.name)
+        written = argument.alias_info is not None and argument.alias_info.is_write
+        if isinstance(value, torch.Tensor):
+            yield written, value

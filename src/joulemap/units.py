@@ -1,0 +1,49 @@
+"""Units: the scale of each unit that a data file may use, and SI formatting for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SI_SCALE: Final[dict[str, tuple[float, str]]] = {
+    "1": (1.0, "1"),
+    "year": (1.0, "year"),
+    "nm": (1.0, "nm"),
+    "mm": (1.0, "mm"),
+    "bit": (1.0, "bit"),
+    "cycle": (1.0, "cycle"),
+    "s": (1.0, "s"),
+    "us": (1e-6, "s"),
+    "B": (1.0, "B"),
+    "KiB": (1024.0, "B"),
+    "MiB": (1024.0**2, "B"),
+    "GiB": (1024.0**3, "B"),
+    "GB": (1e9, "B"),
+    "GB/s": (1e9, "B/s"),
+    "TB/s": (1e12, "B/s"),
+    "MHz": (1e6, "Hz"),
+    "GHz": (1e9, "Hz"),
+    "GFLOPS": (1e9, "ops/s"),
+    "TFLOPS": (1e12, "ops/s"),
+    "TOPS": (1e12, "ops/s"),
+    "W": (1.0, "W"),
+    "mW": (1e-3, "W"),
+    "USD": (1.0, "USD"),
+    "USD/h": (1.0, "USD/h"),
+}
+"""unit in a data file -> (factor, SI unit); nanometres name a process node and stay as they are."""
+
+FJ_PER_J: Final = 10**15
+FS_PER_S: Final = 10**15
+
+
+def format_si(value: float, unit: str, digits: int = 3) -> str:
+    """Return `value` with an SI prefix and `digits` significant digits, e.g. `12.3 mJ`."""
+    from quantiphy import Quantity
+
+    with Quantity.prefs(map_sf=Quantity.map_sf_to_greek, strip_zeros=True):
+        return str(Quantity(value, unit).render(prec=digits - 1))
+
+
+def format_bytes(value: float) -> str:
+    """Return a byte count with a decimal prefix, e.g. `46.8 MB`."""
+    return format_si(value, "B")
