@@ -82,6 +82,10 @@ class LockedDatabaseError(DatabaseError):
     """Another process holds the database; the text names it."""
 
 
+class OlderDatabaseError(DatabaseError):
+    """The database lacks migrations that this code needs."""
+
+
 class ConservationError(JoulemapError):
     """Parts that do not add up to their whole."""
 

@@ -40,7 +40,9 @@ def format_si(value: float, unit: str, digits: int = 3) -> str:
     """Return `value` with an SI prefix and `digits` significant digits, e.g. `12.3 mJ`."""
     from quantiphy import Quantity
 
-    with Quantity.prefs(map_sf=Quantity.map_sf_to_greek, strip_zeros=True):
+    with Quantity.prefs(  # type: ignore[no-untyped-call]
+        map_sf=Quantity.map_sf_to_greek, strip_zeros=True
+    ):
         return str(Quantity(value, unit).render(prec=digits - 1))
 
 

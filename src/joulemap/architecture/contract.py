@@ -34,9 +34,7 @@ def _architectures() -> dict[str, Architecture]:
     found: dict[str, Architecture] = {}
     for module in pkgutil.iter_modules(package.__path__):
         if module.name != "contract":
-            architecture: Architecture = importlib.import_module(
-                f"{package.__name__}.{module.name}"
-            ).ARCHITECTURE
+            architecture: Architecture = importlib.import_module(f"{package.__name__}.{module.name}").ARCHITECTURE
             found[architecture.name] = architecture
     return found
 

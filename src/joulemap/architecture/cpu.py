@@ -18,10 +18,10 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.columns.workload import Floats
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
-from joulemap.mapping.columns import Floats
 from joulemap.mapping.kernel import KernelColumns, Placement
 from joulemap.mapping.traffic import ceil_divide, dram_bytes, tiled_bytes
 
@@ -76,7 +76,9 @@ class Cpu:
             ),
         )
         padded_n = np.where(is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
-        tile_macs = np.where(is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1))
+        tile_macs = np.where(
+            is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
+        )
         dense_rate = np.where(is_gemm, core_macs, vector_rate) * efficiency
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
@@ -150,7 +152,8 @@ class Cpu:
         l3_read = np.where(
             is_gemm,
             np.minimum(
-                tiled_bytes(kernels, np.maximum(work.gemm_m / placement.units_total, 1.0), work.gemm_n, item), l2_read
+                tiled_bytes(kernels, np.maximum(work.gemm_m / placement.units_total, 1.0), work.gemm_n, item),
+                l2_read,
             ),
             crossing_read,
         )

@@ -22,11 +22,11 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.columns.workload import Floats
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.workload import KINDS
 from joulemap.energy.ledger import ActionCounts
-from joulemap.mapping.columns import Floats
 from joulemap.mapping.kernel import KernelColumns, Placement
 from joulemap.mapping.traffic import ceil_divide, dram_bytes, tiled_bytes
 
@@ -101,7 +101,7 @@ class Gpu:
         compute = np.where(moves, work.output_element_count / (indexed * issue), compute)
         pools = work.of_kind("pool")
         taps = hardware.coefficient("pooled_taps_per_clock")
-        compute = np.where(pools, work.output_element_count * work.window / (taps * issue), compute)
+        compute = np.where(pools, work.output_element_count * work.tap_count / (taps * issue), compute)
 
         simple = ~work.of_kind(*GEMM_KINDS) & kernels.is_active
         tiles = np.where(simple, ceil_divide(work.output_element_count, ELEMENTS_PER_BLOCK), tiles)
@@ -173,7 +173,7 @@ class Gpu:
         mode = _mode(kernels.precision)
         by_kind = np.array([self._fixed_cost(kind, mode, hardware) for kind in KINDS])
         cost = by_kind[kernels.work.kind[kernels.leader]]
-        is_pointwise = kernels.work.of_kind("conv")[kernels.leader] & (kernels.work.window[kernels.leader] == 1)
+        is_pointwise = kernels.work.of_kind("conv")[kernels.leader] & (kernels.work.tap_count[kernels.leader] == 1)
         cost = np.where(is_pointwise, hardware.coefficient("fixed_cost.pointwise_conv", mode), cost)
         cost = cost + hardware.coefficient("kernel_gap")
         if kernels.runtime == "eager":
@@ -205,7 +205,9 @@ class Gpu:
 
         read_in = kernels.input_bytes + kernels.weight_bytes
         l2_read = np.where(
-            is_gemm, tiled_bytes(kernels, placement.detail["tile_m"], placement.detail["tile_n"], item), read_in
+            is_gemm,
+            tiled_bytes(kernels, placement.detail["tile_m"], placement.detail["tile_n"], item),
+            read_in,
         )
         warp_m = hardware.coefficient("warp_tile_m")
         warp_n = hardware.coefficient("warp_tile_n")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import attrs
 
+from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.scale import node_factor
 from joulemap.catalog.schema import (
     ActionEntry,
@@ -22,16 +22,12 @@ from joulemap.catalog.schema import (
     QuantityEntry,
     read_file,
 )
+from joulemap.domain.catalogue import Catalogue
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction, EnergyReference
-from joulemap.errors import CatalogueError, UnknownNameError
-
-DATA: Final = Path(__file__).parent / "data"
-
-DEFAULT_HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
-"""What a comparison takes when no hardware is named: one of each architecture class."""
+from joulemap.errors import CatalogueError
 
 PEAK_TOLERANCE: Final = 0.03
 """units x operations per clock x clock must give the peak within this share."""
@@ -54,61 +50,6 @@ _UNITS: Final = {
     "price_purchase": "USD",
     "price_cloud": "USD/h",
 }
-
-
-@attrs.frozen
-class Catalogue:
-    """Every hardware that joulemap knows, by id."""
-
-    hardware: Mapping[str, Hardware]
-    digest: str
-    """Of all data files."""
-
-    def find(self, name: str) -> Hardware:
-        """Return the hardware with this id; UnknownNameError offers the nearest ids."""
-        found = self.hardware.get(name)
-        if found is None:
-            raise UnknownNameError("hardware", name, self.hardware, "see `joulemap hardware list`")
-        return found
-
-    def select(self, names: Iterable[str] = (), architectures: Iterable[str] = ()) -> tuple[Hardware, ...]:
-        """Return the named hardware in the order given, or those of the architectures, or the default four."""
-        wanted = tuple(dict.fromkeys(names))
-        classes = tuple(dict.fromkeys(architectures))
-        known = sorted({hardware.architecture for hardware in self.hardware.values()})
-        for architecture in classes:
-            if architecture not in known:
-                raise UnknownNameError("architecture", architecture, known)
-        if wanted:
-            chosen = [self.find(name) for name in wanted]
-        elif classes:
-            chosen = list(self.hardware.values())
-        else:
-            chosen = [self.find(name) for name in DEFAULT_HARDWARE]
-        if classes:
-            chosen = [hardware for hardware in chosen if hardware.architecture in classes]
-        if not chosen:
-            raise UnknownNameError(
-                "hardware",
-                ",".join(wanted),
-                (),
-                f"none of these is of architecture {','.join(classes)}; see `joulemap hardware list`",
-            )
-        return tuple(chosen)
-
-
-def _data_files() -> list[Path]:
-    return sorted((DATA / "architecture").glob("*.toml")) + sorted((DATA / "hardware").glob("*.toml"))
-
-
-@cache
-def catalogue_digest() -> str:
-    """Return sixteen hexadecimal digits over the bytes of all data files, without parsing them."""
-    digest = hashlib.sha256()
-    for path in _data_files():
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 @cache
@@ -193,9 +134,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
             for mode in chip.power_modes
         ),
         coefficients={
-            entry.name: Quantity(
-                value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source
-            )
+            entry.name: Quantity(value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source)
             for entry in shared.coefficients
         },
         reference=resolve_reference(

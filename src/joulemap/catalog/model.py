@@ -7,28 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import attrs
+from joulemap.domain.catalogue import ModelEntry
 
 MODELS: Final = Path(__file__).parent / "data" / "model" / "torchvision.csv"
-
-
-@attrs.frozen(kw_only=True)
-class ModelEntry:
-    """A model of torchvision's zoo. Published figures are for its default weights, at batch 1."""
-
-    name: str
-    family: str
-    task: str
-    """`classification`, `segmentation`, `video` …"""
-    input_shape: tuple[int, ...]
-    """Of one sample, without the batch; empty where the input is not one tensor."""
-    parameter_count: int | None
-    """As published by torchvision."""
-    published_mac_count: int | None
-    """torchvision's `_ops`, which counts MACs, in units."""
-    is_traceable: bool
-    reason: str
-    """Why not, if not."""
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Final
 
@@ -20,12 +21,12 @@ def _relative_to_7nm(node_nm: float) -> float:
     if not FINEST_NM <= node_nm <= COARSEST_NM:
         raise ValueError(f"process node {node_nm:g} nm is outside {FINEST_NM:g} to {COARSEST_NM:g} nm")
     if node_nm >= 7.0:
-        return (node_nm / 7.0) ** LOGIC_EXPONENT
+        return float((node_nm / 7.0) ** LOGIC_EXPONENT)
     points = sorted({**BELOW_7NM, 7.0: 1.0}.items())
-    for (low_nm, low), (high_nm, high) in zip(points, points[1:], strict=False):
+    for (low_nm, low), (high_nm, high) in itertools.pairwise(points):
         if low_nm <= node_nm <= high_nm:
             share = math.log(node_nm / low_nm) / math.log(high_nm / low_nm)
-            return low * (high / low) ** share
+            return float(low * (high / low) ** share)
     raise AssertionError(node_nm)
 
 

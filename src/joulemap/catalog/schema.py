@@ -39,7 +39,11 @@ class QuantityEntry:
         if self.source not in sources:
             raise ValueError(f"source {self.source!r} is not in [sources]")
         return Quantity(
-            value=self.value * factor, unit=unit, basis=self.basis, source=sources[self.source], note=self.note
+            value=self.value * factor,
+            unit=unit,
+            basis=self.basis,
+            source=sources[self.source],
+            note=self.note,
         )
 
 

@@ -53,7 +53,7 @@ class Operator:
     gemm_k: int = 0
     gemm_groups: int = 0
     """Independent GEMMs of this size."""
-    window: int = 1
+    tap_count: int = 1
     """Taps of a convolution or pooling window."""
     is_foldable: bool = False
     """Whether it depends on no model input, so that a compiler computes it once."""

@@ -8,34 +8,18 @@ a price raises. Leakage is an action: seconds x watts.
 
 from __future__ import annotations
 
-import attrs
 import numpy as np
 
+from joulemap.columns.run import LedgerColumns
+from joulemap.columns.workload import Floats
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyReference
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
-from joulemap.mapping.columns import Floats, Integers
 
 ActionCounts = dict[ActionKey, Floats]
 """action -> count per operator"""
 
 MAX_LINE_FJ = 2**63 - 1
-
-
-@attrs.define(kw_only=True, eq=False)
-class LedgerColumns:
-    """Ledger lines of one run: operator by operator, actions in the order of the reference table."""
-
-    operator_index: Integers
-    action_index: Integers
-    """Row of the hardware's reference table."""
-    action_count: Floats
-    energy_fj: Integers
-
-    @property
-    def total_fj(self) -> int:
-        """Energy of the run, exact."""
-        return sum(int(value) for value in self.energy_fj)
 
 
 def price(counts: ActionCounts, hardware: Hardware, operator_count: int) -> LedgerColumns:

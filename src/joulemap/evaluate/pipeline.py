@@ -13,6 +13,8 @@ import attrs
 import numpy as np
 
 from joulemap.architecture import Architecture, find_architecture
+from joulemap.columns.run import OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.columns.workload import Floats, Integers, WorkloadColumns, sum_by
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.energy.ledger import (
@@ -23,8 +25,6 @@ from joulemap.energy.ledger import (
     static_counts,
 )
 from joulemap.errors import UnsupportedError
-from joulemap.evaluate.result import OperatorColumns, RunColumns, SubgraphColumns
-from joulemap.mapping.columns import Floats, Integers, WorkloadColumns
 from joulemap.mapping.kernel import KernelColumns, Placement, form_kernels, share_exactly
 from joulemap.units import FS_PER_S
 
@@ -140,7 +140,7 @@ def _subgraphs(timing: _Timing) -> tuple[SubgraphColumns, Integers]:
     count = work.subgraph_count
 
     def total(per_kernel: Floats) -> Floats:
-        return np.bincount(kernel_subgraph, weights=per_kernel, minlength=count)
+        return sum_by(kernel_subgraph, per_kernel, count)
 
     def summed(per_operator: Floats) -> Floats:
         return total(kernels.per_kernel(per_operator))
@@ -148,7 +148,11 @@ def _subgraphs(timing: _Timing) -> tuple[SubgraphColumns, Integers]:
     latency_fs = np.zeros(count, dtype=np.int64)
     np.add.at(latency_fs, kernel_subgraph, _to_fs(timing.kernel_s))
     shown = np.flatnonzero(np.bincount(kernel_subgraph, minlength=count))
-    compute, memory, launch = summed(placement.compute_s), summed(placement.memory_s), total(placement.launch_s)
+    compute, memory, launch = (
+        summed(placement.compute_s),
+        summed(placement.memory_s),
+        total(placement.launch_s),
+    )
     units = np.zeros(work.operator_count and count)
     np.maximum.at(units, work.subgraph_index[kernels.is_active], placement.units_used[kernels.is_active])
     bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)
@@ -181,9 +185,5 @@ def _operator_latency(timing: _Timing, subgraphs: SubgraphColumns, latency_fs: I
     shares = np.zeros(work.operator_count, dtype=np.int64)
     position = np.zeros(len(latency_fs), dtype=np.int64)
     position[subgraphs.subgraph_index] = np.arange(len(subgraphs.subgraph_index))
-    shares[active] = share_exactly(
-        subgraphs.latency_fs, weights[active], position[work.subgraph_index[active]]
-    )
+    shares[active] = share_exactly(subgraphs.latency_fs, weights[active], position[work.subgraph_index[active]])
     return shares
-
-

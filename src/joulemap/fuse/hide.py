@@ -36,9 +36,7 @@ def fuse(workload: Workload) -> Workload:
             is_hidden = (made is not None and owner[made] == here) or (access.tensor_index, here) in seen
             seen.add((access.tensor_index, here))
         accesses.append(attrs.evolve(access, fused_byte_count=0) if is_hidden else access)
-    visible = {
-        workload.tensors[access.tensor_index].buffer_index for access in accesses if access.fused_byte_count > 0
-    }
+    visible = {workload.tensors[access.tensor_index].buffer_index for access in accesses if access.fused_byte_count > 0}
     buffers = tuple(
         attrs.evolve(buffer, is_hidden=index not in visible) for index, buffer in enumerate(workload.buffers)
     )

@@ -79,8 +79,5 @@ def _describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
     computing = [member for member in members if not member.is_view]
     leaders = [member for member in computing if member.kind in ANCHORS] or computing or list(members)
     operations = [member.operation for member in computing] or ["view"]
-    if operations.count("matmul") == 2 and "softmax" in operations:
-        pattern = "attention"
-    else:
-        pattern = "+".join(operations)
+    pattern = "attention" if operations.count("matmul") == 2 and "softmax" in operations else "+".join(operations)
     return Subgraph(pattern=pattern, name=leaders[0].name, operator_indices=tuple(indices))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from joulemap.mapping.columns import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, precision_scale
+from joulemap.columns.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, precision_scale, sum_by
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class KernelColumns:
     def per_kernel(self, values: Floats) -> Floats:
         """Sum a per-operator column over each kernel."""
         active = self.is_active
-        return np.bincount(self.kernel_index[active], weights=values[active], minlength=self.kernel_count)
+        return sum_by(self.kernel_index[active], values[active], self.kernel_count)
 
     def per_operator(self, values: Floats) -> Floats:
         """Give each operator its kernel's value; 0 outside kernels."""
@@ -80,7 +80,7 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
         mask = work.access_role == ROLE_CODE[role]
         if among is not None:
             mask = mask & among
-        return np.bincount(work.access_operator[mask], weights=moved[mask], minlength=work.operator_count)
+        return sum_by(work.access_operator[mask], moved[mask], work.operator_count)
 
     return KernelColumns(
         work=work,
@@ -145,7 +145,7 @@ def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers
     order = np.argsort(group, kind="stable")
     ordered_group = group[order]
     ordered_weights = weights[order]
-    sums = np.bincount(ordered_group, weights=ordered_weights, minlength=len(total))
+    sums = sum_by(ordered_group, ordered_weights, len(total))
     members = np.bincount(ordered_group, minlength=len(total))
     ordered_weights = np.where(sums[ordered_group] > 0, ordered_weights, 1.0)
     sums = np.where(sums > 0, sums, members)
@@ -156,7 +156,9 @@ def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers
     is_last = np.append(ordered_group[1:] != ordered_group[:-1], True)
     fraction[is_last] = 1.0
     upto = np.where(
-        is_last, total[ordered_group], np.floor(fraction * total[ordered_group].astype(np.float64)).astype(np.int64)
+        is_last,
+        total[ordered_group],
+        np.floor(fraction * total[ordered_group].astype(np.float64)).astype(np.int64),
     )
     upto = np.minimum(upto, total[ordered_group])
     previous = np.concatenate(([0], upto[:-1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.mapping.columns import Booleans, Floats
+from joulemap.columns.workload import Booleans, Floats
 from joulemap.mapping.kernel import KernelColumns
 
 
@@ -29,9 +29,7 @@ def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
     return kernels.per_operator(kernels.per_kernel(kernels.moved_bytes)) <= capacity_bytes
 
 
-def dram_bytes(
-    kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: bool
-) -> tuple[Floats, Floats]:
+def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: bool) -> tuple[Floats, Floats]:
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
     Activations of a kernel whose working set fits are found on chip and stay there; what enters or leaves the model

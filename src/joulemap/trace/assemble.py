@@ -59,27 +59,38 @@ class _Assembly:
         self.names[name] = seen
         return name if seen == 1 else f"{name}:{seen}"
 
-    def add_operator(self, call: RecordedCall, cost: Cost, *, own_path: bool, kind: str = "") -> int:
+    def add_operator(
+        self,
+        call: RecordedCall,
+        cost: Cost,
+        *,
+        own_path: bool,
+        label: str = "",
+        shape: tuple[int, ...] | None = None,
+    ) -> int:
+        """Append an operator; `label` names it in its module, `shape` is its output's if not the call's."""
         output = call.outputs[0] if call.outputs else None
+        if shape is None:
+            shape = tuple(output.shape) if output is not None else ()
         m, n, k, groups = cost.gemm
         self.operators.append(
             Operator(
-                name=self.unique_name(call.module_path, cost.operation, own_path),
+                name=self.unique_name(call.module_path, label or cost.operation, own_path),
                 module_path=call.module_path,
                 operation=cost.operation,
-                kind=kind or cost.kind,
+                kind=cost.kind,
                 aten=call.aten,
-                output_shape=tuple(output.shape) if output is not None else (),
+                output_shape=shape,
                 dtype=dtype_name(output.dtype) if output is not None else "",
                 mac_count=cost.mac_count,
                 elementwise_count=cost.elementwise_count,
                 special_count=cost.special_count,
-                output_element_count=output.numel() if output is not None else 0,
+                output_element_count=math.prod(shape) if output is not None else 0,
                 gemm_m=m,
                 gemm_n=n,
                 gemm_k=k,
                 gemm_groups=groups,
-                window=cost.window,
+                tap_count=cost.tap_count,
                 is_foldable=not call.depends_on_input,
                 scalars=cost.scalars,
             )
@@ -192,13 +203,8 @@ class _Assembly:
         synthetic = len(self.recorder.tensors) + len(self.extra_tensors)
         operators = []
         for label, cost in zip(labels, steps, strict=True):
-            operator = self.add_operator(call, cost, own_path=False)
-            name = self.unique_name(call.module_path, label, own_path=False)
-            changes: dict[str, object] = {"name": name}
-            if label != "weighted_sum":
-                changes |= {"output_shape": shape, "output_element_count": score_count}
-            self.operators[operator] = attrs.evolve(self.operators[operator], **changes)
-            operators.append(operator)
+            inner = None if label == "weighted_sum" else shape
+            operators.append(self.add_operator(call, cost, own_path=False, label=label, shape=inner))
         scores, soft, total = operators
         position = {id(tensor): index for tensor, index in self.indices(call)}
         for operator, tensors in ((scores, (query, key, mask)), (total, (value,))):
@@ -243,9 +249,7 @@ class _Assembly:
                 )
             self.edges.append(Edge(producer_index=producer, consumer_index=consumer, tensor_index=synthetic))
             synthetic += 1
-        from_value = tuple(
-            dependence for dependence in call.depends if dependence[1] == position.get(id(value), -1)
-        )
+        from_value = tuple(dependence for dependence in call.depends if dependence[1] == position.get(id(value), -1))
         others = tuple(dependence for dependence in call.depends if dependence not in from_value)
         same = value is query or value is key
         self.add_edges(scores, call.depends if same else others)
@@ -314,9 +318,7 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
         born[value.storage] = min(born.get(value.storage, producer), producer)
         end = last if value.base in output_bases else producer
         died[value.storage] = max(died.get(value.storage, 0), end)
-        size.setdefault(
-            value.storage, (value.tensor.untyped_storage().nbytes(), _item_bytes(owner.tensor))
-        )
+        size.setdefault(value.storage, (value.tensor.untyped_storage().nbytes(), _item_bytes(owner.tensor)))
     for access in assembly.accesses:
         if access.tensor_index < len(recorder.tensors):
             storage = recorder.tensors[access.tensor_index].storage
@@ -343,7 +345,10 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
                 shape=tuple(value.tensor.shape),
                 dtype=dtype_name(value.tensor.dtype),
                 byte_count=(
-                    min(value.tensor.numel() * value.tensor.element_size(), value.tensor.untyped_storage().nbytes())
+                    min(
+                        value.tensor.numel() * value.tensor.element_size(),
+                        value.tensor.untyped_storage().nbytes(),
+                    )
                     if owns
                     else 0
                 ),
@@ -355,7 +360,6 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
             )
         )
     tensors.extend(
-        attrs.evolve(tensor, buffer_index=offset - 1 - (tensor.buffer_index or 0))
-        for tensor in assembly.extra_tensors
+        attrs.evolve(tensor, buffer_index=offset - 1 - (tensor.buffer_index or 0)) for tensor in assembly.extra_tensors
     )
     return tensors, buffers

@@ -28,7 +28,7 @@ class Cost:
     special_count: int = 0
     gemm: tuple[int, int, int, int] = (0, 0, 0, 0)
     """(M, N, K, groups)."""
-    window: int = 1
+    tap_count: int = 1
     gathers: bool = False
     """Whether it reads only the rows that it returns (embedding, gather), not its whole first input."""
     scalars: str = ""
@@ -128,7 +128,7 @@ def convolution(call: Call) -> Cost:
         mac_count=macs,
         elementwise_count=call.output_count if bias is not None else 0,
         gemm=(batch * math.prod(spatial), weight[0] // groups, per_group_in * taps, groups),
-        window=taps,
+        tap_count=taps,
         scalars=_text(kernel=list(weight[2:]), stride=call.value(3, "stride", 1), padding=call.value(4, "padding", 0),
                       groups=groups),
     )  # fmt: skip
@@ -148,7 +148,7 @@ def transposed_convolution(call: Call) -> Cost:
         mac_count=math.prod(source) * weight[1] * taps,
         elementwise_count=call.output_count if call.value(2, "bias") is not None else 0,
         gemm=(pixels, weight[1] * taps, source[1] // groups, groups),
-        window=taps,
+        tap_count=taps,
         scalars=_text(kernel=list(weight[2:]), stride=call.value(3, "stride", 1), groups=groups),
     )
 
@@ -216,16 +216,17 @@ def row_norm(call: Call) -> Cost:
     elif isinstance(normalized, int):
         rows *= normalized
     name = "layer_norm" if isinstance(normalized, Sequence) else "group_norm"
-    return Cost(
-        kind="normalization", operation=name, elementwise_count=8 * call.output_count, special_count=rows
-    )
+    return Cost(kind="normalization", operation=name, elementwise_count=8 * call.output_count, special_count=rows)
 
 
 @formula("softmax", "_softmax", "log_softmax", "_log_softmax")
 def softmax(call: Call) -> Cost:
     """Per element: maximum, subtraction, exp, sum, division (as a multiplication): four operations and one exp."""
     return Cost(
-        kind="softmax", operation="softmax", elementwise_count=4 * call.output_count, special_count=call.output_count
+        kind="softmax",
+        operation="softmax",
+        elementwise_count=4 * call.output_count,
+        special_count=call.output_count,
     )
 
 
@@ -259,9 +260,7 @@ _elementwise(["glu"], 3, 1)
 _elementwise(["tanh", "tanh_", "exp", "exp_", "exp2", "log", "log_", "log2", "log10", "log1p", "expm1"], 0, 1)
 _elementwise(["sqrt", "sqrt_", "rsqrt", "reciprocal", "erf", "sin", "cos", "tan", "atan", "asin", "acos"], 0, 1)
 _elementwise(["pow", "pow_", "atan2", "remainder", "fmod", "floor_divide"], 1, 1)
-_elementwise(
-    ["add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "maximum", "minimum", "square"], 1
-)
+_elementwise(["add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "maximum", "minimum", "square"], 1)
 _elementwise(["addcmul", "addcmul_", "addcdiv", "lerp"], 2)
 _elementwise(["where", "masked_fill", "masked_fill_", "bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"], 1)
 _elementwise(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan"], 1)
@@ -274,7 +273,7 @@ def max_pool(call: Call) -> Cost:
     dimensions = max(len(call.output_shape) - 2, 1)
     taps = math.prod(kernel) if len(kernel) > 1 else kernel[0] ** dimensions
     return Cost(
-        kind="pool", operation="max_pool", elementwise_count=taps * call.output_count, window=taps,
+        kind="pool", operation="max_pool", elementwise_count=taps * call.output_count, tap_count=taps,
         scalars=_text(kernel=list(kernel), stride=call.value(2, "stride", [])),
     )  # fmt: skip
 
@@ -286,13 +285,17 @@ def avg_pool(call: Call) -> Cost:
     dimensions = max(len(call.output_shape) - 2, 1)
     taps = math.prod(kernel) if len(kernel) > 1 else kernel[0] ** dimensions
     return Cost(
-        kind="pool", operation="avg_pool", elementwise_count=(taps + 1) * call.output_count, window=taps,
+        kind="pool", operation="avg_pool", elementwise_count=(taps + 1) * call.output_count, tap_count=taps,
         scalars=_text(kernel=list(kernel), stride=call.value(2, "stride", [])),
     )  # fmt: skip
 
 
 @formula(
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "_adaptive_avg_pool2d",
+    "_adaptive_avg_pool3d",
 )
 def adaptive_avg_pool(call: Call) -> Cost:
     """Each input is added once (windows that overlap add again), one multiplication per output."""
@@ -301,7 +304,7 @@ def adaptive_avg_pool(call: Call) -> Cost:
         kind="reduction" if call.output_count * 4 <= call.input_count else "pool",
         operation="adaptive_avg_pool",
         elementwise_count=max(call.input_count, call.output_count) + call.output_count,
-        window=window,
+        tap_count=window,
     )
 
 
@@ -311,7 +314,21 @@ def adaptive_max_pool(call: Call) -> Cost:
     return Cost(kind="pool", operation="adaptive_max_pool", elementwise_count=call.input_count)
 
 
-@formula("sum", "mean", "max", "min", "amax", "amin", "prod", "any", "all", "argmax", "argmin", "cumsum", "logsumexp")
+@formula(
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "amax",
+    "amin",
+    "prod",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "logsumexp",
+)
 def reduction(call: Call) -> Cost:
     """One operation per input element; one multiplication per output for a mean."""
     return Cost(kind="reduction", operation="reduce", elementwise_count=call.input_count + call.output_count)
@@ -325,11 +342,9 @@ def moment(call: Call) -> Cost:
 
 @formula("topk", "sort", "argsort")
 def sort(call: Call) -> Cost:
-    """n log2 n comparisons along the sorted dimension."""
+    """N log2 n comparisons along the sorted dimension."""
     length = max(call.shape(0)[-1] if call.shape(0) else 1, 2)
-    return Cost(
-        kind="reduction", operation="sort", elementwise_count=math.ceil(call.input_count * math.log2(length))
-    )
+    return Cost(kind="reduction", operation="sort", elementwise_count=math.ceil(call.input_count * math.log2(length)))
 
 
 _INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 35}
@@ -375,7 +390,17 @@ _movement(["triu", "fill_", "fill", "zero_", "masked_scatter", "scatter", "scatt
 _movement(["dropout", "dropout_", "feature_dropout", "feature_dropout_", "unbind", "split", "chunk", "lift_fresh"])
 _movement(["arange", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like"])
 _movement(["new_zeros", "new_ones", "new_full", "new_empty", "scalar_tensor", "linspace", "eye", "one_hot"])
-_movement(["empty_strided", "new_empty_strided", "meshgrid", "complex", "view_as_real", "as_strided", "slice_scatter"])
+_movement(
+    [
+        "empty_strided",
+        "new_empty_strided",
+        "meshgrid",
+        "complex",
+        "view_as_real",
+        "as_strided",
+        "slice_scatter",
+    ]
+)
 _movement(["embedding", "index", "index_select", "gather", "take"], gathers=True)
 
 

@@ -77,7 +77,13 @@ def trace_module(
             recorder.add_input(leaf)
     positional, named = inputs
     try:
-        with warnings.catch_warnings(), torch.inference_mode(), torch.device("meta"), recorder.paths(), recorder:
+        with (
+            warnings.catch_warnings(),
+            torch.inference_mode(),
+            torch.device("meta"),
+            recorder.paths(),
+            recorder,
+        ):
             warnings.simplefilter("ignore")
             result = module(*positional, **named)
     except Exception as error:

@@ -23,7 +23,9 @@ from torch.utils._pytree import tree_leaves
 from joulemap.trace.formula import KEPT_COMPOSITES
 
 _IGNORED_NAMESPACES = ("prim",)
-_IGNORED = frozenset({"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"})
+_IGNORED = frozenset(
+    {"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"}
+)
 
 
 @attrs.define(kw_only=True)
@@ -65,7 +67,7 @@ class Recorder(TorchDispatchMode):
     """Records every dispatched operator until it is left. Keeps strong references to all tensors."""
 
     def __init__(self, module: torch.nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
         self.notes: list[str] = []
@@ -114,7 +116,13 @@ class Recorder(TorchDispatchMode):
         return self._add(tensor, producer=None, role="constant")
 
     def _add(
-        self, tensor: torch.Tensor, *, producer: int | None, role: str, name: str = "", new_version: bool = False
+        self,
+        tensor: torch.Tensor,
+        *,
+        producer: int | None,
+        role: str,
+        name: str = "",
+        new_version: bool = False,
     ) -> int:
         index = len(self.tensors)
         storage = tensor.untyped_storage()._cdata
@@ -125,7 +133,13 @@ class Recorder(TorchDispatchMode):
             role = self.tensors[base].role if producer is None else role
         self.tensors.append(
             RecordedTensor(
-                tensor=tensor, index=index, base=base, storage=storage, producer=producer, role=role, name=name
+                tensor=tensor,
+                index=index,
+                base=base,
+                storage=storage,
+                producer=producer,
+                role=role,
+                name=name,
             )
         )
         self._by_id[id(tensor)] = index
@@ -183,17 +197,16 @@ class Recorder(TorchDispatchMode):
             and bool(outputs)
             and all(tensor.untyped_storage()._cdata in read_storages for tensor in outputs)
         )
-        mutated = {
-            tensor.untyped_storage()._cdata
-            for argument, tensor in _mutated(func, args, kwargs)
-            if argument
-        }
+        mutated = {tensor.untyped_storage()._cdata for argument, tensor in _mutated(func, args, kwargs) if argument}
         writes = []
         for tensor in outputs:
             storage = tensor.untyped_storage()._cdata
             written = storage in mutated
             index = self._add(
-                tensor, producer=call_index, role="activation", new_version=written or storage not in read_storages
+                tensor,
+                producer=call_index,
+                role="activation",
+                new_version=written or storage not in read_storages,
             )
             writes.append(index)
             if written:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
+from joulemap.columns.workload import Floats, Integers
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.energy.ledger import LedgerColumns
-from joulemap.mapping.columns import Floats, Integers
 
-MODEL_VERSION = 1
-"""Part of every run's key: raised whenever a formula changes an answer."""
+BOTTLENECKS: Final = ("compute", "memory", "launch")
+"""What bounds a subgraph, by code."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class LedgerColumns:
+    """Ledger lines of one run: operator by operator, actions in the order of the reference table."""
+
+    operator_index: Integers
+    action_index: Integers
+    """Row of the hardware's reference table."""
+    action_count: Floats
+    energy_fj: Integers
+
+    @property
+    def total_fj(self) -> int:
+        """Energy of the run, exact."""
+        return sum(int(value) for value in self.energy_fj)
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -31,9 +48,6 @@ class SubgraphColumns:
     kernel_count: Integers
     bottleneck: Integers
     """Code in `BOTTLENECKS`."""
-
-
-BOTTLENECKS = ("compute", "memory", "launch")
 
 
 @attrs.define(kw_only=True, eq=False)

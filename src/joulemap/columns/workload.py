@@ -32,7 +32,7 @@ OPERATOR_COUNTS: Final = (
     "gemm_n",
     "gemm_k",
     "gemm_groups",
-    "window",
+    "tap_count",
 )
 
 
@@ -52,7 +52,7 @@ class WorkloadColumns:
     gemm_n: Floats
     gemm_k: Floats
     gemm_groups: Floats
-    window: Floats
+    tap_count: Floats
     is_foldable: Booleans
     subgraph_index: Integers
     access_operator: Integers
@@ -80,7 +80,8 @@ class WorkloadColumns:
     @cached_property
     def is_view(self) -> Booleans:
         """Operators that only rename memory."""
-        return self.kind == KIND_CODE["view"]
+        mask: Booleans = self.kind == KIND_CODE["view"]
+        return mask
 
     def of_kind(self, *kinds: str) -> Booleans:
         """Return a mask of the operators of these kinds."""
@@ -113,6 +114,11 @@ class WorkloadColumns:
         np.add.at(change, self.buffer_birth, byte_count)
         np.add.at(change, self.buffer_death + 1, -byte_count)
         return float(np.cumsum(change).max())
+
+
+def sum_by(group: Integers, values: Floats, count: int) -> Floats:
+    """Return the sum of `values` over each group 0 … count - 1."""
+    return np.bincount(group, weights=values, minlength=count).astype(np.float64)
 
 
 def precision_scale(item_bytes: Floats, precision: str) -> Floats:

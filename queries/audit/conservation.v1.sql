@@ -1,0 +1,131 @@
+/*
+name = "audit.conservation"
+version = 1
+schema = 2
+summary = "Every rule that the tables must keep; a healthy database returns no row"
+grain = "one row per broken rule and place"
+order = ["rule", "run_id", "place"]
+[columns]
+rule = { type = "VARCHAR", meaning = "what is broken" }
+run_id = { type = "INTEGER", meaning = "run; for a rule about a workload its id" }
+place = { type = "VARCHAR", meaning = "where" }
+expected = { type = "VARCHAR", meaning = "what it should be" }
+found = { type = "VARCHAR", meaning = "what it is" }
+*/
+WITH line AS (
+    SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, l.energy_fj, e.energy_per_action_fj
+    FROM ledger_line AS l
+    LEFT JOIN run AS r ON r.run_id = l.run_id
+    LEFT JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+),
+broken AS (
+    SELECT
+        'a ledger line has a price' AS rule,
+        run_id,
+        'operator ' || operator_index || ' action ' || action_id AS place,
+        'a row of energy_per_action' AS expected,
+        'none' AS found
+    FROM line
+    WHERE energy_per_action_fj IS NULL
+    UNION ALL
+    SELECT
+        'energy_fj is round(count x price)',
+        run_id,
+        'operator ' || operator_index || ' action ' || action_id,
+        CAST(CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT) AS VARCHAR),
+        CAST(energy_fj AS VARCHAR)
+    FROM line
+    WHERE energy_per_action_fj IS NOT NULL
+        AND energy_fj <> CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT)
+    UNION ALL
+    SELECT
+        'an action stands once per operator',
+        run_id,
+        'operator ' || operator_index || ' action ' || action_id,
+        '1',
+        CAST(count(*) AS VARCHAR)
+    FROM ledger_line
+    GROUP BY run_id, operator_index, action_id
+    HAVING count(*) > 1
+    UNION ALL
+    SELECT
+        'operator latencies sum to their subgraph',
+        s.run_id,
+        'subgraph ' || s.subgraph_index,
+        CAST(s.latency_fs AS VARCHAR),
+        CAST(coalesce(o.latency_fs, 0) AS VARCHAR)
+    FROM run_subgraph AS s
+    LEFT JOIN (
+        SELECT run_id, subgraph_index, sum(latency_fs) AS latency_fs
+        FROM run_operator
+        GROUP BY run_id, subgraph_index
+    ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+    WHERE s.latency_fs IS DISTINCT FROM o.latency_fs
+    UNION ALL
+    SELECT
+        'a ledger line belongs to an operator of its subgraph',
+        l.run_id,
+        'subgraph ' || l.subgraph_index || ' operator ' || l.operator_index,
+        'a row of run_operator',
+        'none'
+    FROM (SELECT DISTINCT run_id, subgraph_index, operator_index FROM ledger_line) AS l
+    ANTI JOIN run_operator AS o
+        ON o.run_id = l.run_id AND o.subgraph_index = l.subgraph_index AND o.operator_index = l.operator_index
+    UNION ALL
+    SELECT
+        'an operator of a run stands in the same subgraph of its workload',
+        o.run_id,
+        'operator ' || o.operator_index,
+        'subgraph ' || coalesce(CAST(q.subgraph_index AS VARCHAR), 'none'),
+        'subgraph ' || o.subgraph_index
+    FROM run_operator AS o
+    JOIN run AS r ON r.run_id = o.run_id
+    LEFT JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    WHERE q.subgraph_index IS DISTINCT FROM o.subgraph_index
+    UNION ALL
+    SELECT 'an evaluated run has subgraphs and a ledger', r.run_id, 'run', 'rows', 'none'
+    FROM run AS r
+    WHERE r.refusal IS NULL
+        AND (
+            NOT EXISTS (SELECT 1 FROM ledger_line AS l WHERE l.run_id = r.run_id)
+            OR NOT EXISTS (SELECT 1 FROM run_subgraph AS s WHERE s.run_id = r.run_id)
+        )
+    UNION ALL
+    SELECT 'a run has its workload and hardware', r.run_id, 'run', 'both', 'missing'
+    FROM run AS r
+    WHERE NOT EXISTS (SELECT 1 FROM workload AS w WHERE w.workload_id = r.workload_id)
+        OR NOT EXISTS (SELECT 1 FROM hardware_version AS v WHERE v.hardware_digest = r.hardware_digest)
+    UNION ALL
+    SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'
+    FROM (
+        SELECT DISTINCT run_id, 'ledger_line' AS place FROM ledger_line
+        UNION ALL
+        SELECT DISTINCT run_id, 'run_subgraph' FROM run_subgraph
+        UNION ALL
+        SELECT DISTINCT run_id, 'run_operator' FROM run_operator
+    ) AS t
+    ANTI JOIN run AS r ON r.run_id = t.run_id
+    UNION ALL
+    SELECT
+        'an operator is in exactly one subgraph of its workload',
+        o.workload_id,
+        'operator ' || o.operator_index,
+        'a row of workload_subgraph',
+        'none'
+    FROM workload_operator AS o
+    ANTI JOIN workload_subgraph AS g ON g.workload_id = o.workload_id AND g.subgraph_index = o.subgraph_index
+    UNION ALL
+    SELECT
+        'static energy is static power x latency',
+        l.run_id,
+        'operator ' || l.operator_index,
+        CAST(o.latency_fs / 1e15 AS VARCHAR),
+        CAST(l.action_count AS VARCHAR)
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN run_operator AS o ON o.run_id = l.run_id AND o.operator_index = l.operator_index
+    WHERE a.part = 'static' AND l.action_count <> o.latency_fs / 1e15
+)
+SELECT rule, run_id, place, expected, found
+FROM broken
+ORDER BY rule, run_id, place

@@ -1,0 +1,66 @@
+/*
+name = "compare.insight"
+version = 1
+schema = 2
+summary = "What separates the runs: pairs with the largest energy gaps, and the part that explains most of each"
+grain = "one row per pair of the lowest-energy run with another"
+order = ["energy_ratio descending", "other_hardware"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to compare" }
+[columns]
+best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy" }
+other_hardware = { type = "VARCHAR", meaning = "run that it is compared with" }
+energy_ratio = { type = "DOUBLE", meaning = "energy of the other over that of the best" }
+latency_ratio = { type = "DOUBLE", meaning = "latency of the other over that of the best" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best" }
+part = { type = "VARCHAR", meaning = "the part of the ledger that differs most: compute, memory, control or static" }
+part_difference_j = { type = "DOUBLE", unit = "J", meaning = "that part's difference" }
+part_share_fraction = { type = "DOUBLE", meaning = "part_difference_j over difference_j; above 1 where other parts go the other way" }
+best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the best" }
+other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other" }
+*/
+WITH chosen AS (
+    SELECT run_id, hardware, energy_j, latency_s, average_power_w
+    FROM runs
+    WHERE list_contains($run_ids, run_id)
+),
+best AS (
+    SELECT run_id, hardware, energy_j, latency_s, average_power_w
+    FROM chosen
+    ORDER BY energy_j, hardware, run_id
+    LIMIT 1
+),
+part AS (
+    SELECT l.run_id, a.part, sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    WHERE list_contains($run_ids, l.run_id)
+    GROUP BY l.run_id, a.part
+),
+gap AS (
+    SELECT
+        o.run_id,
+        p.part,
+        (coalesce(q.energy_fj, 0) - coalesce(s.energy_fj, 0)) / 1e15 AS part_difference_j
+    FROM (SELECT run_id FROM chosen EXCEPT SELECT run_id FROM best) AS o
+    CROSS JOIN (VALUES ('compute'), ('memory'), ('control'), ('static')) AS p (part)
+    CROSS JOIN best AS b
+    LEFT JOIN part AS q ON q.run_id = o.run_id AND q.part = p.part
+    LEFT JOIN part AS s ON s.run_id = b.run_id AND s.part = p.part
+)
+SELECT
+    b.hardware AS best_hardware,
+    c.hardware AS other_hardware,
+    c.energy_j / b.energy_j AS energy_ratio,
+    c.latency_s / b.latency_s AS latency_ratio,
+    c.energy_j - b.energy_j AS difference_j,
+    g.part,
+    g.part_difference_j,
+    g.part_difference_j / nullif(c.energy_j - b.energy_j, 0e0) AS part_share_fraction,
+    b.average_power_w AS best_power_w,
+    c.average_power_w AS other_power_w
+FROM gap AS g
+JOIN chosen AS c ON c.run_id = g.run_id
+CROSS JOIN best AS b
+QUALIFY row_number() OVER (PARTITION BY g.run_id ORDER BY g.part_difference_j DESC, g.part) = 1
+ORDER BY energy_ratio DESC, other_hardware

@@ -1,0 +1,58 @@
+/*
+name = "compare.recommendation"
+version = 1
+schema = 2
+summary = "The best run for energy, latency, throughput, memory and balance"
+grain = "one row per goal"
+order = ["goal, in the order energy, latency, throughput, memory, balance"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from" }
+[columns]
+goal = { type = "VARCHAR", meaning = "energy, latency, throughput, memory, or balance: the lowest energy-delay product" }
+hardware = { type = "VARCHAR", meaning = "the winner; ties go to the first name" }
+value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
+unit = { type = "VARCHAR", meaning = "SI unit of value" }
+advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the runner-up; null without one" }
+runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections" }
+*/
+WITH candidate AS (
+    SELECT
+        r.hardware,
+        r.is_projection,
+        unnest([
+            {'position': 1, 'goal': 'energy', 'value': r.energy_j, 'cost': r.energy_j, 'unit': 'J'},
+            {'position': 2, 'goal': 'latency', 'value': r.latency_s, 'cost': r.latency_s, 'unit': 's'},
+            {'position': 3, 'goal': 'throughput', 'value': r.throughput_per_s, 'cost': 1e0 / r.throughput_per_s, 'unit': '1/s'},
+            {'position': 4, 'goal': 'memory', 'value': CAST(r.peak_memory_bytes AS DOUBLE), 'cost': CAST(r.peak_memory_bytes AS DOUBLE), 'unit': 'B'},
+            {'position': 5, 'goal': 'balance', 'value': r.edp_js, 'cost': r.edp_js, 'unit': 'Js'}
+        ]) AS goal
+    FROM runs AS r
+    WHERE list_contains($run_ids, r.run_id)
+),
+ranked AS (
+    SELECT
+        c.goal.position AS position,
+        c.goal.goal AS goal,
+        c.goal.value AS value,
+        c.goal.unit AS unit,
+        c.goal.cost AS cost,
+        c.hardware,
+        c.is_projection,
+        row_number() OVER by_cost AS rank,
+        lead(c.goal.cost) OVER by_cost AS next_cost,
+        lead(c.hardware) OVER by_cost AS next_hardware
+    FROM candidate AS c
+    WINDOW by_cost AS (PARTITION BY c.goal.goal ORDER BY c.goal.cost, c.hardware)
+)
+SELECT
+    goal,
+    hardware,
+    value,
+    unit,
+    next_cost / nullif(cost, 0e0) AS advantage_ratio,
+    next_hardware AS runner_up,
+    is_projection
+FROM ranked
+WHERE rank = 1
+ORDER BY position

@@ -1,0 +1,97 @@
+/*
+name = "compare.summary"
+version = 1
+schema = 2
+summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
+grain = "one row per run asked for, refused ones included"
+order = ["energy_j, refused runs last", "hardware", "run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to compare, as `run.list` shows them" }
+baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to; empty for the first run that was not refused" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+status = { type = "VARCHAR", meaning = "ok or unsupported" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
+peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published DRAM bandwidth" }
+units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+energy_ratio = { type = "DOUBLE", meaning = "energy over the baseline's" }
+latency_ratio = { type = "DOUBLE", meaning = "latency over the baseline's" }
+baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to" }
+clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
+reason = { type = "VARCHAR", meaning = "why it is unsupported" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH asked AS (
+    SELECT
+        r.run_id,
+        v.hardware,
+        v.architecture,
+        v.unit_name,
+        v.projection <> '' AS is_projection,
+        r.refusal,
+        list_position($run_ids, r.run_id) AS position
+    FROM run AS r
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    WHERE list_contains($run_ids, r.run_id)
+),
+answered AS (
+    SELECT
+        run_id,
+        energy_j,
+        latency_s,
+        throughput_per_s,
+        average_power_w,
+        edp_js,
+        peak_memory_bytes,
+        compute_utilization_fraction,
+        bandwidth_utilization_fraction,
+        units_used_count,
+        units_total_count,
+        clock_fraction
+    FROM runs
+    WHERE list_contains($run_ids, run_id)
+),
+baseline AS (
+    SELECT a.hardware, s.energy_j, s.latency_s
+    FROM asked AS a
+    JOIN answered AS s ON s.run_id = a.run_id
+    WHERE $baseline = '' OR a.hardware = $baseline
+    ORDER BY a.position, a.run_id
+    LIMIT 1
+)
+SELECT
+    a.hardware,
+    a.architecture,
+    CASE WHEN a.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
+    s.energy_j,
+    s.latency_s,
+    s.throughput_per_s,
+    s.average_power_w,
+    s.edp_js,
+    s.peak_memory_bytes,
+    s.compute_utilization_fraction,
+    s.bandwidth_utilization_fraction,
+    s.units_used_count,
+    s.units_total_count,
+    a.unit_name,
+    s.energy_j / b.energy_j AS energy_ratio,
+    s.latency_s / b.latency_s AS latency_ratio,
+    b.hardware AS baseline_hardware,
+    s.clock_fraction,
+    a.is_projection,
+    coalesce(a.refusal, '') AS reason,
+    a.run_id
+FROM asked AS a
+LEFT JOIN answered AS s ON s.run_id = a.run_id
+LEFT JOIN baseline AS b ON TRUE
+ORDER BY s.energy_j NULLS LAST, a.hardware, a.run_id

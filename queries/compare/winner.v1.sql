@@ -1,0 +1,56 @@
+/*
+name = "compare.winner"
+version = 1
+schema = 2
+summary = "Each subgraph with the hardware that runs it at the least cost"
+grain = "one row per subgraph"
+order = ["subgraph_index"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of one workload" }
+metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency or edp" }
+[columns]
+subgraph_index = { type = "INTEGER", meaning = "subgraph" }
+name = { type = "VARCHAR", meaning = "operator that leads it" }
+fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
+winner = { type = "VARCHAR", meaning = "hardware with the lowest metric; ties go to the first name" }
+metric = { type = "VARCHAR", meaning = "what was compared" }
+value = { type = "DOUBLE", meaning = "the winner's: J, s or Js" }
+runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
+advantage_ratio = { type = "DOUBLE", meaning = "runner-up over winner" }
+*/
+WITH candidate AS (
+    SELECT
+        subgraph_index,
+        name,
+        fusion_pattern,
+        hardware,
+        CASE $metric WHEN 'energy' THEN energy_j WHEN 'latency' THEN latency_s WHEN 'edp' THEN edp_share_js END AS value
+    FROM subgraph_results
+    WHERE list_contains($run_ids, run_id)
+),
+ranked AS (
+    SELECT
+        subgraph_index,
+        name,
+        fusion_pattern,
+        hardware,
+        value,
+        row_number() OVER by_value AS rank,
+        lead(hardware) OVER by_value AS runner_up,
+        lead(value) OVER by_value AS next_value
+    FROM candidate
+    WHERE value IS NOT NULL
+    WINDOW by_value AS (PARTITION BY subgraph_index ORDER BY value, hardware)
+)
+SELECT
+    subgraph_index,
+    name,
+    fusion_pattern,
+    hardware AS winner,
+    $metric AS metric,
+    value,
+    runner_up,
+    next_value / nullif(value, 0e0) AS advantage_ratio
+FROM ranked
+WHERE rank = 1
+ORDER BY subgraph_index

@@ -1,0 +1,17 @@
+/*
+name = "database.content"
+version = 1
+schema = 2
+summary = "What the database holds"
+grain = "one row per table"
+order = ["table_name"]
+[columns]
+table_name = { type = "VARCHAR", meaning = "table" }
+row_count = { type = "BIGINT", meaning = "rows, as the engine estimates them" }
+column_count = { type = "BIGINT", meaning = "columns" }
+meaning = { type = "VARCHAR", meaning = "what a row is" }
+*/
+SELECT table_name, estimated_size AS row_count, column_count, comment AS meaning
+FROM duckdb_tables()
+WHERE NOT internal
+ORDER BY table_name

@@ -1,0 +1,124 @@
+/*
+name = "explain.energy"
+version = 1
+schema = 2
+summary = "Why one run uses more energy than another: an exact additive decomposition"
+grain = "one row per term; terms sum to the difference B minus A, exactly"
+order = ["absolute difference_fj descending", "component", "action", "term"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+[columns]
+term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different price), or static" }
+category_a = { type = "VARCHAR", meaning = "the action's category on A; null if A does not have it" }
+category_b = { type = "VARCHAR", meaning = "the action's category on B; null if B does not have it" }
+component = { type = "VARCHAR", meaning = "what acts" }
+action = { type = "VARCHAR", meaning = "what it does" }
+per = { type = "VARCHAR", meaning = "what one count is" }
+part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
+count_a = { type = "DOUBLE", meaning = "how often on A" }
+count_b = { type = "DOUBLE", meaning = "how often on B" }
+energy_per_action_a_j = { type = "DOUBLE", unit = "J", meaning = "price on A" }
+energy_per_action_b_j = { type = "DOUBLE", unit = "J", meaning = "price on B" }
+difference_fj = { type = "BIGINT", unit = "fJ", meaning = "this term of B minus A" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A" }
+share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
+*/
+WITH side AS (
+    SELECT
+        l.run_id,
+        a.component,
+        a.action,
+        a.category,
+        a.part,
+        a.per,
+        sum(l.action_count ORDER BY l.operator_index) AS action_count,
+        max(e.energy_per_action_fj) AS price_fj,
+        sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    WHERE l.run_id IN ($run_a, $run_b)
+    GROUP BY l.run_id, a.component, a.action, a.category, a.part, a.per
+),
+joined AS (
+    SELECT
+        coalesce(a.component, b.component) AS component,
+        coalesce(a.action, b.action) AS action,
+        coalesce(a.part, b.part) AS part,
+        coalesce(a.per, b.per) AS per,
+        a.category AS category_a,
+        b.category AS category_b,
+        coalesce(a.action_count, 0e0) AS count_a,
+        coalesce(b.action_count, 0e0) AS count_b,
+        a.price_fj AS price_a,
+        b.price_fj AS price_b,
+        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
+    FROM (
+        SELECT component, action, part, per, category, action_count, price_fj, energy_fj
+        FROM side
+        WHERE run_id = $run_a
+    ) AS a
+    FULL JOIN (
+        SELECT component, action, part, per, category, action_count, price_fj, energy_fj
+        FROM side
+        WHERE run_id = $run_b
+    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
+),
+split AS (
+    SELECT
+        component,
+        action,
+        part,
+        per,
+        category_a,
+        category_b,
+        count_a,
+        count_b,
+        price_a,
+        price_b,
+        difference_fj,
+        price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
+        CASE
+            WHEN price_a = price_b THEN difference_fj
+            WHEN count_a = count_b THEN 0
+            ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
+        END AS by_count_fj
+    FROM joined
+),
+terms AS (
+    SELECT
+        CASE WHEN part = 'static' THEN 'static' WHEN price_b IS NULL THEN 'only in A' ELSE 'only in B' END AS term,
+        category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, difference_fj
+    FROM split
+    WHERE NOT is_shared
+    UNION ALL
+    SELECT 'count', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, by_count_fj
+    FROM split
+    WHERE is_shared
+    UNION ALL
+    SELECT
+        'price', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b,
+        difference_fj - by_count_fj
+    FROM split
+    WHERE is_shared
+)
+SELECT
+    term,
+    category_a,
+    category_b,
+    component,
+    action,
+    per,
+    part,
+    count_a,
+    count_b,
+    price_a / 1e15 AS energy_per_action_a_j,
+    price_b / 1e15 AS energy_per_action_b_j,
+    difference_fj,
+    difference_fj / 1e15 AS difference_j,
+    difference_fj / nullif(CAST(sum(difference_fj) OVER () AS DOUBLE), 0e0) AS share_fraction
+FROM terms
+WHERE difference_fj <> 0
+ORDER BY abs(difference_fj) DESC, component, action, term

@@ -1,0 +1,24 @@
+/*
+name = "run.list"
+version = 1
+schema = 2
+summary = "Stored runs, newest first"
+grain = "one row per evaluated run"
+order = ["run_id descending"]
+[parameters]
+model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+[columns]
+run_id = { type = "INTEGER", meaning = "number of the run" }
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id" }
+precision = { type = "VARCHAR", meaning = "precision" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
+created_at = { type = "TIMESTAMP", meaning = "when it was stored, UTC" }
+*/
+SELECT run_id, model, hardware, precision, batch, runtime, energy_j, latency_s, created_at
+FROM runs
+WHERE $model = '' OR model = $model
+ORDER BY run_id DESC

@@ -1,0 +1,94 @@
+"""Put the commands together, and turn every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import typer
+
+from joulemap.cli import compare, database, explain, hardware, model, query, sql
+from joulemap.errors import ExitCode, JoulemapError
+
+EPILOG = (
+    "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
+    "hardware can run it; 5 database missing, locked, damaged, too new or not writable; 6 an audit found broken rows; "
+    "7 model that cannot be built or traced; 8 SQL refused; 9 bad catalogue file; 130 interrupted."
+)
+
+app = typer.Typer(
+    name="joulemap",
+    epilog=EPILOG,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("compare")(compare.compare)
+app.command("explain")(explain.explain)
+app.command("sql")(sql.sql)
+app.add_typer(query.app, name="query")
+app.add_typer(hardware.app, name="hardware")
+app.add_typer(model.app, name="model")
+app.add_typer(database.app, name="db")
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        print(f"joulemap {version('joulemap')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    _version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
+) -> None:
+    """Say which hardware a neural network should run on, and why.
+
+    \b
+    joulemap compare resnet18
+    joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
+    joulemap sql "SELECT hardware, energy_j FROM runs"
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    print("joulemap: interrupted; the database is as it was before", file=sys.stderr)
+    raise SystemExit(int(ExitCode.INTERRUPTED))
+
+
+def main() -> NoReturn:
+    """Run the command line; every error is one line on stderr and an exit code of `ExitCode`."""
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        result = app(standalone_mode=False)
+    except JoulemapError as error:
+        _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(int(ExitCode.OK))
+    except Exception as error:
+        describe = getattr(error, "format_message", None)
+        if describe is not None:
+            path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
+            _fail(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
+        if os.environ.get("JOULEMAP_DEBUG"):
+            raise
+        _fail(
+            f"internal error: {type(error).__name__}: {error}; JOULEMAP_DEBUG=1 shows where",
+            ExitCode.INTERNAL,
+        )
+    sys.exit(result if isinstance(result, int) else int(ExitCode.OK))
+
+
+def _fail(message: str, code: ExitCode) -> NoReturn:
+    print(f"joulemap: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(int(code))

@@ -1,0 +1,99 @@
+"""`joulemap compare`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from joulemap.cli.option import (
+    DEFAULT_DATABASE,
+    Batch,
+    Database,
+    Form,
+    FormatOption,
+    Input,
+    Output,
+    Precision,
+    Runtime,
+    ShowSql,
+    emit,
+    emit_sql,
+    open_workspace,
+    parse_shape,
+    split_names,
+)
+
+if TYPE_CHECKING:
+    from joulemap.query import Answer
+
+
+class Level(StrEnum):
+    """How deep a comparison goes."""
+
+    SUMMARY = "summary"
+    SUBGRAPH = "subgraph"
+
+
+def compare(
+    model: Annotated[str, typer.Argument(help="A name from `joulemap model list`, or path/to/file.py:factory.")],
+    hardware: Annotated[
+        str,
+        typer.Option("--hardware", help="Ids, comma-separated; see `joulemap hardware list`.",
+                     show_default="one of each architecture"),
+    ] = "",
+    architecture: Annotated[
+        str, typer.Option("--architecture", help="Only these classes, e.g. cpu,gpu.", show_default="all")
+    ] = "",
+    batch: Batch = None,
+    precision: Precision = "fp32",
+    runtime: Runtime = "fused",
+    baseline: Annotated[
+        str, typer.Option("--baseline", help="Hardware that ratios are relative to.", show_default="the first")
+    ] = "",
+    input_shape: Input = "",
+    level: Annotated[
+        Level, typer.Option("--level", help="summary: one row per hardware; subgraph: who wins each subgraph.")
+    ] = Level.SUMMARY,
+    form: FormatOption = Form.TABLE,
+    output: Output = None,
+    show_sql: ShowSql = False,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:  # fmt: skip
+    """Compare a model on several hardware: energy, latency, memory, utilization, and what to choose.
+
+    The first time, the model is traced (a few seconds); the answer is stored and the next one is immediate.
+
+    \b
+    joulemap compare resnet18
+    joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --precision bf16 --batch 32
+    joulemap compare ./mine.py:net --input 1,3,64,64 --format json
+    """
+    workspace = open_workspace(db)
+    answer = workspace.compare(
+        model,
+        hardware=split_names(hardware),
+        architecture=split_names(architecture),
+        batch=batch,
+        precision=precision,
+        runtime=runtime,
+        baseline=baseline,
+        input_shape=parse_shape(input_shape),
+    )
+    from joulemap.report.render import Format
+
+    if level is Level.SUBGRAPH:
+        from joulemap.report.render import render_answer
+
+        winners = workspace.query("compare.winner", {"run_ids": list(answer.run_ids)})
+        emit(render_answer(winners, Format(form.value)), output)
+        answers: tuple[Answer, ...] = (winners,)
+    else:
+        from joulemap.report.compare import render_comparison
+
+        emit(render_comparison(answer, Format(form.value)), output)
+        answers = answer.answers
+    if show_sql:
+        emit_sql(answers)

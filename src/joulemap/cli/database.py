@@ -1,0 +1,84 @@
+"""`joulemap db`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from joulemap.cli.option import (
+    DEFAULT_DATABASE,
+    Database,
+    Form,
+    FormatOption,
+    Output,
+    emit,
+    emit_answer,
+    open_workspace,
+)
+
+app = typer.Typer(
+    help="The results database: what it holds, its version, its health.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.command()
+def info(form: FormatOption = Form.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
+    """Show file, schema version, size and tables.
+
+    \b
+    joulemap db info
+    """
+    from joulemap.report.cell import show
+    from joulemap.report.render import Format, render_answer, write_json
+
+    known = open_workspace(db).info()
+    if form is Form.JSON:
+        emit(
+            write_json(
+                {
+                    "path": known.path,
+                    "schema_version": known.schema_version,
+                    "size_bytes": known.size_bytes,
+                    "tables": known.content.records(),
+                }
+            ),
+            output,
+        )
+        return
+    text = render_answer(known.content, Format(form.value))
+    if form is not Form.CSV:
+        size = show(known.size_bytes, "size_bytes", "B")
+        text = f"{known.path}: schema {known.schema_version}, {size}\n\n{text}"
+    emit(text, output)
+
+
+@app.command()
+def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
+    """Bring the database to this version's schema; make it if there is none.
+
+    \b
+    joulemap db migrate --db results.duckdb
+    """
+    version = open_workspace(db).migrate()
+    emit(f"{db}: schema {version}", None)
+
+
+@app.command()
+def check(form: FormatOption = Form.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
+    """Prove that the parts add up to their wholes; exit code 6 and a row for each rule that is broken.
+
+    \b
+    joulemap db check
+    """
+    from joulemap.errors import ConservationError
+
+    workspace = open_workspace(db)
+    workspace.scan()
+    answer = workspace.query("audit.conservation")
+    if answer.rows or form is not Form.TABLE:
+        emit_answer(answer, form, output)
+    else:
+        emit("ok: every part adds up", output)
+    if answer.rows:
+        raise ConservationError(f"{len(answer.rows)} rows break a rule")

@@ -1,0 +1,74 @@
+"""`joulemap explain`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.option import (
+    DEFAULT_DATABASE,
+    Batch,
+    Database,
+    Form,
+    FormatOption,
+    Input,
+    Output,
+    Precision,
+    Runtime,
+    ShowSql,
+    emit,
+    emit_sql,
+    open_workspace,
+    parse_shape,
+)
+
+
+class Metric(StrEnum):
+    """What is explained."""
+
+    ENERGY = "energy"
+
+
+def explain(
+    model: Annotated[str, typer.Argument(help="A name from `joulemap model list`, or path/to/file.py:factory.")],
+    hardware_a: Annotated[str, typer.Argument(metavar="A", help="Hardware id.")],
+    hardware_b: Annotated[str, typer.Argument(metavar="B", help="Hardware id.")],
+    metric: Annotated[Metric, typer.Option("--metric", help="What to explain.")] = Metric.ENERGY,
+    batch: Batch = None,
+    precision: Precision = "fp32",
+    runtime: Runtime = "fused",
+    input_shape: Input = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Terms to show in a table; json and csv have all.")] = 20,
+    form: FormatOption = Form.TABLE,
+    output: Output = None,
+    show_sql: ShowSql = False,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """Explain why B uses more or less energy than A: terms that sum to the difference exactly.
+
+    A term is an action that only one side has, a shared action that happens more often (count) or costs more each
+    time (price), or static energy.
+
+    \b
+    joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
+    joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
+    """
+    answer = open_workspace(db).explain(
+        model,
+        hardware_a,
+        hardware_b,
+        metric=metric.value,
+        batch=batch,
+        precision=precision,
+        runtime=runtime,
+        input_shape=parse_shape(input_shape),
+    )
+    from joulemap.report.explain import render_explanation
+    from joulemap.report.render import Format
+
+    emit(render_explanation(answer, Format(form.value), limit), output)
+    if show_sql:
+        emit_sql(answer.answers)

@@ -1,0 +1,106 @@
+"""Options that several commands share, and what every command does with its answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from joulemap.query import Answer
+    from joulemap.workspace import Workspace
+
+DEFAULT_DATABASE: Final = "joulemap.duckdb"
+
+
+class Form(StrEnum):
+    """Output formats."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+Database = Annotated[
+    Path,
+    typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE),
+]
+FormatOption = Annotated[Form, typer.Option("--format", "-f", help="How to write the answer.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the answer to this file, not to stdout.")]
+ShowSql = Annotated[bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")]
+Batch = Annotated[int | None, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1")]
+Precision = Annotated[str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, int8 or int4.")]
+Runtime = Annotated[
+    str,
+    typer.Option(
+        "--runtime", help="eager: a kernel per operator, launched by the host; graph: without host cost; "
+        "fused: a kernel per subgraph.",
+    ),
+]  # fmt: skip
+Input = Annotated[
+    str, typer.Option("--input", help="Input shape, batch first, e.g. 1,3,224,224.", show_default="the model's own")
+]
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Return the names in `a,b`."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def open_workspace(path: Path) -> Workspace:
+    """Return the workspace of a database; what takes time is said on stderr, to people only."""
+    from joulemap.workspace import Workspace
+
+    def talk(message: str) -> None:
+        if sys.stderr.isatty():
+            print(message, file=sys.stderr)
+
+    return Workspace(path, talk=talk)
+
+
+def parse_shape(text: str) -> tuple[int, ...] | None:
+    """Return the shape that `--input` names, or None if it was not given."""
+    if not text:
+        return None
+    from joulemap.trace.source import parse_input
+
+    return parse_input(text)
+
+
+def emit(text: str, output: Path | None) -> None:
+    """Write an answer to stdout, or whole to a file."""
+    if output is None:
+        print(text)
+        return
+    from joulemap.errors import UsageError
+
+    draft = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        draft.write_text(f"{text}\n")
+        draft.replace(output)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {output}: {error.strerror}") from error
+    print(f"wrote {output}", file=sys.stderr)
+
+
+def emit_sql(answers: Iterable[Answer]) -> None:
+    """Print the statements behind an answer on stderr, with their parameters."""
+    from joulemap.query import find_query
+    from joulemap.query.run import show_sql
+
+    for answer in answers:
+        print(show_sql(find_query(answer.title), answer.parameters), end=";\n\n", file=sys.stderr)
+
+
+def emit_answer(answer: Answer, form: Form, output: Path | None, columns: Sequence[str] = ()) -> None:
+    """Write one query's answer; `columns` limits what people see."""
+    from joulemap.report.render import Format, render_answer
+
+    emit(render_answer(answer, Format(form.value), columns), output)

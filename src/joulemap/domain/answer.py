@@ -1,0 +1,129 @@
+"""What the library hands out: one record per row of a query, fields in the order of its columns.
+
+A contract test keeps each record equal to its query's header.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Comparison:
+    """A row of `compare.summary`: one configuration, answered or refused. Energy and latency are per batch."""
+
+    hardware: str
+    architecture: str
+    status: str
+    """`ok` or `unsupported`; every figure of an unsupported row is None."""
+    energy_j: float | None
+    latency_s: float | None
+    throughput_per_s: float | None
+    average_power_w: float | None
+    edp_js: float | None
+    peak_memory_bytes: int | None
+    compute_utilization_fraction: float | None
+    bandwidth_utilization_fraction: float | None
+    units_used_count: int | None
+    units_total_count: int | None
+    unit_name: str
+    energy_ratio: float | None
+    latency_ratio: float | None
+    baseline_hardware: str | None
+    clock_fraction: float | None
+    is_projection: bool
+    reason: str
+    run_id: int
+
+
+@attrs.frozen
+class Recommendation:
+    """A row of `compare.recommendation`: the winner for one goal."""
+
+    goal: str
+    hardware: str
+    value: float
+    unit: str
+    advantage_ratio: float | None
+    runner_up: str | None
+    is_projection: bool
+
+
+@attrs.frozen
+class Insight:
+    """A row of `compare.insight`: the lowest-energy run against another."""
+
+    best_hardware: str
+    other_hardware: str
+    energy_ratio: float
+    latency_ratio: float
+    difference_j: float
+    part: str
+    part_difference_j: float
+    part_share_fraction: float | None
+    best_power_w: float
+    other_power_w: float
+
+
+@attrs.frozen
+class EnergyTerm:
+    """A row of `explain.energy`: one term of the difference B minus A."""
+
+    term: str
+    category_a: str | None
+    category_b: str | None
+    component: str
+    action: str
+    per: str
+    part: str
+    count_a: float
+    count_b: float
+    energy_per_action_a_j: float | None
+    energy_per_action_b_j: float | None
+    difference_fj: int
+    difference_j: float
+    share_fraction: float | None
+
+
+@attrs.frozen
+class EnergyTotal:
+    """The row of `explain.total`: both runs and their difference, exact in femtojoules."""
+
+    model: str
+    hardware_a: str
+    hardware_b: str
+    energy_a_fj: int
+    energy_b_fj: int
+    difference_fj: int
+    energy_a_j: float
+    energy_b_j: float
+    difference_j: float
+    ratio: float
+
+
+@attrs.frozen
+class EdpShare:
+    """A row of `edp.distribution`: one subgraph's share of a run's energy-delay product."""
+
+    rank: int
+    subgraph_index: int
+    name: str
+    fusion_pattern: str
+    energy_j: float
+    latency_s: float
+    edp_js: float
+    edp_share_js: float
+    share_fraction: float
+    cumulative_fraction: float
+    bottleneck: str
+
+
+@attrs.frozen
+class Finding:
+    """A row of `audit.conservation`: a rule that the database breaks."""
+
+    rule: str
+    run_id: int
+    place: str
+    expected: str
+    found: str

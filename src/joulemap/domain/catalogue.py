@@ -1,0 +1,74 @@
+"""The catalogue: every hardware and model that joulemap knows by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import UnknownNameError
+
+DEFAULT_HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
+"""What a comparison takes when no hardware is named: one of each architecture class."""
+
+
+@attrs.frozen
+class Catalogue:
+    """Every hardware that joulemap knows, by id."""
+
+    hardware: Mapping[str, Hardware]
+    digest: str
+    """Of all data files."""
+
+    def find(self, name: str) -> Hardware:
+        """Return the hardware with this id; UnknownNameError offers the nearest ids."""
+        found = self.hardware.get(name)
+        if found is None:
+            raise UnknownNameError("hardware", name, self.hardware, "see `joulemap hardware list`")
+        return found
+
+    def select(self, names: Iterable[str] = (), architectures: Iterable[str] = ()) -> tuple[Hardware, ...]:
+        """Return the named hardware in the order given, or those of the architectures, or the default four."""
+        wanted = tuple(dict.fromkeys(names))
+        classes = tuple(dict.fromkeys(architectures))
+        known = sorted({hardware.architecture for hardware in self.hardware.values()})
+        for architecture in classes:
+            if architecture not in known:
+                raise UnknownNameError("architecture", architecture, known)
+        if wanted:
+            chosen = [self.find(name) for name in wanted]
+        elif classes:
+            chosen = list(self.hardware.values())
+        else:
+            chosen = [self.find(name) for name in DEFAULT_HARDWARE]
+        if classes:
+            chosen = [hardware for hardware in chosen if hardware.architecture in classes]
+        if not chosen:
+            raise UnknownNameError(
+                "hardware",
+                ",".join(wanted),
+                (),
+                f"none of these is of architecture {','.join(classes)}; see `joulemap hardware list`",
+            )
+        return tuple(chosen)
+
+
+@attrs.frozen(kw_only=True)
+class ModelEntry:
+    """A model of torchvision's zoo. Published figures are for its default weights, at batch 1."""
+
+    name: str
+    family: str
+    task: str
+    """`classification`, `segmentation`, `video` …"""
+    input_shape: tuple[int, ...]
+    """Of one sample, without the batch; empty where the input is not one tensor."""
+    parameter_count: int | None
+    """As published by torchvision."""
+    published_mac_count: int | None
+    """torchvision's `_ops`, which counts MACs, in units."""
+    is_traceable: bool
+    reason: str
+    """Why not, if not."""

@@ -1,0 +1,129 @@
+"""The header of a query file: what it takes, what it returns, and in which order.
+
+A query file is one SELECT under a block comment that holds TOML:
+
+    /*
+    name = "compare.summary"
+    version = 1
+    schema = 2
+    summary = "One line for people"
+    grain = "one row per …"
+    order = ["energy_j", "hardware"]
+    [parameters]
+    run_ids = { type = "INTEGER[]", meaning = "…" }
+    [columns]
+    energy_j = { type = "DOUBLE", unit = "J", meaning = "…" }
+    */
+    SELECT …
+
+The contract is name, version, parameters, columns, grain, order and the meaning of every number: changing any of these
+is a new version beside the old file.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from joulemap.errors import SqlError
+
+_HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/\n(?P<sql>.*)\Z", re.DOTALL)
+_KEYS: Final = {"name", "version", "schema", "summary", "grain", "order", "parameters", "columns"}
+
+
+@attrs.frozen(kw_only=True)
+class Parameter:
+    """One named parameter of a query."""
+
+    name: str
+    type: str
+    """DuckDB type."""
+    meaning: str
+    default: str | int | float | None = None
+    """None for a parameter that must be given."""
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is None
+
+
+@attrs.frozen(kw_only=True)
+class Column:
+    """One column of a query's answer."""
+
+    name: str
+    type: str
+    """DuckDB type."""
+    unit: str = ""
+    meaning: str
+
+
+@attrs.frozen(kw_only=True)
+class Query:
+    """A query file with its checked header."""
+
+    name: str
+    """`topic.name`."""
+    version: int
+    schema: int
+    """The migration whose views it is written for."""
+    summary: str
+    grain: str
+    """What one row is."""
+    order: tuple[str, ...]
+    """Columns that order the rows."""
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+    sql: str
+    path: Path
+
+    @property
+    def title(self) -> str:
+        """`topic.name@version`."""
+        return f"{self.name}@{self.version}"
+
+
+def parse_query(path: Path) -> Query:
+    """Return the query in a file; SqlError names file and reason if its header breaks the rules."""
+    found = _HEADER.match(path.read_text())
+    if found is None:
+        raise SqlError(f"{path.name}: a query file starts with a /* header */")
+    try:
+        header = tomllib.loads(found["header"])
+    except tomllib.TOMLDecodeError as error:
+        raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
+    surplus, missing = set(header) - _KEYS, _KEYS - {"parameters"} - set(header)
+    if surplus or missing:
+        raise SqlError(
+            f"{path.name}: header keys "
+            + "; ".join(
+                f"{word} {', '.join(sorted(keys))}"
+                for word, keys in (("unknown", surplus), ("missing", missing))
+                if keys
+            )
+        )
+    expected = f"{header['name'].rpartition('.')[2]}.v{header['version']}.sql"
+    if path.name != expected or path.parent.name != header["name"].partition(".")[0]:
+        raise SqlError(f"{path.name}: the header says {header['name']} version {header['version']}")
+    try:
+        parameters = tuple(Parameter(name=name, **entry) for name, entry in header.get("parameters", {}).items())
+        columns = tuple(Column(name=name, **entry) for name, entry in header["columns"].items())
+    except TypeError as error:
+        raise SqlError(f"{path.name}: {error}") from error
+    return Query(
+        name=header["name"],
+        version=header["version"],
+        schema=header["schema"],
+        summary=header["summary"],
+        grain=header["grain"],
+        order=tuple(header["order"]),
+        parameters=parameters,
+        columns=columns,
+        sql=found["sql"].strip(),
+        path=path,
+    )

@@ -1,0 +1,135 @@
+"""Run queries. A row is a tuple; a typed row is built from the contract's columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import attrs
+import duckdb
+
+from joulemap.errors import SqlError, UsageError
+from joulemap.query.contract import Column, Parameter, Query
+
+Row = TypeVar("Row")
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """Rows with their columns and the statement that gave them."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    sql: str
+    parameters: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names."""
+        return tuple(column.name for column in self.columns)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return each row as a mapping from column name to value."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.rows]
+
+
+def parse_parameter(parameter: Parameter, text: str) -> Any:
+    """Return a typed value of what a person wrote; UsageError says what was expected."""
+    kind = parameter.type.upper()
+    try:
+        if kind.endswith("[]"):
+            inner = attrs.evolve(parameter, type=kind[:-2])
+            return [parse_parameter(inner, item.strip()) for item in text.strip("[] ").split(",") if item.strip()]
+        if kind in ("INTEGER", "BIGINT"):
+            return int(text)
+        if kind == "DOUBLE":
+            return float(text)
+        if kind == "BOOLEAN":
+            return {"true": True, "false": False}[text.lower()]
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"parameter {parameter.name} is {text!r}, expected {parameter.type}") from error
+    return text
+
+
+def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every declared parameter with its value; UsageError names the missing or undeclared ones."""
+    declared = {parameter.name: parameter for parameter in query.parameters}
+    surplus = set(given) - set(declared)
+    if surplus:
+        known = ", ".join(declared) or "none"
+        raise UsageError(f"{query.title} takes no parameter {', '.join(sorted(surplus))}; it takes: {known}")
+    missing = [name for name, parameter in declared.items() if name not in given and parameter.is_required]
+    if missing:
+        first = declared[missing[0]]
+        raise UsageError(f"{query.title} needs -p {first.name}={first.type} ({first.meaning})")
+    return {name: given.get(name, parameter.default) for name, parameter in declared.items()}
+
+
+def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Answer:
+    """Run a query and return its answer; raises SqlError if its columns are not those of its header."""
+    parameters = bind(query, given)
+    cursor = _execute(connection, query.sql, parameters)
+    names = tuple(entry[0] for entry in cursor.description or ())
+    promised = tuple(column.name for column in query.columns)
+    if names != promised:
+        raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
+    return Answer(
+        title=query.title,
+        columns=query.columns,
+        rows=tuple(cursor.fetchall()),
+        sql=query.sql,
+        parameters=parameters,
+    )
+
+
+def fetch(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], row: Callable[..., Row]
+) -> tuple[Row, ...]:
+    """Run a query and return its rows as records whose fields are its columns, in order."""
+    return tuple(row(*values) for values in run_query(connection, query, given).rows)
+
+
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+    """Run one statement that a person typed, on a confined read-only connection.
+
+    Raises SqlError if it is not a single statement, does not parse, or was refused.
+    """
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise SqlError(_first_line(error)) from error
+    if len(statements) != 1:
+        raise SqlError(f"expected one statement, found {len(statements)}")
+    cursor = _execute(connection, sql, {})
+    description = cursor.description or ()
+    return Answer(
+        title="sql",
+        columns=tuple(Column(name=entry[0], type=str(entry[1]), meaning="") for entry in description),
+        rows=tuple(cursor.fetchall()) if description else (),
+        sql=sql,
+        parameters={},
+    )
+
+
+def _execute(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]
+) -> duckdb.DuckDBPyConnection:
+    try:
+        return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
+    except duckdb.Error as error:
+        raise SqlError(_first_line(error)) from error
+
+
+def _first_line(error: duckdb.Error) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
+    return " ".join([lines[0], *hints[:1]]) if lines else type(error).__name__
+
+
+def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
+    """Return the statement with its parameters set, ready to paste into `duckdb`."""
+    lines = [f"-- {query.title}: {query.summary}"]
+    lines += [f"-- ${name} = {json.dumps(value)}" for name, value in parameters.items()]
+    return "\n".join([*lines, query.sql])

@@ -1,0 +1,158 @@
+"""A comparison: recommendations, table, insights, next steps."""
+
+from __future__ import annotations
+
+import attrs
+
+from joulemap.domain.answer import Comparison, Insight, Recommendation
+from joulemap.report.cell import PROJECTED, show, show_quantity
+from joulemap.report.render import Format, draw_table, write_csv, write_json
+from joulemap.workspace import CompareAnswer
+
+GOALS = {
+    "energy": "lowest energy",
+    "latency": "lowest latency",
+    "throughput": "highest throughput",
+    "memory": "least memory",
+    "balance": "best balance (energy x delay)",
+}
+
+HEADINGS = ("hardware", "energy", "latency", "throughput", "memory", "utilization", "units", "power")
+
+TIE_RATIO = 1.0005
+"""Runs closer than this look alike at the digits shown."""
+
+
+def render_comparison(answer: CompareAnswer, form: Format) -> str:
+    """Return the whole comparison, or for csv its table."""
+    if form is Format.JSON:
+        return write_json(
+            {
+                "model": answer.model,
+                "batch": answer.batch,
+                "precision": answer.precision,
+                "runtime": answer.runtime,
+                "run_ids": answer.run_ids,
+                "recommendations": [attrs.asdict(row) for row in answer.recommendations],
+                "rows": [attrs.asdict(row) for row in answer.rows],
+                "insights": [attrs.asdict(row) for row in answer.insights],
+                "uncounted": answer.uncounted.records(),
+                "next_steps": next_steps(answer),
+            }
+        )
+    if form is Format.CSV:
+        names = [field.name for field in attrs.fields(Comparison)]
+        return write_csv(names, [[getattr(row, name) for name in names] for row in answer.rows])
+    is_markdown = form is Format.MARKDOWN
+    title = f"{answer.model}, batch {answer.batch}, {answer.precision}, {answer.runtime}"
+    sections = [
+        ("Recommendations", draw_table(("goal", "hardware", "value", "against the next"),
+                                       [_recommendation(row) for row in answer.recommendations],
+                                       is_markdown=is_markdown)),
+        ("Comparison (per batch)", _table(answer, is_markdown)),
+        ("Key insights", "\n".join(f"- {line}" for line in insights(answer))),
+        ("Next steps", "\n".join(f"- `{line}`" if is_markdown else f"  {line}" for line in next_steps(answer))),
+    ]  # fmt: skip
+    if is_markdown:
+        return "\n\n".join([f"# {title}", *(f"## {name}\n\n{text}" for name, text in sections if text)])
+    return "\n\n".join([title, *(f"{name}\n{text}" for name, text in sections if text)])
+
+
+def _mark(hardware: str, is_projection: bool) -> str:
+    return f"{PROJECTED}{hardware}" if is_projection else hardware
+
+
+def _recommendation(row: Recommendation) -> tuple[str, str, str, str]:
+    against = ""
+    hardware = _mark(row.hardware, row.is_projection)
+    if row.advantage_ratio is not None and row.runner_up is not None:
+        if row.advantage_ratio < TIE_RATIO:
+            against = f"same as {row.runner_up}"
+        else:
+            against = f"{row.advantage_ratio:.3g}x better than {row.runner_up}"
+    return GOALS[row.goal], hardware, show_quantity(row.value, row.unit), against
+
+
+def _table(answer: CompareAnswer, is_markdown: bool) -> str:
+    baseline = next((row.baseline_hardware for row in answer.rows if row.baseline_hardware), "")
+    headings = (*HEADINGS, f"energy / {baseline}", f"latency / {baseline}")
+    return draw_table(headings, [_cells(row) for row in answer.rows], is_markdown=is_markdown)
+
+
+def _cells(row: Comparison) -> list[str]:
+    hardware = _mark(row.hardware, row.is_projection)
+    if row.status != "ok":
+        return [hardware, "unsupported", row.reason, *[""] * 7]
+    return [
+        hardware,
+        show(row.energy_j, "energy_j", "J"),
+        show(row.latency_s, "latency_s", "s"),
+        show(row.throughput_per_s, "throughput_per_s", "1/s"),
+        show(row.peak_memory_bytes, "peak_memory_bytes", "B"),
+        show(row.compute_utilization_fraction, "compute_utilization_fraction"),
+        f"{row.units_used_count}/{row.units_total_count} {row.unit_name}s",
+        show(row.average_power_w, "average_power_w", "W"),
+        show(row.energy_ratio, "energy_ratio"),
+        show(row.latency_ratio, "latency_ratio"),
+    ]
+
+
+def insights(answer: CompareAnswer) -> list[str]:
+    """Return sentences computed from the insight rows, and what a reader must know about the table."""
+    projected = {row.hardware: row.is_projection for row in answer.rows}
+    lines = [_sentence(row, projected) for row in answer.insights if row.energy_ratio >= TIE_RATIO]
+    lines += [
+        f"{row.hardware} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its power cap"
+        for row in answer.rows
+        if row.clock_fraction is not None and row.clock_fraction < 1.0
+    ]
+    if any(projected.values()):
+        lines.append(f"{PROJECTED} key numbers are projections; see `joulemap hardware show ID`")
+    lines += [
+        f"not counted: {record['operator_count']} x {record['aten']} ({record['reason']})"
+        for record in answer.uncounted.records()
+    ]
+    return lines
+
+
+def _sentence(row: Insight, projected: dict[str, bool]) -> str:
+    best = _mark(row.best_hardware, projected[row.best_hardware])
+    other = _mark(row.other_hardware, projected[row.other_hardware])
+    share = row.part_share_fraction
+    text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
+    if share is not None:
+        if share > 1.0:
+            text += f"; {row.part} energy differs by more than the whole ({share * 100:.0f} %)"
+        elif share > 0.5:
+            text += f"; most of the difference ({share * 100:.0f} %) is {row.part} energy"
+        else:
+            text += f"; the largest part of the difference ({share * 100:.0f} %) is {row.part} energy"
+    if row.latency_ratio >= TIE_RATIO:
+        text += f", and it is {row.latency_ratio:.3g}x faster"
+    elif row.latency_ratio <= 1.0 / TIE_RATIO:
+        text += f", though {other} is {1.0 / row.latency_ratio:.3g}x faster"
+    return f"{text} ({show_quantity(row.best_power_w, 'W')} against {show_quantity(row.other_power_w, 'W')})"
+
+
+def next_steps(answer: CompareAnswer) -> list[str]:
+    """Return commands that go deeper into this comparison."""
+    answered = [row for row in answer.rows if row.status == "ok"]
+    settings = "".join(
+        f" --{name} {value}"
+        for name, value, default in (
+            ("batch", answer.batch, 1),
+            ("precision", answer.precision, "fp32"),
+            ("runtime", answer.runtime, "fused"),
+        )
+        if value != default
+    )
+    steps: list[str] = []
+    if len(answered) > 1:
+        steps.append(
+            f"joulemap explain {answer.model} {answered[-1].hardware} {answered[0].hardware}{settings} --metric energy"
+        )
+    steps.append(f"joulemap query run edp.distribution -p run_id={answered[0].run_id}")
+    if len(answered) > 1:
+        ids = ",".join(str(row.run_id) for row in answered)
+        steps.append(f"joulemap query run compare.winner -p run_ids={ids} -p metric=energy")
+    return steps

@@ -1,0 +1,72 @@
+"""An explanation: totals, then terms, biggest first."""
+
+from __future__ import annotations
+
+import attrs
+
+from joulemap.domain.answer import EnergyTerm
+from joulemap.report.cell import show, show_quantity
+from joulemap.report.render import Format, draw_table, write_csv, write_json
+from joulemap.workspace import ExplainAnswer
+
+HEADINGS = ("term", "where", "action", "difference", "share", "count A", "count B", "price A", "price B", "per")
+
+
+def render_explanation(answer: ExplainAnswer, form: Format, limit: int) -> str:
+    """Return the decomposition; people see the `limit` biggest terms and a line for the rest, programs all."""
+    total = answer.total
+    if form is Format.JSON:
+        return write_json({"total": attrs.asdict(total), "terms": [attrs.asdict(term) for term in answer.terms]})
+    if form is Format.CSV:
+        names = [field.name for field in attrs.fields(EnergyTerm)]
+        return write_csv(names, [[getattr(term, name) for name in names] for term in answer.terms])
+    is_markdown = form is Format.MARKDOWN
+    shown, hidden = answer.terms[:limit], answer.terms[limit:]
+    rows = [_cells(term) for term in shown]
+    if hidden:
+        rest = sum(term.difference_fj for term in hidden)
+        rows.append(["", "", f"{len(hidden)} smaller terms", _signed(rest / 1e15), *[""] * 6])
+    summed = sum(term.difference_fj for term in answer.terms)
+    rows.append(["", "", "sum of all terms", _signed(summed / 1e15), *[""] * 6])
+    head = (
+        f"{total.model}: energy of B {total.hardware_b} minus A {total.hardware_a}\n"
+        f"A {show_quantity(total.energy_a_j, 'J')}, B {show_quantity(total.energy_b_j, 'J')}, "
+        f"difference {_signed(total.difference_j)} ({total.ratio:.3g}x)"
+    )
+    foot = (
+        f"terms sum to {summed:,} fJ; the difference of the runs is {total.difference_fj:,} fJ"
+        f" ({'exact' if summed == total.difference_fj else 'NOT EXACT'})"
+    )
+    return "\n\n".join([head, draw_table(HEADINGS, rows, is_markdown=is_markdown), foot])
+
+
+def _signed(value_j: float) -> str:
+    return f"{'+' if value_j > 0 else ''}{show_quantity(value_j, 'J')}"
+
+
+def _cells(term: EnergyTerm) -> list[str]:
+    categories = dict.fromkeys(name for name in (term.category_a, term.category_b) if name)
+    return [
+        term.term,
+        " / ".join(categories),
+        f"{term.component}.{term.action}",
+        _signed(term.difference_j),
+        show(term.share_fraction, "share_fraction"),
+        _count(term.count_a, term),
+        _count(term.count_b, term),
+        _price(term.energy_per_action_a_j, term),
+        _price(term.energy_per_action_b_j, term),
+        term.per,
+    ]
+
+
+def _count(value: float, term: EnergyTerm) -> str:
+    if not value:
+        return ""
+    return show_quantity(value, "s") if term.per == "s" else show_quantity(value, "")
+
+
+def _price(value_j: float | None, term: EnergyTerm) -> str:
+    if value_j is None:
+        return ""
+    return show_quantity(value_j, "W") if term.per == "s" else show_quantity(value_j, "J")

@@ -1,0 +1,68 @@
+"""Answers in the four formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from joulemap.query import Answer
+from joulemap.report.cell import heading, plain, show
+
+
+class Format(StrEnum):
+    """How an answer is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+def draw_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, is_markdown: bool = False) -> str:
+    """Return rows of text under their headings."""
+    from tabulate import tabulate
+
+    style = "github" if is_markdown else "simple"
+    return tabulate(list(rows), headers=list(headings), tablefmt=style, disable_numparse=True)
+
+
+def write_json(document: Any) -> str:
+    """Return a document as JSON; non-finite numbers become null."""
+    return json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def write_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as CSV with the numbers that JSON would show; null is an empty cell, a list is JSON."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_csv_cell(plain(value)) for value in row])
+    return buffer.getvalue().rstrip("\n")
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return repr(value) if isinstance(value, float) else value
+
+
+def render_answer(answer: Answer, form: Format, columns: Sequence[str] = ()) -> str:
+    """Return an answer in a format; `columns` limits what people see, programs get all."""
+    if form is Format.JSON:
+        return write_json(answer.records())
+    if form is Format.CSV:
+        return write_csv(answer.names, answer.rows)
+    chosen = [index for index, column in enumerate(answer.columns) if not columns or column.name in columns]
+    headings = [heading(answer.columns[index]) for index in chosen]
+    rows = [
+        [show(row[index], answer.columns[index].name, answer.columns[index].unit) for index in chosen]
+        for row in answer.rows
+    ]
+    return draw_table(headings, rows, is_markdown=form is Format.MARKDOWN)

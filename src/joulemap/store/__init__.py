@@ -1,0 +1,1 @@
+"""DuckDB: open, migrate, write, read. The only room that knows the engine."""

@@ -1,0 +1,113 @@
+"""Numbered, forward-only migrations. Each runs in one transaction with the record of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final
+
+import attrs
+import duckdb
+
+from joulemap.errors import DatabaseError
+from joulemap.resource import folder
+
+SCHEMA_VERSION: Final = 2
+"""The newest migration that this code knows; a test compares it with the files."""
+
+_RECORD_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS schema_migration (
+    version INTEGER PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    checksum VARCHAR NOT NULL,
+    applied_at TIMESTAMP NOT NULL
+);
+COMMENT ON TABLE schema_migration IS 'Which migrations this database has had';
+COMMENT ON COLUMN schema_migration.version IS 'Number of the file';
+COMMENT ON COLUMN schema_migration.name IS 'Name of the file';
+COMMENT ON COLUMN schema_migration.checksum IS 'SHA-256 of the file when it was applied';
+COMMENT ON COLUMN schema_migration.applied_at IS 'When, UTC';
+"""
+
+
+@attrs.frozen
+class Migration:
+    """One migration file."""
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the file's text."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+@cache
+def load_migrations() -> tuple[Migration, ...]:
+    """Return the migrations in order; DatabaseError if a number is missing or stands twice."""
+    migrations = []
+    for path in sorted(folder("schemas").glob("*.sql")):
+        found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
+        if found is None:
+            raise DatabaseError(f"{path.name}: a migration is called NNNN_name.sql")
+        migrations.append(Migration(int(found[1]), found[2], path.read_text()))
+    if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
+        raise DatabaseError("the migrations in schemas/ are not numbered 1, 2, 3 …")
+    return tuple(migrations)
+
+
+def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """Return the newest migration that the database has had; 0 for an empty database, None for one of others."""
+    (tables,) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0]
+    if tables == 0:
+        return 0
+    (known,) = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'schema_migration'"
+    ).fetchall()[0]
+    if not known:
+        return None
+    (version,) = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migration").fetchall()[0]
+    return int(version)
+
+
+def migrate(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
+    """Apply the migrations that the database lacks and return their numbers.
+
+    Raises DatabaseError if an applied migration differs from its file.
+    """
+    if (schema_version(connection) or 0) > 0:
+        applied = dict(connection.execute("SELECT version, checksum FROM schema_migration").fetchall())
+    else:
+        applied = {}
+    done = []
+    if len(applied) >= SCHEMA_VERSION:
+        return ()
+    for migration in load_migrations():
+        checksum = applied.get(migration.version)
+        if checksum is not None:
+            if checksum != migration.checksum:
+                raise DatabaseError(f"migration {migration.version} was changed after it had been applied")
+            continue
+        connection.execute("BEGIN TRANSACTION")
+        try:
+            connection.execute(_RECORD_TABLE)
+            connection.execute(migration.sql)
+            connection.execute(
+                "INSERT INTO schema_migration VALUES (?, ?, ?, ?)",
+                [
+                    migration.version,
+                    migration.name,
+                    migration.checksum,
+                    datetime.now(UTC).replace(tzinfo=None),
+                ],
+            )
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+        done.append(migration.version)
+    return tuple(done)

@@ -1,0 +1,89 @@
+"""Rows to columns, and look-ups by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from joulemap.store.connection import Connection
+
+if TYPE_CHECKING:
+    from joulemap.columns.workload import WorkloadColumns
+
+
+def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict[str, tuple[str, str]]:
+    """Return id -> (architecture, digest) if the database holds this catalogue, else an empty mapping."""
+    rows = connection.execute(
+        """
+        SELECT c.hardware, v.architecture, c.hardware_digest
+        FROM catalogue_entry AS c
+        JOIN hardware_version AS v ON v.hardware_digest = c.hardware_digest
+        WHERE c.catalogue_digest = ?
+        ORDER BY c.hardware_index
+        """,
+        [catalogue_digest],
+    ).fetchall()
+    return {str(hardware): (str(architecture), str(digest)) for hardware, architecture, digest in rows}
+
+
+def find_workload(connection: Connection, workload_key: str) -> int | None:
+    """Return the id of the workload with this key, or None."""
+    rows = connection.execute("SELECT workload_id FROM workload WHERE workload_key = ?", [workload_key]).fetchall()
+    return int(rows[0][0]) if rows else None
+
+
+def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
+    """Return run_key -> run_id for those of the keys that are stored."""
+    rows = connection.execute(
+        "SELECT run_key, run_id FROM run WHERE list_contains(?, run_key)", [list(run_keys)]
+    ).fetchall()
+    return {str(key): int(run_id) for key, run_id in rows}
+
+
+def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
+    """Return a stored workload as columns."""
+    import numpy as np
+
+    from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns
+    from joulemap.domain.workload import KINDS, ROLES
+
+    (weight_bytes,) = connection.execute(
+        "SELECT weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
+    ).fetchall()[0]
+    kinds = ", ".join(f"'{kind}'" for kind in KINDS)
+    roles = ", ".join(f"'{role}'" for role in ROLES)
+    counts = ", ".join(OPERATOR_COUNTS)
+    operators = connection.execute(
+        f"SELECT list_position([{kinds}], kind) - 1 AS kind, is_foldable, subgraph_index, {counts} "
+        "FROM workload_operator WHERE workload_id = ? ORDER BY operator_index",
+        [workload_id],
+    ).fetchnumpy()
+    accesses = connection.execute(
+        f"SELECT operator_index, list_position([{roles}], role) - 1 AS role, byte_count, fused_byte_count, "
+        "item_bytes, is_boundary FROM workload_access WHERE workload_id = ? "
+        "ORDER BY operator_index, tensor_index, role",
+        [workload_id],
+    ).fetchnumpy()
+    buffers = connection.execute(
+        "SELECT birth_index, death_index, byte_count, item_bytes, is_hidden FROM workload_buffer "
+        "WHERE workload_id = ? ORDER BY buffer_index",
+        [workload_id],
+    ).fetchnumpy()
+    return WorkloadColumns(
+        weight_bytes=int(weight_bytes),
+        kind=operators["kind"].astype(np.int64),
+        is_foldable=operators["is_foldable"].astype(bool),
+        subgraph_index=operators["subgraph_index"].astype(np.int64),
+        access_operator=accesses["operator_index"].astype(np.int64),
+        access_role=accesses["role"].astype(np.int64),
+        access_bytes=accesses["byte_count"].astype(np.float64),
+        access_fused_bytes=accesses["fused_byte_count"].astype(np.float64),
+        access_item_bytes=accesses["item_bytes"].astype(np.float64),
+        access_is_boundary=accesses["is_boundary"].astype(bool),
+        buffer_birth=buffers["birth_index"].astype(np.int64),
+        buffer_death=buffers["death_index"].astype(np.int64),
+        buffer_bytes=buffers["byte_count"].astype(np.float64),
+        buffer_item_bytes=buffers["item_bytes"].astype(np.float64),
+        buffer_is_hidden=buffers["is_hidden"].astype(bool),
+        **{name: operators[name].astype(np.float64) for name in OPERATOR_COUNTS},
+    )

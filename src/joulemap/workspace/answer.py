@@ -1,0 +1,47 @@
+"""Answers that consist of several queries."""
+
+from __future__ import annotations
+
+import attrs
+
+from joulemap.domain.answer import Comparison, EnergyTerm, EnergyTotal, Insight, Recommendation
+from joulemap.query import Answer
+
+
+@attrs.frozen(kw_only=True)
+class CompareAnswer:
+    """One workload on several hardware: recommendations, rows and insights."""
+
+    model: str
+    batch: int
+    precision: str
+    runtime: str
+    run_ids: tuple[int, ...]
+    """In the order that the hardware was asked for."""
+    rows: tuple[Comparison, ...]
+    """Lowest energy first, unsupported ones last."""
+    recommendations: tuple[Recommendation, ...]
+    insights: tuple[Insight, ...]
+    uncounted: Answer
+    """Operators whose arithmetic is missing from every row."""
+    answers: tuple[Answer, ...]
+    """The queries behind it, with their SQL."""
+
+
+@attrs.frozen(kw_only=True)
+class ExplainAnswer:
+    """Why run B uses more or less energy than run A; the terms sum to the difference exactly."""
+
+    total: EnergyTotal
+    terms: tuple[EnergyTerm, ...]
+    answers: tuple[Answer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class DatabaseInfo:
+    """What a database file is."""
+
+    path: str
+    schema_version: int
+    size_bytes: int
+    content: Answer

@@ -1,0 +1,307 @@
+"""The library's front object."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.catalog.digest import catalogue_digest
+from joulemap.catalog.model import load_models
+from joulemap.domain.answer import (
+    Comparison,
+    EdpShare,
+    EnergyTerm,
+    EnergyTotal,
+    Finding,
+    Insight,
+    Recommendation,
+)
+from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError
+from joulemap.query import Answer, find_query, run_query, run_sql
+from joulemap.store.connection import (
+    Connection,
+    confine,
+    open_for_reading,
+    open_for_writing,
+    open_in_memory,
+    read_everything,
+    transaction,
+)
+from joulemap.store.read import find_current_hardware, find_runs, find_workload
+from joulemap.trace.source import ModelRequest, package_version, resolve_model
+from joulemap.workspace.answer import CompareAnswer, DatabaseInfo, ExplainAnswer
+from joulemap.workspace.plan import MODEL_VERSION, PlannedRun, check_settings, plan_runs, select_hardware
+
+METRICS: Final = ("energy",)
+"""What an explanation decomposes: each is a query `explain.METRIC`."""
+
+Talk = Callable[[str], None]
+
+
+def _silent(_message: str) -> None:
+    return None
+
+
+class Workspace:
+    """A results database and the questions it answers.
+
+    Nothing is opened until a question is asked, and nothing stays open after it. Questions that need runs which are
+    not stored trace, evaluate and write them in one transaction; all others only read.
+    """
+
+    def __init__(self, path: str | Path = "joulemap.duckdb", *, talk: Talk = _silent) -> None:
+        """Use the database at `path`, made when first written; `talk` is told what takes time."""
+        self.path = Path(path)
+        self._talk = talk
+
+    def compare(
+        self,
+        model: str,
+        *,
+        hardware: Sequence[str] = (),
+        architecture: Sequence[str] = (),
+        batch: int | None = None,
+        precision: str = "fp32",
+        runtime: str = "fused",
+        baseline: str = "",
+        input_shape: tuple[int, ...] | None = None,
+    ) -> CompareAnswer:
+        """Return the model on each hardware: the named ones, those of the named architectures, or the default four.
+
+        A hardware that cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError,
+        UsageError, ModelError or DatabaseError; UnsupportedError if no hardware can run it.
+        """
+        check_settings(precision, runtime)
+        request = resolve_model(model, load_models(), batch=batch, input_shape=input_shape)
+        run_ids, connection = self._ensure(request, hardware, architecture, precision=precision, runtime=runtime)
+        try:
+            ids = {"run_ids": list(run_ids)}
+            summary = run_query(connection, find_query("compare.summary"), {**ids, "baseline": baseline})
+            rows = tuple(Comparison(*row) for row in summary.rows)
+            if all(row.status != "ok" for row in rows):
+                raise UnsupportedError("; ".join(row.reason for row in rows))
+            if baseline and all(row.hardware != baseline or row.status != "ok" for row in rows):
+                raise UnsupportedError(f"the baseline {baseline} is not among the runs that could be answered")
+            best = run_query(connection, find_query("compare.recommendation"), ids)
+            insight = run_query(connection, find_query("compare.insight"), ids)
+            return CompareAnswer(
+                model=request.model,
+                batch=request.batch,
+                precision=precision,
+                runtime=runtime,
+                run_ids=run_ids,
+                rows=rows,
+                recommendations=tuple(Recommendation(*row) for row in best.rows),
+                insights=tuple(Insight(*row) for row in insight.rows),
+                uncounted=run_query(connection, find_query("model.uncounted"), ids),
+                answers=(best, summary, insight),
+            )
+        finally:
+            connection.close()
+
+    def explain(
+        self,
+        model: str,
+        hardware_a: str,
+        hardware_b: str,
+        *,
+        metric: str = "energy",
+        batch: int | None = None,
+        precision: str = "fp32",
+        runtime: str = "fused",
+        input_shape: tuple[int, ...] | None = None,
+    ) -> ExplainAnswer:
+        """Return why B differs from A in a metric, as terms that sum to the difference exactly.
+
+        Raises as `compare`; UnsupportedError if either cannot run the configuration.
+        """
+        check_settings(precision, runtime)
+        request = resolve_model(model, load_models(), batch=batch, input_shape=input_shape)
+        run_ids, connection = self._ensure(request, (hardware_a, hardware_b), (), precision=precision, runtime=runtime)
+        try:
+            summary = run_query(connection, find_query("compare.summary"), {"run_ids": list(run_ids)})
+            refused = [row for row in (Comparison(*values) for values in summary.rows) if row.status != "ok"]
+            if refused:
+                raise UnsupportedError("; ".join(row.reason for row in refused))
+            pair = {"run_a": run_ids[0], "run_b": run_ids[-1]}
+            total = run_query(connection, find_query("explain.total"), pair)
+            terms = run_query(connection, find_query(f"explain.{metric}"), pair)
+            return ExplainAnswer(
+                total=EnergyTotal(*total.rows[0]),
+                terms=tuple(EnergyTerm(*row) for row in terms.rows),
+                answers=(total, terms),
+            )
+        finally:
+            connection.close()
+
+    def edp(self, run_id: int) -> tuple[EdpShare, ...]:
+        """Return how a run's energy-delay product spreads over its subgraphs, largest share first."""
+        return tuple(EdpShare(*row) for row in self.query("edp.distribution", {"run_id": run_id}).rows)
+
+    def query(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
+        """Run a query of `queries/` read-only; raises UnknownNameError, UsageError, SqlError or DatabaseError."""
+        query = find_query(name)
+        connection = open_for_reading(self.path)
+        try:
+            return run_query(connection, query, parameters or {})
+        finally:
+            connection.close()
+
+    def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
+        """Run a query about the catalogue, whether or not there is a database.
+
+        Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
+        """
+        query = find_query(name)
+        connection = self._open_with_catalogue()
+        try:
+            return run_query(connection, query, parameters or {})
+        finally:
+            connection.close()
+
+    def sql(self, statement: str) -> Answer:
+        """Run one ad-hoc statement read-only, without access to files or settings."""
+        connection = open_for_reading(self.path)
+        try:
+            confine(connection)
+            return run_sql(connection, statement)
+        finally:
+            connection.close()
+
+    def check(self) -> tuple[Finding, ...]:
+        """Return every rule that the database breaks; an empty answer proves that the parts add up."""
+        return tuple(Finding(*row) for row in self.query("audit.conservation").rows)
+
+    def scan(self) -> None:
+        """Read every table whole; DatabaseError names the first one with a damaged block."""
+        connection = open_for_reading(self.path)
+        try:
+            read_everything(connection, self.path)
+        finally:
+            connection.close()
+
+    def info(self) -> DatabaseInfo:
+        """Return what the database file is and holds."""
+        from joulemap.store.migration import schema_version
+
+        connection = open_for_reading(self.path)
+        try:
+            return DatabaseInfo(
+                path=str(self.path),
+                schema_version=schema_version(connection) or 0,
+                size_bytes=self.path.stat().st_size,
+                content=run_query(connection, find_query("database.content"), {}),
+            )
+        finally:
+            connection.close()
+
+    def migrate(self) -> int:
+        """Make or update the database; return its schema version."""
+        from joulemap.store.migration import SCHEMA_VERSION
+
+        open_for_writing(self.path).close()
+        return SCHEMA_VERSION
+
+    def _open_with_catalogue(self) -> Connection:
+        if self.path.exists():
+            connection = open_for_reading(self.path)
+            if find_current_hardware(connection, catalogue_digest()):
+                return connection
+            connection.close()
+        connection = open_in_memory()
+        self._store_catalogue(connection)
+        return connection
+
+    def _store_catalogue(self, connection: Connection) -> dict[str, tuple[str, str]]:
+        from joulemap.catalog.load import load_catalogue
+        from joulemap.store.write import write_catalogue
+
+        write_catalogue(connection, load_catalogue(), load_models().values(), package_version("joulemap"))
+        return find_current_hardware(connection, catalogue_digest())
+
+    def _ensure(
+        self,
+        request: ModelRequest,
+        names: Sequence[str],
+        architectures: Sequence[str],
+        *,
+        precision: str,
+        runtime: str,
+    ) -> tuple[tuple[int, ...], Connection]:
+        """Return the runs of a question, in the order of its hardware, and an open connection that holds them."""
+        workload_key = request.key.digest
+
+        def plan(known: Mapping[str, tuple[str, str]]) -> tuple[PlannedRun, ...]:
+            chosen = select_hardware(known, names, architectures)
+            return plan_runs(workload_key, known, chosen, precision=precision, batch=request.batch, runtime=runtime)
+
+        is_traced = False
+        if self.path.exists():
+            with contextlib.suppress(OlderDatabaseError):
+                connection = open_for_reading(self.path)
+                known = find_current_hardware(connection, catalogue_digest())
+                if known:
+                    planned = plan(known)
+                    stored = find_runs(connection, [run.run_key for run in planned])
+                    if len(stored) == len(planned):
+                        return tuple(stored[run.run_key] for run in planned), connection
+                is_traced = find_workload(connection, workload_key) is not None
+                connection.close()
+
+        from joulemap.catalog.load import load_catalogue
+
+        catalogue = load_catalogue()
+        plan({hardware.id: (hardware.architecture, hardware.digest) for hardware in catalogue.hardware.values()})
+        workload = None
+        if not is_traced:
+            self._talk(f"tracing {request.model} …")
+            from joulemap.fuse import fuse
+            from joulemap.trace.build import trace_request
+
+            workload = fuse(trace_request(request))
+
+        from joulemap.evaluate import evaluate
+        from joulemap.store.read import read_columns
+        from joulemap.store.write import RunIdentity, RunWriter, write_workload
+
+        connection = open_for_writing(self.path)
+        try:
+            with transaction(connection):
+                known = find_current_hardware(connection, catalogue_digest()) or self._store_catalogue(connection)
+                planned = plan(known)
+                stored = find_runs(connection, [run.run_key for run in planned])
+                workload_id = (
+                    write_workload(connection, workload)
+                    if workload is not None
+                    else find_workload(connection, workload_key)
+                )
+                if workload_id is None:
+                    raise DatabaseError(f"{self.path}: the workload of {request.model} has gone; run again")
+                columns = read_columns(connection, workload_id)
+                writer = RunWriter(connection)
+                for run in planned:
+                    if run.run_key in stored:
+                        continue
+                    hardware = catalogue.find(run.configuration.hardware)
+                    identity = RunIdentity(
+                        run_key=run.run_key,
+                        workload_id=workload_id,
+                        hardware_digest=run.hardware_digest,
+                        power_mode=run.configuration.power_mode,
+                        precision=precision,
+                        batch=request.batch,
+                        runtime=runtime,
+                        model_version=MODEL_VERSION,
+                        package_version=package_version("joulemap"),
+                    )
+                    try:
+                        stored[run.run_key] = writer.add(identity, evaluate(columns, hardware, run.configuration))
+                    except UnsupportedError as error:
+                        stored[run.run_key] = writer.add_refusal(identity, str(error))
+                writer.flush()
+        except BaseException:
+            connection.close()
+            raise
+        return tuple(stored[run.run_key] for run in planned), connection
