@@ -44,8 +44,3 @@ def format_si(value: float, unit: str, digits: int = 3) -> str:
         map_sf=Quantity.map_sf_to_greek, strip_zeros=True
     ):
         return str(Quantity(value, unit).render(prec=digits - 1))
-
-
-def format_bytes(value: float) -> str:
-    """Return a byte count with a decimal prefix, e.g. `46.8 MB`."""
-    return format_si(value, "B")

@@ -35,7 +35,8 @@ def price(counts: ActionCounts, hardware: Hardware, operator_count: int) -> Ledg
     energy = np.rint(action_count * prices[action_index])
     if len(energy) and energy.max() >= float(MAX_LINE_FJ):
         raise UnsupportedError(
-            f"{hardware.id}: one ledger line exceeds {MAX_LINE_FJ / 1e15:.0f} J; use a smaller batch"
+            f"{hardware.id}: one ledger line exceeds {MAX_LINE_FJ / 1e15:.0f} J, more than the store can hold; "
+            "use a smaller batch"
         )
     return LedgerColumns(
         operator_index=operator_index.astype(np.int64),

@@ -26,7 +26,7 @@ from joulemap.energy.ledger import (
 )
 from joulemap.errors import UnsupportedError
 from joulemap.mapping.kernel import KernelColumns, Placement, form_kernels, share_exactly
-from joulemap.units import FS_PER_S
+from joulemap.units import FJ_PER_J, FS_PER_S
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -50,19 +50,14 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
     if precision not in hardware.peaks:
         raise UnsupportedError(f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}")
     architecture = find_architecture(hardware.architecture)
+    _check_memory(work, hardware, configuration)
     own = _time(work, hardware, configuration, architecture)
     if configuration.runtime == "fused":
         alone = _time(work, hardware, attrs.evolve(configuration, runtime="graph"), architecture)
     else:
         alone = own
     kernels, placement = own.kernels, own.placement
-    required = kernels.total_weight_bytes + kernels.peak_activation_bytes
-    if required > hardware.memory_capacity.value:
-        raise UnsupportedError(
-            f"{hardware.id} has {hardware.memory_capacity.value / 1e9:.0f} GB of memory; "
-            f"this configuration needs {required / 1e9:.1f} GB"
-        )
-    subgraphs, latency_fs = _subgraphs(own)
+    subgraphs, latency_fs = _subgraphs(own, hardware)
     operator_fs = _operator_latency(own, subgraphs, latency_fs)
     own.counts.update(static_counts(operator_fs / FS_PER_S))
     ledger = price(own.counts, hardware, work.operator_count)
@@ -86,18 +81,36 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
             subgraph_index=work.subgraph_index[shown],
             latency_fs=operator_fs[shown],
             moved_bytes=kernels.moved_bytes[shown],
-            separate_latency_fs=_to_fs(separate_s[shown]),
-            separate_energy_fj=np.rint((alone.dynamic_j + separate_static)[shown] * 1e15).astype(np.int64),
+            separate_latency_fs=_to_fs(separate_s[shown], hardware),
+            separate_energy_fj=_to_integers(
+                (alone.dynamic_j + separate_static)[shown] * FJ_PER_J, f"{hardware.id}: the energy"
+            ),
         ),
         ledger=ledger,
     )
 
 
-def _to_fs(seconds: Floats) -> Integers:
-    scaled = np.rint(seconds * FS_PER_S)
-    if len(scaled) and float(scaled.max()) >= float(MAX_LINE_FJ):
-        raise UnsupportedError("one subgraph takes more than 9223 s; use a smaller batch")
-    return scaled.astype(np.int64)
+def _check_memory(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> None:
+    precision = configuration.precision
+    required = work.weight_bytes_at(precision) + work.peak_activation_bytes(
+        precision, is_fused=configuration.runtime == "fused"
+    )
+    capacity = hardware.memory_capacity.value
+    if required > capacity:
+        raise UnsupportedError(
+            f"{hardware.id} has {capacity / 1e9:.0f} GB of memory; this configuration needs {required / 1e9:.1f} GB"
+        )
+
+
+def _to_integers(values: Floats, what: str) -> Integers:
+    rounded = np.rint(values)
+    if len(rounded) and not float(rounded.max()) < float(MAX_LINE_FJ):
+        raise UnsupportedError(f"{what} of one operator exceeds what the store can hold; use a smaller batch")
+    return rounded.astype(np.int64)
+
+
+def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
+    return _to_integers(seconds * FS_PER_S, f"{hardware.id}: the latency")
 
 
 def _time(
@@ -132,7 +145,7 @@ def _clock_under_cap(dynamic_j: float, latency_s: float, hardware: Hardware) -> 
     return min(1.0, budget * latency_s / dynamic_j) if dynamic_j > 0.0 else 1.0
 
 
-def _subgraphs(timing: _Timing) -> tuple[SubgraphColumns, Integers]:
+def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, Integers]:
     """Return the rows of the subgraphs that run, and their latencies by subgraph index."""
     kernels, placement = timing.kernels, timing.placement
     work = kernels.work
@@ -146,7 +159,7 @@ def _subgraphs(timing: _Timing) -> tuple[SubgraphColumns, Integers]:
         return total(kernels.per_kernel(per_operator))
 
     latency_fs = np.zeros(count, dtype=np.int64)
-    np.add.at(latency_fs, kernel_subgraph, _to_fs(timing.kernel_s))
+    np.add.at(latency_fs, kernel_subgraph, _to_fs(timing.kernel_s, hardware))
     shown = np.flatnonzero(np.bincount(kernel_subgraph, minlength=count))
     compute, memory, launch = (
         summed(placement.compute_s),

@@ -94,7 +94,8 @@ def fetch(
 def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
     """Run one statement that a person typed, on a confined read-only connection.
 
-    Raises SqlError if it is not a single statement, does not parse, or was refused.
+    Raises SqlError if it is not a single statement, does not parse, or was refused. A failure to read the file is
+    left to whoever opened it.
     """
     try:
         statements = duckdb.extract_statements(sql)
@@ -118,6 +119,8 @@ def _execute(
 ) -> duckdb.DuckDBPyConnection:
     try:
         return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
+    except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException):
+        raise
     except duckdb.Error as error:
         raise SqlError(_first_line(error)) from error
 

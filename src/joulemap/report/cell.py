@@ -18,13 +18,27 @@ _SI_UNITS: Final = {"J", "s", "W", "B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/
 
 
 def heading(column: Column) -> str:
-    """Return a column's heading for people: its name without the unit, which stands beside each value."""
+    """Return a column's heading for people: its name without the unit, which stands beside each value.
+
+    A column of a typed statement has no meaning of its own and keeps its name.
+    """
     name = column.name
+    if not column.meaning:
+        return name
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix):
             name = name.removesuffix(suffix)
             break
     return name.replace("_", " ").strip()
+
+
+def show_in(column: Column, value: Any) -> str:
+    """Return a column's value for people; in a column of a typed statement, as it is."""
+    if column.meaning or value is None:
+        return show(value, column.name, column.unit)
+    if isinstance(value, float | Decimal):
+        return f"{float(value):.6g}"
+    return str(value)
 
 
 def show(value: Any, name: str, unit: str = "") -> str:

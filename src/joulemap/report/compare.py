@@ -82,7 +82,7 @@ def _table(answer: CompareAnswer, is_markdown: bool) -> str:
 def _cells(row: Comparison) -> list[str]:
     hardware = _mark(row.hardware, row.is_projection)
     if row.status != "ok":
-        return [hardware, "unsupported", row.reason, *[""] * 7]
+        return [hardware, "unsupported", *[""] * 8]
     return [
         hardware,
         show(row.energy_j, "energy_j", "J"),
@@ -101,6 +101,7 @@ def insights(answer: CompareAnswer) -> list[str]:
     """Return sentences computed from the insight rows, and what a reader must know about the table."""
     projected = {row.hardware: row.is_projection for row in answer.rows}
     lines = [_sentence(row, projected) for row in answer.insights if row.energy_ratio >= TIE_RATIO]
+    lines += [f"unsupported: {row.reason}" for row in answer.rows if row.status != "ok"]
     lines += [
         f"{row.hardware} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its power cap"
         for row in answer.rows

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from joulemap.query import Answer
-from joulemap.report.cell import heading, plain, show
+from joulemap.report.cell import heading, plain, show_in
 
 
 class Format(StrEnum):
@@ -61,8 +61,5 @@ def render_answer(answer: Answer, form: Format, columns: Sequence[str] = ()) -> 
         return write_csv(answer.names, answer.rows)
     chosen = [index for index, column in enumerate(answer.columns) if not columns or column.name in columns]
     headings = [heading(answer.columns[index]) for index in chosen]
-    rows = [
-        [show(row[index], answer.columns[index].name, answer.columns[index].unit) for index in chosen]
-        for row in answer.rows
-    ]
+    rows = [[show_in(answer.columns[index], row[index]) for index in chosen] for row in answer.rows]
     return draw_table(headings, rows, is_markdown=form is Format.MARKDOWN)

@@ -132,6 +132,17 @@ def open_in_memory() -> Connection:
 
 
 @contextlib.contextmanager
+def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
+    """Give out an open connection, close it whatever happens, and tell an engine's failure in one line."""
+    try:
+        yield connection
+    except duckdb.Error as error:
+        raise DatabaseError(f"{path}: {str(error).splitlines()[0]}") from error
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
     """Commit what happens inside, or nothing: after any exception the transaction is rolled back."""
     connection.execute("BEGIN TRANSACTION")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.model import load_models
@@ -18,7 +18,7 @@ from joulemap.domain.answer import (
     Insight,
     Recommendation,
 )
-from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError
+from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
 from joulemap.store.connection import (
     Connection,
@@ -28,11 +28,16 @@ from joulemap.store.connection import (
     open_in_memory,
     read_everything,
     transaction,
+    using,
 )
 from joulemap.store.read import find_current_hardware, find_runs, find_workload
 from joulemap.trace.source import ModelRequest, package_version, resolve_model
 from joulemap.workspace.answer import CompareAnswer, DatabaseInfo, ExplainAnswer
 from joulemap.workspace.plan import MODEL_VERSION, PlannedRun, check_settings, plan_runs, select_hardware
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import Catalogue
+    from joulemap.domain.workload import Workload
 
 METRICS: Final = ("energy",)
 """What an explanation decomposes: each is a query `explain.METRIC`."""
@@ -75,8 +80,7 @@ class Workspace:
         """
         check_settings(precision, runtime)
         request = resolve_model(model, load_models(), batch=batch, input_shape=input_shape)
-        run_ids, connection = self._ensure(request, hardware, architecture, precision=precision, runtime=runtime)
-        try:
+        with self._answering(request, hardware, architecture, precision, runtime) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
             summary = run_query(connection, find_query("compare.summary"), {**ids, "baseline": baseline})
             rows = tuple(Comparison(*row) for row in summary.rows)
@@ -98,8 +102,6 @@ class Workspace:
                 uncounted=run_query(connection, find_query("model.uncounted"), ids),
                 answers=(best, summary, insight),
             )
-        finally:
-            connection.close()
 
     def explain(
         self,
@@ -117,24 +119,24 @@ class Workspace:
 
         Raises as `compare`; UnsupportedError if either cannot run the configuration.
         """
+        if metric not in METRICS:
+            raise UsageError(f"cannot explain {metric!r}; known: {', '.join(METRICS)}")
         check_settings(precision, runtime)
         request = resolve_model(model, load_models(), batch=batch, input_shape=input_shape)
-        run_ids, connection = self._ensure(request, (hardware_a, hardware_b), (), precision=precision, runtime=runtime)
-        try:
+        pair = (hardware_a, hardware_b)
+        with self._answering(request, pair, (), precision, runtime) as (run_ids, connection):
             summary = run_query(connection, find_query("compare.summary"), {"run_ids": list(run_ids)})
             refused = [row for row in (Comparison(*values) for values in summary.rows) if row.status != "ok"]
             if refused:
                 raise UnsupportedError("; ".join(row.reason for row in refused))
-            pair = {"run_a": run_ids[0], "run_b": run_ids[-1]}
-            total = run_query(connection, find_query("explain.total"), pair)
-            terms = run_query(connection, find_query(f"explain.{metric}"), pair)
+            sides = {"run_a": run_ids[0], "run_b": run_ids[-1]}
+            total = run_query(connection, find_query("explain.total"), sides)
+            terms = run_query(connection, find_query(f"explain.{metric}"), sides)
             return ExplainAnswer(
                 total=EnergyTotal(*total.rows[0]),
                 terms=tuple(EnergyTerm(*row) for row in terms.rows),
                 answers=(total, terms),
             )
-        finally:
-            connection.close()
 
     def edp(self, run_id: int) -> tuple[EdpShare, ...]:
         """Return how a run's energy-delay product spreads over its subgraphs, largest share first."""
@@ -143,11 +145,8 @@ class Workspace:
     def query(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
         """Run a query of `queries/` read-only; raises UnknownNameError, UsageError, SqlError or DatabaseError."""
         query = find_query(name)
-        connection = open_for_reading(self.path)
-        try:
+        with using(open_for_reading(self.path), self.path) as connection:
             return run_query(connection, query, parameters or {})
-        finally:
-            connection.close()
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
         """Run a query about the catalogue, whether or not there is a database.
@@ -155,20 +154,14 @@ class Workspace:
         Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
         """
         query = find_query(name)
-        connection = self._open_with_catalogue()
-        try:
+        with using(self._open_with_catalogue(), self.path) as connection:
             return run_query(connection, query, parameters or {})
-        finally:
-            connection.close()
 
     def sql(self, statement: str) -> Answer:
         """Run one ad-hoc statement read-only, without access to files or settings."""
-        connection = open_for_reading(self.path)
-        try:
+        with using(open_for_reading(self.path), self.path) as connection:
             confine(connection)
             return run_sql(connection, statement)
-        finally:
-            connection.close()
 
     def check(self) -> tuple[Finding, ...]:
         """Return every rule that the database breaks; an empty answer proves that the parts add up."""
@@ -176,26 +169,20 @@ class Workspace:
 
     def scan(self) -> None:
         """Read every table whole; DatabaseError names the first one with a damaged block."""
-        connection = open_for_reading(self.path)
-        try:
+        with using(open_for_reading(self.path), self.path) as connection:
             read_everything(connection, self.path)
-        finally:
-            connection.close()
 
     def info(self) -> DatabaseInfo:
         """Return what the database file is and holds."""
         from joulemap.store.migration import schema_version
 
-        connection = open_for_reading(self.path)
-        try:
+        with using(open_for_reading(self.path), self.path) as connection:
             return DatabaseInfo(
                 path=str(self.path),
                 schema_version=schema_version(connection) or 0,
                 size_bytes=self.path.stat().st_size,
                 content=run_query(connection, find_query("database.content"), {}),
             )
-        finally:
-            connection.close()
 
     def migrate(self) -> int:
         """Make or update the database; return its schema version."""
@@ -221,16 +208,20 @@ class Workspace:
         write_catalogue(connection, load_catalogue(), load_models().values(), package_version("joulemap"))
         return find_current_hardware(connection, catalogue_digest())
 
-    def _ensure(
+    @contextlib.contextmanager
+    def _answering(
         self,
         request: ModelRequest,
         names: Sequence[str],
         architectures: Sequence[str],
-        *,
         precision: str,
         runtime: str,
-    ) -> tuple[tuple[int, ...], Connection]:
-        """Return the runs of a question, in the order of its hardware, and an open connection that holds them."""
+    ) -> Iterator[tuple[tuple[int, ...], Connection]]:
+        """Give out the runs of a question, in the order of its hardware, and a connection that holds them.
+
+        Reads only if everything is stored. Otherwise traces with no connection open, then evaluates and writes what is
+        missing in one transaction.
+        """
         workload_key = request.key.digest
 
         def plan(known: Mapping[str, tuple[str, str]]) -> tuple[PlannedRun, ...]:
@@ -238,70 +229,83 @@ class Workspace:
             return plan_runs(workload_key, known, chosen, precision=precision, batch=request.batch, runtime=runtime)
 
         is_traced = False
-        if self.path.exists():
-            with contextlib.suppress(OlderDatabaseError):
-                connection = open_for_reading(self.path)
-                known = find_current_hardware(connection, catalogue_digest())
-                if known:
-                    planned = plan(known)
-                    stored = find_runs(connection, [run.run_key for run in planned])
-                    if len(stored) == len(planned):
-                        return tuple(stored[run.run_key] for run in planned), connection
-                is_traced = find_workload(connection, workload_key) is not None
-                connection.close()
+        with contextlib.suppress(OlderDatabaseError, FileNotFoundError), self._reading_if_there() as connection:
+            known = find_current_hardware(connection, catalogue_digest())
+            planned = plan(known) if known else ()
+            stored = find_runs(connection, [run.run_key for run in planned])
+            is_traced = find_workload(connection, workload_key) is not None
+            if planned and len(stored) == len({run.run_key for run in planned}):
+                yield tuple(stored[run.run_key] for run in planned), connection
+                return
 
         from joulemap.catalog.load import load_catalogue
 
         catalogue = load_catalogue()
         plan({hardware.id: (hardware.architecture, hardware.digest) for hardware in catalogue.hardware.values()})
-        workload = None
-        if not is_traced:
-            self._talk(f"tracing {request.model} …")
-            from joulemap.fuse import fuse
-            from joulemap.trace.build import trace_request
+        workload = None if is_traced else self._trace(request)
+        with using(open_for_writing(self.path), self.path) as connection:
+            with transaction(connection):
+                known = find_current_hardware(connection, catalogue_digest()) or self._store_catalogue(connection)
+                planned = plan(known)
+                run_ids = self._evaluate(connection, request, workload, planned, catalogue)
+            yield run_ids, connection
 
-            workload = fuse(trace_request(request))
+    @contextlib.contextmanager
+    def _reading_if_there(self) -> Iterator[Connection]:
+        if not self.path.exists():
+            raise FileNotFoundError(self.path)
+        with using(open_for_reading(self.path), self.path) as connection:
+            yield connection
 
+    def _trace(self, request: ModelRequest) -> Workload:
+        from joulemap.fuse import fuse
+        from joulemap.trace.build import trace_request
+
+        self._talk(f"tracing {request.model} …")
+        return fuse(trace_request(request))
+
+    def _evaluate(
+        self,
+        connection: Connection,
+        request: ModelRequest,
+        workload: Workload | None,
+        planned: Sequence[PlannedRun],
+        catalogue: Catalogue,
+    ) -> tuple[int, ...]:
+        """Write the workload if it is new, evaluate the runs that are not stored, and return the ids of all."""
         from joulemap.evaluate import evaluate
         from joulemap.store.read import read_columns
         from joulemap.store.write import RunIdentity, RunWriter, write_workload
 
-        connection = open_for_writing(self.path)
-        try:
-            with transaction(connection):
-                known = find_current_hardware(connection, catalogue_digest()) or self._store_catalogue(connection)
-                planned = plan(known)
-                stored = find_runs(connection, [run.run_key for run in planned])
-                workload_id = (
-                    write_workload(connection, workload)
-                    if workload is not None
-                    else find_workload(connection, workload_key)
-                )
-                if workload_id is None:
-                    raise DatabaseError(f"{self.path}: the workload of {request.model} has gone; run again")
-                columns = read_columns(connection, workload_id)
-                writer = RunWriter(connection)
-                for run in planned:
-                    if run.run_key in stored:
-                        continue
-                    hardware = catalogue.find(run.configuration.hardware)
-                    identity = RunIdentity(
-                        run_key=run.run_key,
-                        workload_id=workload_id,
-                        hardware_digest=run.hardware_digest,
-                        power_mode=run.configuration.power_mode,
-                        precision=precision,
-                        batch=request.batch,
-                        runtime=runtime,
-                        model_version=MODEL_VERSION,
-                        package_version=package_version("joulemap"),
-                    )
-                    try:
-                        stored[run.run_key] = writer.add(identity, evaluate(columns, hardware, run.configuration))
-                    except UnsupportedError as error:
-                        stored[run.run_key] = writer.add_refusal(identity, str(error))
-                writer.flush()
-        except BaseException:
-            connection.close()
-            raise
-        return tuple(stored[run.run_key] for run in planned), connection
+        if workload is not None:
+            workload_id: int | None = write_workload(connection, workload)
+        else:
+            workload_id = find_workload(connection, request.key.digest)
+        if workload_id is None:
+            raise DatabaseError(f"{self.path}: the workload of {request.model} has gone; run again")
+        columns = read_columns(connection, workload_id)
+        stored = find_runs(connection, [run.run_key for run in planned])
+        writer = RunWriter(connection)
+        for run in planned:
+            if run.run_key in stored:
+                continue
+            settings = run.configuration
+            identity = RunIdentity(
+                run_key=run.run_key,
+                workload_id=workload_id,
+                hardware_digest=run.hardware_digest,
+                power_mode=settings.power_mode,
+                precision=settings.precision,
+                batch=settings.batch,
+                runtime=settings.runtime,
+                model_version=MODEL_VERSION,
+                package_version=package_version("joulemap"),
+            )
+            try:
+                evaluated = evaluate(columns, catalogue.find(settings.hardware), settings)
+            except UnsupportedError as error:
+                stored[run.run_key] = writer.add_refusal(identity, str(error))
+            else:
+                stored[run.run_key] = writer.add(identity, evaluated)
+        writer.flush()
+        return tuple(stored[run.run_key] for run in planned)
