@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from joulemap.domain.quantity import Quantity
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
-    from joulemap.workspace import CompareAnswer, ExplainAnswer, Workspace
+    from joulemap.workspace.answer import CompareAnswer, ExplainAnswer
+    from joulemap.workspace.workspace import Workspace
 
 __all__ = [
     "CompareAnswer",
@@ -64,17 +65,20 @@ _HOMES = {
     "joulemap.domain.quantity": ("Quantity",),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
-    "joulemap.workspace": ("CompareAnswer", "ExplainAnswer", "Workspace"),
+    "joulemap.workspace.answer": ("CompareAnswer", "ExplainAnswer"),
+    "joulemap.workspace.workspace": ("Workspace",),
 }
 
 
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            import importlib
+if not TYPE_CHECKING:  # a type checker sees the imports above, and so every misspelt name
 
-            return getattr(importlib.import_module(module), name)
-    raise AttributeError(f"module 'joulemap' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        for module, names in _HOMES.items():
+            if name in names:
+                import importlib
+
+                return getattr(importlib.import_module(module), name)
+        raise AttributeError(f"module 'joulemap' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -51,6 +50,8 @@ class UnknownNameError(JoulemapError):
     exit_code = ExitCode.UNKNOWN_NAME
 
     def __init__(self, noun: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        import difflib
+
         candidates = sorted(known)
         near = difflib.get_close_matches(name.lower(), candidates, n=3, cutoff=0.5)
         if near:

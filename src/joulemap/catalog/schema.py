@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -174,6 +175,7 @@ class ArchitectureFile:
 Structured = TypeVar("Structured")
 
 
+@cache
 def _make_converter() -> Converter:
     converter = Converter(forbid_extra_keys=True)
 

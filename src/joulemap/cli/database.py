@@ -17,9 +17,7 @@ from joulemap.cli.option import (
     open_workspace,
 )
 
-app = typer.Typer(
-    help="The results database: what it holds, its version, its health.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
 
 
 @app.command()

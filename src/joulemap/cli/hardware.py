@@ -19,7 +19,7 @@ from joulemap.cli.option import (
     open_workspace,
 )
 
-app = typer.Typer(help="The hardware that joulemap knows.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="The hardware that joulemap knows.", rich_markup_mode=None)
 
 
 @app.command("list")

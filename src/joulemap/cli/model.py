@@ -18,7 +18,7 @@ from joulemap.cli.option import (
     open_workspace,
 )
 
-app = typer.Typer(help="The models that can be asked for by name.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="The models that can be asked for by name.", rich_markup_mode=None)
 
 
 @app.callback()

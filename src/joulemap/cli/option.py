@@ -13,7 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from joulemap.query import Answer
-    from joulemap.workspace import Workspace
+    from joulemap.workspace.workspace import Workspace
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 
@@ -55,7 +55,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 def open_workspace(path: Path) -> Workspace:
     """Return the workspace of a database; what takes time is said on stderr, to people only."""
-    from joulemap.workspace import Workspace
+    from joulemap.workspace.workspace import Workspace
 
     def talk(message: str) -> None:
         if sys.stderr.isatty():

@@ -20,9 +20,7 @@ from joulemap.cli.option import (
     open_workspace,
 )
 
-app = typer.Typer(
-    help="Versioned questions: list them, read their SQL, run them.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 
 
 @app.command("list")

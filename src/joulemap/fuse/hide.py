@@ -11,8 +11,8 @@ from joulemap.fuse.partition import partition
 def fuse(workload: Workload) -> Workload:
     """Return the workload with its subgraphs, and with `fused_byte_count` and `is_hidden` set by them.
 
-    A value that only its own subgraph reads is neither written nor read; a value that several members read is
-    read once, by the first of them.
+    A value that only its own subgraph reads is neither written nor read. What several members read of a value adds
+    up to the memory that holds it at most: the whole is read once, its slices one by one.
     """
     subgraphs = partition(workload.operators, workload.edges)
     owner = [0] * len(workload.operators)
@@ -24,20 +24,28 @@ def fuse(workload: Workload) -> Workload:
     for access in workload.accesses:
         if access.role != "output":
             readers.setdefault(access.tensor_index, set()).add(owner[access.operator_index])
-    seen: set[tuple[int, int]] = set()
+    unread: dict[tuple[int, int], int] = {}
     accesses: list[Access] = []
     for access in workload.accesses:
         here = owner[access.operator_index]
         if access.role == "output":
             outside = readers.get(access.tensor_index, set()) - {here}
             is_hidden = not outside and access.tensor_index in readers and not access.is_boundary
+            byte_count = 0 if is_hidden else access.byte_count
         else:
             made = writer.get(access.tensor_index)
-            is_hidden = (made is not None and owner[made] == here) or (access.tensor_index, here) in seen
-            seen.add((access.tensor_index, here))
-        accesses.append(attrs.evolve(access, fused_byte_count=0) if is_hidden else access)
+            left = unread.get((access.tensor_index, here), _memory_bytes(workload, access.tensor_index))
+            byte_count = 0 if made is not None and owner[made] == here else min(access.byte_count, left)
+            unread[access.tensor_index, here] = left - byte_count
+        accesses.append(attrs.evolve(access, fused_byte_count=byte_count))
     visible = {workload.tensors[access.tensor_index].buffer_index for access in accesses if access.fused_byte_count > 0}
     buffers = tuple(
         attrs.evolve(buffer, is_hidden=index not in visible) for index, buffer in enumerate(workload.buffers)
     )
     return attrs.evolve(workload, subgraphs=subgraphs, accesses=tuple(accesses), buffers=buffers)
+
+
+def _memory_bytes(workload: Workload, tensor_index: int) -> int:
+    """Return the bytes of the memory that holds a tensor: its buffer's, or those of a parameter or constant."""
+    tensor = workload.tensors[tensor_index]
+    return tensor.byte_count if tensor.buffer_index is None else workload.buffers[tensor.buffer_index].byte_count

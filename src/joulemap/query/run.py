@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -98,7 +97,7 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
     left to whoever opened it.
     """
     try:
-        statements = duckdb.extract_statements(sql)
+        statements = connection.extract_statements(sql)
     except duckdb.Error as error:
         raise SqlError(_first_line(error)) from error
     if len(statements) != 1:
@@ -133,6 +132,8 @@ def _first_line(error: duckdb.Error) -> str:
 
 def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
     """Return the statement with its parameters set, ready to paste into `duckdb`."""
+    import json
+
     lines = [f"-- {query.title}: {query.summary}"]
     lines += [f"-- ${name} = {json.dumps(value)}" for name, value in parameters.items()]
     return "\n".join([*lines, query.sql])

@@ -7,7 +7,7 @@ import attrs
 from joulemap.domain.answer import Comparison, Insight, Recommendation
 from joulemap.report.cell import PROJECTED, show, show_quantity
 from joulemap.report.render import Format, draw_table, write_csv, write_json
-from joulemap.workspace import CompareAnswer
+from joulemap.workspace.answer import CompareAnswer
 
 GOALS = {
     "energy": "lowest energy",

@@ -7,7 +7,7 @@ import attrs
 from joulemap.domain.answer import EnergyTerm
 from joulemap.report.cell import show, show_quantity
 from joulemap.report.render import Format, draw_table, write_csv, write_json
-from joulemap.workspace import ExplainAnswer
+from joulemap.workspace.answer import ExplainAnswer
 
 HEADINGS = ("term", "where", "action", "difference", "share", "count A", "count B", "price A", "price B", "per")
 

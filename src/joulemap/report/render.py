@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
@@ -32,11 +29,16 @@ def draw_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, is_mar
 
 def write_json(document: Any) -> str:
     """Return a document as JSON; non-finite numbers become null."""
+    import json
+
     return json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def write_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return rows as CSV with the numbers that JSON would show; null is an empty cell, a list is JSON."""
+    import csv
+    import io
+
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(names)
@@ -49,6 +51,8 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | dict):
+        import json
+
         return json.dumps(value, ensure_ascii=False)
     return repr(value) if isinstance(value, float) else value
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,6 +103,8 @@ def open_for_writing(path: Path) -> Connection:
 
 def _create(path: Path) -> None:
     """Make an empty database complete, then give it its name, so that a half-made one is never seen."""
+    import tempfile
+
     parent = path.parent
     if not parent.is_dir():
         raise DatabaseError(f"cannot create {path}: the folder {parent} does not exist")

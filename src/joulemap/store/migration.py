@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from datetime import UTC, datetime
 from functools import cache
@@ -43,6 +42,8 @@ class Migration:
     @property
     def checksum(self) -> str:
         """SHA-256 of the file's text."""
+        import hashlib
+
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
@@ -62,15 +63,11 @@ def load_migrations() -> tuple[Migration, ...]:
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     """Return the newest migration that the database has had; 0 for an empty database, None for one of others."""
-    (tables,) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0]
-    if tables == 0:
-        return 0
-    (known,) = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'schema_migration'"
-    ).fetchall()[0]
-    if not known:
-        return None
-    (version,) = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migration").fetchall()[0]
+    try:
+        (version,) = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migration").fetchall()[0]
+    except duckdb.CatalogException:
+        (tables,) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0]
+        return None if tables else 0
     return int(version)
 
 

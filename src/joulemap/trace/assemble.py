@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import attrs
 import torch
@@ -35,6 +36,31 @@ def touched_bytes(tensor: torch.Tensor) -> int:
     """Return the bytes that reading all of `tensor` touches: an expanded dimension is read once."""
     dense = math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
     return min(dense * tensor.element_size(), tensor.untyped_storage().nbytes())
+
+
+def _distinct_bytes(tensors: Sequence[torch.Tensor], first_limit: int | None = None) -> list[tuple[int, int]]:
+    """Return (position, bytes read) of the tensors that one operator reads, each region of memory once.
+
+    Views of one storage that start and end at the same element are one region (a matrix and its transpose); other
+    views add up (the halves of a chunk), to the whole storage at most. The first tensor reads `first_limit` at most.
+    """
+    left: dict[int, int] = {}
+    regions: set[tuple[int, int, int]] = set()
+    distinct: list[tuple[int, int]] = []
+    for position, tensor in enumerate(tensors):
+        storage = tensor.untyped_storage()
+        extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        region = (storage._cdata, int(tensor.storage_offset()), int(extent))
+        if region in regions:
+            continue
+        regions.add(region)
+        byte_count = touched_bytes(tensor)
+        if position == 0 and first_limit is not None:
+            byte_count = min(byte_count, first_limit)
+        byte_count = min(byte_count, left.get(storage._cdata, storage.nbytes()))
+        left[storage._cdata] = left.get(storage._cdata, storage.nbytes()) - byte_count
+        distinct.append((position, byte_count))
+    return distinct
 
 
 def _item_bytes(tensor: torch.Tensor) -> int:
@@ -115,16 +141,10 @@ class _Assembly:
         )
 
     def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
-        seen: set[int] = set()
-        for position, index in enumerate(reads):
-            value = self.recorder.tensors[index]
-            if value.base in seen:
-                continue
-            seen.add(value.base)
-            byte_count = touched_bytes(value.tensor)
-            if cost.gathers and position == 0:
-                byte_count = min(byte_count, sum(touched_bytes(output) for output in call.outputs))
-            self.add_access(operator, value.tensor, index, "input", byte_count)
+        tensors = [self.recorder.tensors[index].tensor for index in reads]
+        limit = sum(touched_bytes(output) for output in call.outputs) if cost.gathers else None
+        for position, byte_count in _distinct_bytes(tensors, limit):
+            self.add_access(operator, tensors[position], reads[position], "input", byte_count)
 
     def add_writes(self, operator: int, call: RecordedCall) -> None:
         for index in call.writes:
@@ -207,12 +227,10 @@ class _Assembly:
             operators.append(self.add_operator(call, cost, own_path=False, label=label, shape=inner))
         scores, soft, total = operators
         position = {id(tensor): index for tensor, index in self.indices(call)}
-        for operator, tensors in ((scores, (query, key, mask)), (total, (value,))):
-            seen = set()
-            for tensor in tensors:
-                if isinstance(tensor, torch.Tensor) and id(tensor) not in seen:
-                    seen.add(id(tensor))
-                    self.add_access(operator, tensor, position[id(tensor)], "input", touched_bytes(tensor))
+        for operator, arguments in ((scores, (query, key, mask)), (total, (value,))):
+            tensors = [tensor for tensor in arguments if isinstance(tensor, torch.Tensor)]
+            for index, byte_count in _distinct_bytes(tensors):
+                self.add_access(operator, tensors[index], position[id(tensors[index])], "input", byte_count)
         self.add_writes(total, call)
         for producer, consumer in ((scores, soft), (soft, total)):
             buffer = len(self.extra_buffers)

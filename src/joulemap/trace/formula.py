@@ -74,9 +74,11 @@ KEPT_COMPOSITES: Final = frozenset(
     {
         "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "batch_norm",
         "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-        "dropout", "embedding", "feature_dropout", "group_norm", "instance_norm", "layer_norm", "linear", "matmul",
-        "max_pool1d", "max_pool2d", "max_pool3d", "pad", "reshape", "rms_norm", "scaled_dot_product_attention",
-        "softmax", "log_softmax", "to", "type_as",
+        "dropout", "embedding", "feature_dropout", "group_norm", "instance_norm", "layer_norm", "linear",
+        "log_sigmoid", "log_softmax", "matmul", "max_pool1d", "max_pool2d", "max_pool3d", "pad", "prelu", "reshape",
+        "rms_norm", "scaled_dot_product_attention", "softmax", "square", "to", "type_as", "upsample_bicubic2d",
+        "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+        "upsample_trilinear3d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
     }
 )  # fmt: skip
 """Composite operators that stay whole because they are one kernel; every other composite is decomposed."""
@@ -401,7 +403,7 @@ _movement(
         "slice_scatter",
     ]
 )
-_movement(["embedding", "index", "index_select", "gather", "take"], gathers=True)
+_movement(["embedding", "index", "_unsafe_index", "index_select", "gather", "take"], gathers=True)
 
 
 def count(name: str, call: Call) -> Cost:

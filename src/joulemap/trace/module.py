@@ -45,6 +45,16 @@ def _to_meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
+def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy of the module whose tensors have no storage, without allocating its weights a second time."""
+    memo: dict[int, Any] = {
+        id(parameter): torch.nn.Parameter(parameter.detach().to("meta"), requires_grad=parameter.requires_grad)
+        for parameter in module.parameters()
+    }
+    memo.update((id(buffer), buffer.to("meta")) for buffer in module.buffers())
+    return copy.deepcopy(module, memo).to("meta")
+
+
 def _explain(error: BaseException, recorder: Recorder) -> str:
     where = recorder.calls[-1].module_path if recorder.calls else ""
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -64,12 +74,10 @@ def trace_module(
 ) -> Workload:
     """Return the workload of `module(*args, **kwargs)` in inference, not yet fused.
 
-    The module is not changed: one that holds weights is copied to the meta device first. Raises ModelError,
-    naming the module path that was reached, where the forward pass fails.
+    The module is not changed: a copy without weights runs on the meta device. Raises ModelError, naming the module
+    path that was reached, where the forward pass fails.
     """
-    if any(not tensor.is_meta for tensor in [*module.parameters(), *module.buffers()]):
-        module = copy.deepcopy(module)
-    module = module.to("meta").eval()
+    module = _copy_on_meta(module).eval()
     inputs = tree_map(_to_meta, (tuple(args), dict(kwargs or {})))
     recorder = Recorder(module)
     for leaf in tree_leaves(inputs):

@@ -1,4 +1,4 @@
-"""The library's front object."""
+"""The library's front object. Each question imports what it needs, so that reading costs no more than reading."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.catalog.digest import catalogue_digest
-from joulemap.catalog.model import load_models
-from joulemap.domain.answer import (
-    Comparison,
-    EdpShare,
-    EnergyTerm,
-    EnergyTotal,
-    Finding,
-    Insight,
-    Recommendation,
-)
 from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
 from joulemap.store.connection import (
@@ -31,13 +20,14 @@ from joulemap.store.connection import (
     using,
 )
 from joulemap.store.read import find_current_hardware, find_runs, find_workload
-from joulemap.trace.source import ModelRequest, package_version, resolve_model
-from joulemap.workspace.answer import CompareAnswer, DatabaseInfo, ExplainAnswer
-from joulemap.workspace.plan import MODEL_VERSION, PlannedRun, check_settings, plan_runs, select_hardware
 
 if TYPE_CHECKING:
+    from joulemap.domain.answer import EdpShare, Finding
     from joulemap.domain.catalogue import Catalogue
     from joulemap.domain.workload import Workload
+    from joulemap.trace.source import ModelRequest
+    from joulemap.workspace.answer import CompareAnswer, DatabaseInfo, ExplainAnswer
+    from joulemap.workspace.plan import PlannedRun
 
 METRICS: Final = ("energy",)
 """What an explanation decomposes: each is a query `explain.METRIC`."""
@@ -78,8 +68,10 @@ class Workspace:
         A hardware that cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError,
         UsageError, ModelError or DatabaseError; UnsupportedError if no hardware can run it.
         """
-        check_settings(precision, runtime)
-        request = resolve_model(model, load_models(), batch=batch, input_shape=input_shape)
+        from joulemap.domain.answer import Comparison, Insight, Recommendation
+        from joulemap.workspace.answer import CompareAnswer
+
+        request = _resolve(model, precision, runtime, batch, input_shape)
         with self._answering(request, hardware, architecture, precision, runtime) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
             summary = run_query(connection, find_query("compare.summary"), {**ids, "baseline": baseline})
@@ -119,10 +111,12 @@ class Workspace:
 
         Raises as `compare`; UnsupportedError if either cannot run the configuration.
         """
+        from joulemap.domain.answer import Comparison, EnergyTerm, EnergyTotal
+        from joulemap.workspace.answer import ExplainAnswer
+
         if metric not in METRICS:
             raise UsageError(f"cannot explain {metric!r}; known: {', '.join(METRICS)}")
-        check_settings(precision, runtime)
-        request = resolve_model(model, load_models(), batch=batch, input_shape=input_shape)
+        request = _resolve(model, precision, runtime, batch, input_shape)
         pair = (hardware_a, hardware_b)
         with self._answering(request, pair, (), precision, runtime) as (run_ids, connection):
             summary = run_query(connection, find_query("compare.summary"), {"run_ids": list(run_ids)})
@@ -140,6 +134,8 @@ class Workspace:
 
     def edp(self, run_id: int) -> tuple[EdpShare, ...]:
         """Return how a run's energy-delay product spreads over its subgraphs, largest share first."""
+        from joulemap.domain.answer import EdpShare
+
         return tuple(EdpShare(*row) for row in self.query("edp.distribution", {"run_id": run_id}).rows)
 
     def query(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
@@ -165,6 +161,8 @@ class Workspace:
 
     def check(self) -> tuple[Finding, ...]:
         """Return every rule that the database breaks; an empty answer proves that the parts add up."""
+        from joulemap.domain.answer import Finding
+
         return tuple(Finding(*row) for row in self.query("audit.conservation").rows)
 
     def scan(self) -> None:
@@ -175,6 +173,7 @@ class Workspace:
     def info(self) -> DatabaseInfo:
         """Return what the database file is and holds."""
         from joulemap.store.migration import schema_version
+        from joulemap.workspace.answer import DatabaseInfo
 
         with using(open_for_reading(self.path), self.path) as connection:
             return DatabaseInfo(
@@ -192,6 +191,8 @@ class Workspace:
         return SCHEMA_VERSION
 
     def _open_with_catalogue(self) -> Connection:
+        from joulemap.catalog.digest import catalogue_digest
+
         if self.path.exists():
             connection = open_for_reading(self.path)
             if find_current_hardware(connection, catalogue_digest()):
@@ -202,8 +203,11 @@ class Workspace:
         return connection
 
     def _store_catalogue(self, connection: Connection) -> dict[str, tuple[str, str]]:
+        from joulemap.catalog.digest import catalogue_digest
         from joulemap.catalog.load import load_catalogue
+        from joulemap.catalog.model import load_models
         from joulemap.store.write import write_catalogue
+        from joulemap.trace.source import package_version
 
         write_catalogue(connection, load_catalogue(), load_models().values(), package_version("joulemap"))
         return find_current_hardware(connection, catalogue_digest())
@@ -222,6 +226,9 @@ class Workspace:
         Reads only if everything is stored. Otherwise traces with no connection open, then evaluates and writes what is
         missing in one transaction.
         """
+        from joulemap.catalog.digest import catalogue_digest
+        from joulemap.workspace.plan import plan_runs, select_hardware
+
         workload_key = request.key.digest
 
         def plan(known: Mapping[str, tuple[str, str]]) -> tuple[PlannedRun, ...]:
@@ -276,6 +283,8 @@ class Workspace:
         from joulemap.evaluate import evaluate
         from joulemap.store.read import read_columns
         from joulemap.store.write import RunIdentity, RunWriter, write_workload
+        from joulemap.trace.source import package_version
+        from joulemap.workspace.plan import MODEL_VERSION
 
         if workload is not None:
             workload_id: int | None = write_workload(connection, workload)
@@ -309,3 +318,14 @@ class Workspace:
                 stored[run.run_key] = writer.add(identity, evaluated)
         writer.flush()
         return tuple(stored[run.run_key] for run in planned)
+
+
+def _resolve(
+    model: str, precision: str, runtime: str, batch: int | None, input_shape: tuple[int, ...] | None
+) -> ModelRequest:
+    from joulemap.catalog.model import load_models
+    from joulemap.trace.source import resolve_model
+    from joulemap.workspace.plan import check_settings
+
+    check_settings(precision, runtime)
+    return resolve_model(model, load_models(), batch=batch, input_shape=input_shape)

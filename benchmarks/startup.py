@@ -1,0 +1,93 @@
+"""Start-up and end-to-end times as ratios to what must be imported anyway. Medians of 5, all in one run.
+
+python benchmarks/startup.py
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPEATS = 5
+
+BARE_TYPER = """
+import typer
+app = typer.Typer()
+@app.command()
+def one(name: str, count: int = 1): "Do one thing."
+@app.command()
+def two(name: str): "Do another."
+app()
+"""
+
+FLOOR = "import duckdb; duckdb.connect({path!r}, read_only=True).execute('SELECT run_id FROM run').fetchall()"
+
+
+def timed(command: list[str]) -> float:
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed: {done.stderr}")
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    python = sys.executable
+    joulemap = str(Path(python).with_name("joulemap"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bench.duckdb")
+        fresh = [os.path.join(folder, f"fresh{index}.duckdb") for index in range(REPEATS + 1)]
+        bare = os.path.join(folder, "bare.py")
+        Path(bare).write_text(BARE_TYPER)
+        subprocess.run([joulemap, "compare", "resnet18", "--db", path], capture_output=True, check=True)
+        pairs = {
+            "first compare resnet18, empty database": (
+                lambda index: [joulemap, "compare", "resnet18", "--db", fresh[index]],
+                [python, "-c", "import torch, torchvision.models"],
+                1.6,
+            ),
+            "second compare, runs stored": (
+                lambda _: [joulemap, "compare", "resnet18", "--db", path],
+                [python, "-c", "import duckdb, typer, rich"],
+                3.0,
+            ),
+            "second compare, workload stored, evaluated again": (
+                lambda index: [joulemap, "compare", "resnet18", "--db", fresh[index], "--runtime", "graph"],
+                [python, "-c", "import duckdb, typer, rich"],
+                3.0,
+            ),
+            "query run": (
+                lambda _: [joulemap, "query", "run", "edp.distribution", "-p", "run_id=1", "--db", path],
+                [python, "-c", FLOOR.format(path=path)],
+                1.5,
+            ),
+            "sql": (
+                lambda _: [joulemap, "sql", "SELECT hardware, energy_j FROM runs", "--db", path],
+                [python, "-c", FLOOR.format(path=path)],
+                1.5,
+            ),
+            "hardware list": (
+                lambda _: [joulemap, "hardware", "list", "--db", path],
+                [python, "-c", FLOOR.format(path=path)],
+                1.5,
+            ),
+            "--help": (lambda _: [joulemap, "--help"], [python, bare, "--help"], 1.3),
+        }
+        print(f"{'command':<50} {'median s':>9} {'floor s':>9} {'ratio':>7} {'goal':>6}")
+        for name, (command, floor, goal) in pairs.items():
+            timed(command(REPEATS)), timed(floor)
+            ours, theirs = [], []
+            for index in range(REPEATS):
+                ours.append(timed(command(index)))
+                theirs.append(timed(floor))
+            mine, base = statistics.median(ours), statistics.median(theirs)
+            print(f"{name:<50} {mine:>9.3f} {base:>9.3f} {mine / base:>7.2f} {goal:>6.2f}")
+
+
+if __name__ == "__main__":
+    main()

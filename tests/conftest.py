@@ -1,0 +1,60 @@
+"""One database for the whole session, and the command line as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from joulemap.workspace.workspace import Workspace
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+RUNTIMES = ("fused", "graph", "eager")
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """resnet18 on the four default hardware at several precisions and runtimes; never written by a test."""
+    path = tmp_path_factory.mktemp("database") / "results.duckdb"
+    workspace = Workspace(path)
+    for precision in PRECISIONS:
+        workspace.compare("resnet18", precision=precision)
+    for runtime in RUNTIMES:
+        workspace.compare("resnet18", runtime=runtime)
+    path.chmod(0o444)
+    return path
+
+
+@pytest.fixture
+def own_database(database: Path, tmp_path: Path) -> Path:
+    """A copy that the test may break."""
+    path = tmp_path / "own.duckdb"
+    shutil.copy(database, path)
+    path.chmod(0o644)
+    return path
+
+
+@pytest.fixture
+def joulemap(tmp_path: Path) -> Run:
+    """Run `joulemap` in an empty folder; the database is `joulemap.duckdb` there unless a test says otherwise."""
+
+    def run(*arguments: object, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "JOULEMAP_DB"}
+        return subprocess.run(
+            [sys.executable, "-m", "joulemap", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            env=environment,
+            timeout=120,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,188 @@
+"""The numbers that ship: all readable, all with a source, scaled as stated."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from compare import assert_close
+from joulemap.catalog.digest import DATA, catalogue_digest
+from joulemap.catalog.load import PEAK_TOLERANCE, load_catalogue
+from joulemap.catalog.model import load_models
+from joulemap.catalog.scale import node_factor
+from joulemap.catalog.schema import HardwareFile, read_file
+from joulemap.domain.catalogue import DEFAULT_HARDWARE
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.domain.quantity import BASES
+from joulemap.domain.reference import PARTS, STATIC_ACTION, EnergyAction
+from joulemap.errors import UnknownNameError
+
+ALL = list(load_catalogue().hardware.values())
+
+
+def names(hardware: Hardware) -> str:
+    return hardware.id
+
+
+def action(hardware: Hardware, component: str, verb: str) -> EnergyAction:
+    (found,) = (one for one in hardware.reference if one.key == (component, verb))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("from_nm", "to_nm", "expected"),
+    [
+        # (7 / 45)^0.57 = exp(-0.57 x 1.8608) = exp(-1.0606)
+        (45.0, 7.0, 0.34622),
+        # exp(-0.57 x ln(16 / 7)) = exp(-0.57 x 0.82668)
+        (16.0, 7.0, 0.62424),
+        (7.0, 7.0, 1.0),
+        (7.0, 5.0, 0.70),
+        (7.0, 4.0, 0.65),
+        (7.0, 3.0, 0.48),
+        (5.0, 3.0, 0.48 / 0.70),
+    ],
+)
+def test_energy_scales_between_nodes(from_nm: float, to_nm: float, expected: float) -> None:
+    assert_close(node_factor(from_nm, to_nm), expected, rel=1e-4)
+
+
+def test_there_and_back_is_no_change() -> None:
+    assert_close(node_factor(28.0, 4.0) * node_factor(4.0, 28.0), 1.0, rel=1e-12)
+
+
+def test_a_finer_node_never_costs_more() -> None:
+    nodes = [3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 6.9, 7.0, 8.0, 10.0, 16.0, 28.0, 65.0]
+    factors = [node_factor(7.0, node) for node in nodes]
+    assert factors == sorted(factors)
+
+
+@pytest.mark.parametrize("node_nm", [2.0, 2.99, 65.1, 90.0])
+def test_a_node_outside_the_fitted_range_is_refused(node_nm: float) -> None:
+    with pytest.raises(ValueError, match="outside 3 to 65 nm"):
+        node_factor(7.0, node_nm)
+
+
+def test_every_data_file_becomes_a_hardware() -> None:
+    files = {path.stem for path in (DATA / "hardware").glob("*.toml")}
+    assert {hardware.id for hardware in ALL} == files
+    assert set(DEFAULT_HARDWARE) <= files
+
+
+def test_the_default_four_are_of_four_classes() -> None:
+    chosen = load_catalogue().select()
+    assert [hardware.architecture for hardware in chosen] == ["cpu", "gpu", "tpu", "kpu"]
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_every_number_is_finite_and_has_a_source(hardware: Hardware) -> None:
+    quantities = dict(hardware.quantities())
+    assert len(quantities) > 20
+    for name, quantity in quantities.items():
+        assert math.isfinite(quantity.value), name
+        assert quantity.value > 0, name
+        assert quantity.basis in BASES, name
+        assert len(quantity.source) > 3, name
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_every_action_has_a_price_a_basis_and_a_source(hardware: Hardware) -> None:
+    for one in hardware.reference:
+        assert one.energy_per_action_fj > 0.0, one.key
+        assert one.basis in BASES, one.key
+        assert one.part in PARTS, one.key
+        assert len(one.source) > 3, one.key
+        assert one.count_formula, one.key
+        if one.low_fj is not None and one.high_fj is not None:
+            assert one.low_fj <= one.energy_per_action_fj <= one.high_fj, one.key
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_static_power_is_the_price_of_a_second(hardware: Hardware) -> None:
+    static = action(hardware, *STATIC_ACTION)
+    assert static.part == "static"
+    assert_close(static.energy_per_action_fj, hardware.static_power.value * 1e15, rel=1e-15)
+    assert hardware.static_power.value < hardware.tdp.value
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_peaks_follow_from_the_geometry(hardware: Hardware) -> None:
+    for precision, peak in hardware.peaks.items():
+        assert precision in PRECISION_BYTES
+        product = peak.unit_count * peak.operations_per_clock * peak.clock_hz
+        assert_close(product, peak.rate.value, rel=PEAK_TOLERANCE)
+
+
+def test_the_h100_has_its_own_memory_energy() -> None:
+    # 3.9 pJ/bit x 8, not the class's 36 pJ
+    for verb in ("read", "write"):
+        found = action(load_catalogue().find("h100_sxm5"), "dram", verb)
+        assert_close(found.energy_per_action_fj, 31_200.0, rel=1e-12)
+        assert found.source.startswith("HBM3")
+
+
+def test_logic_scales_to_the_node_of_the_chip() -> None:
+    # 0.72 pJ at 7 nm; the H100 is at 4 nm, where logic costs 0.65 of that
+    found = action(load_catalogue().find("h100_sxm5"), "tensor_core", "fp16_mac")
+    assert_close(found.energy_per_action_fj, 720.0 * 0.65, rel=1e-9)
+    assert found.basis == "scaled"
+    assert "from 7 to 4 nm" in found.source
+
+
+def test_wires_do_not_scale_with_the_node() -> None:
+    found = action(load_catalogue().find("h100_sxm5"), "crossbar", "transfer")
+    assert_close(found.energy_per_action_fj, 9_400.0, rel=1e-12)
+    assert found.basis == "derived"
+
+
+def test_units_become_si() -> None:
+    hardware = load_catalogue().find("h100_sxm5")
+    assert_close(hardware.memory_bandwidth.value, 3.35e12, rel=1e-12)
+    assert_close(hardware.level("l2").capacity.value, 50 * 2**20, rel=1e-12)
+    assert_close(hardware.clock.value, 1.83e9, rel=1e-12)
+    assert (hardware.memory_bandwidth.unit, hardware.clock.unit) == ("B/s", "Hz")
+
+
+def test_a_coefficient_is_found_by_qualifier_then_by_name() -> None:
+    hardware = load_catalogue().find("h100_sxm5")
+    assert_close(hardware.coefficient("peak_efficiency", "vector"), 0.915, rel=1e-12)
+    assert_close(hardware.coefficient("dram_efficiency", "vector"), 0.88, rel=1e-12)
+    with pytest.raises(KeyError, match="h100_sxm5: no coefficient peak_efficiency"):
+        hardware.coefficient("peak_efficiency")
+
+
+def test_digests_identify_catalogue_and_hardware() -> None:
+    assert load_catalogue().digest == catalogue_digest()
+    assert len({hardware.digest for hardware in ALL}) == len(ALL)
+
+
+def test_an_unknown_hardware_offers_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):
+        load_catalogue().find("h100")
+
+
+def test_an_unknown_architecture_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="unknown architecture 'fpga'"):
+        load_catalogue().select(architectures=["fpga"])
+
+
+def test_selection_keeps_the_order_asked_for() -> None:
+    chosen = load_catalogue().select(["tpu_v4", "xeon_8490h", "tpu_v4"])
+    assert [hardware.id for hardware in chosen] == ["tpu_v4", "xeon_8490h"]
+
+
+def test_every_model_has_a_task_and_a_shape_or_a_reason() -> None:
+    models = load_models()
+    assert len(models) == 121
+    for name, entry in models.items():
+        assert entry.name == name
+        assert bool(entry.input_shape) == entry.is_traceable
+        assert bool(entry.reason) != entry.is_traceable
+
+
+def test_a_shipped_file_repeats_as_a_record() -> None:
+    chip, content = read_file(DATA / "hardware" / "tpu_v4.toml", HardwareFile)
+    assert chip.id == "tpu_v4"
+    assert content == (DATA / "hardware" / "tpu_v4.toml").read_bytes()

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from joulemap.errors import ExitCode
+
+COMMANDS = [
+    ("compare",),
+    ("explain",),
+    ("sql",),
+    ("query", "list"),
+    ("query", "show"),
+    ("query", "run"),
+    ("hardware", "list"),
+    ("hardware", "show"),
+    ("model", "list"),
+    ("db", "info"),
+    ("db", "migrate"),
+    ("db", "check"),
+]
+
+BAD = [
+    (("compare", "resnet19"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
+    (("compare", "re'snet;18"), ExitCode.UNKNOWN_NAME, "unknown model"),
+    (("compare", "resnet18", "--hardware", "h100"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5?"),
+    (("compare", "resnet18", "--architecture", "gpx"), ExitCode.UNKNOWN_NAME, "did you mean gpu?"),
+    (("compare", "resnet18", "--batch", "0"), ExitCode.USAGE, "batch is 0, expected a whole number from 1"),
+    (("compare", "resnet18", "--batch", "-1"), ExitCode.USAGE, "batch is -1"),
+    (("compare", "resnet18", "--batch", "ten"), ExitCode.USAGE, "'ten' is not a valid int"),
+    (("compare", "resnet18", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'; known: fp64, fp32"),
+    (("compare", "resnet18", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
+    (("compare", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'json'"),
+    (("compare", "resnet18", "--input", "1,3,x"), ExitCode.USAGE, "cannot read the input shape '1,3,x'"),
+    (("compare", "resnet18", "--input", "224"), ExitCode.USAGE, "takes an input of 4 dimensions"),
+    (("compare", "resnet18", "--input", "2,3,224,224", "--batch", "3"), ExitCode.USAGE, "contradicts"),
+    (("compare", "resnet18", "--db", "no/x.duckdb"), ExitCode.DATABASE, "the folder no does not exist"),
+    (("compare", "fasterrcnn_resnet50_fpn"), ExitCode.MODEL, "cannot be traced"),
+    (("compare", "./mine.py:net"), ExitCode.MODEL, "there is no file mine.py"),
+    (("compare",), ExitCode.USAGE, "Missing argument 'model'"),
+    (("explain", "resnet18", "h100_sxm5", "tpu_v9"), ExitCode.UNKNOWN_NAME, "did you mean tpu_v4?"),
+    (("explain", "resnet18", "h100_sxm5", "tpu_v4", "--metric", "x"), ExitCode.USAGE, "'x' is not"),
+    (("sql", "SELECT 1"), ExitCode.DATABASE, "there is no database at joulemap.duckdb"),
+    (("query", "run", "compare.sumary"), ExitCode.UNKNOWN_NAME, "did you mean compare.summary"),
+    (("query", "run", "compare.summary"), ExitCode.USAGE, "needs -p run_ids=INTEGER[]"),
+    (("query", "run", "run.list", "-p", "model"), ExitCode.USAGE, "is not of the form key=value"),
+    (("query", "show", "nothing"), ExitCode.UNKNOWN_NAME, "unknown query 'nothing'"),
+    (("query",), ExitCode.USAGE, "Missing command"),
+    (("hardware", "show", "h100"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5?"),
+    (("hardware", "list", "--architecture", "fpga"), ExitCode.UNKNOWN_NAME, "known: cpu, gpu, kpu, tpu"),
+    (("db", "info"), ExitCode.DATABASE, "there is no database"),
+    (("nonsense",), ExitCode.USAGE, "No such command 'nonsense'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_bad_input_is_one_line_a_code_and_nothing_written(
+    arguments: tuple[str, ...], code: ExitCode, message: str, joulemap: Run, tmp_path: Path
+) -> None:
+    done = joulemap(*arguments)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert done.stderr.startswith("joulemap: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: Run) -> None:
+    done = joulemap(*command, "--help")
+    assert done.returncode == 0
+    assert re.search(rf"^\s+joulemap {' '.join(command)}", done.stdout, re.MULTILINE)
+
+
+def test_no_argument_shows_the_help_with_the_exit_codes(joulemap: Run) -> None:
+    done = joulemap()
+    assert done.returncode == 0
+    text = " ".join(done.stdout.split())
+    for code in ExitCode:
+        if code is not ExitCode.OK:
+            assert f"; {code.value} " in text, code
+
+
+def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("compare", "squeezenet1_1", "--hardware", "tpu_v4,h100_sxm5")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for word in ("Recommendations", "Comparison", "Key insights", "Next steps", "tpu_v4", "h100_sxm5", "/132 SMs"):
+        assert word in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
+    steps = re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)
+    assert len(steps) == 3
+    for step in steps:
+        assert joulemap(*step.split()).returncode == 0, step
+    assert joulemap("db", "check").stdout == "ok: every part adds up\n"
+
+
+def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:
+    document = json.loads(joulemap("compare", "resnet18", "--format", "json", "--db", database).stdout)
+    table = list(csv.DictReader(io.StringIO(joulemap("compare", "resnet18", "-f", "csv", "--db", database).stdout)))
+    assert {"model", "batch", "precision", "runtime", "run_ids", "recommendations", "rows", "insights"} <= set(document)
+    assert len(table) == len(document["rows"]) == 4
+    for cells, row in zip(table, document["rows"], strict=True):
+        assert list(cells) == list(row)
+        for name, value in row.items():
+            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            assert cells[name] == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
+        ("sql", "SELECT run_id, hardware, energy_j, created_at FROM runs ORDER BY run_id"),
+        ("query", "run", "edp.distribution", "-p", "run_id=1"),
+        ("query", "list"),
+        ("hardware", "list"),
+        ("hardware", "show", "kpu_t256", "--energy"),
+        ("model", "list"),
+        ("db", "info"),
+        ("db", "check"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_every_answer_comes_in_every_format(arguments: tuple[str, ...], joulemap: Run, database: Path) -> None:
+    place = () if arguments == ("query", "list") else ("--db", database)
+    answers = {form: joulemap(*arguments, "--format", form, *place) for form in ("table", "json", "csv", "markdown")}
+    assert [done.returncode for done in answers.values()] == [0, 0, 0, 0]
+    assert [done.stderr for done in answers.values()] == ["", "", "", ""]
+    json.loads(answers["json"].stdout)
+    assert len(list(csv.reader(io.StringIO(answers["csv"].stdout)))) >= 1
+    assert "|" in answers["markdown"].stdout or arguments == ("db", "check")
+
+
+def test_explain_terms_sum_exactly_in_json(joulemap: Run, database: Path) -> None:
+    done = joulemap("explain", "resnet18", "xeon_8490h", "kpu_t256", "--format", "json", "--db", database)
+    document = json.loads(done.stdout)
+    assert sum(term["difference_fj"] for term in document["terms"]) == document["total"]["difference_fj"]
+    shown = joulemap("explain", "resnet18", "xeon_8490h", "kpu_t256", "--limit", 3, "--db", database).stdout
+    assert "(exact)" in shown
+    assert "smaller terms" in shown
+
+
+def test_ad_hoc_sums_equal_the_runs(joulemap: Run, database: Path) -> None:
+    statement = (
+        "SELECT r.run_id, CAST(sum(l.energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
+        "FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
+    )
+    rows = list(csv.DictReader(io.StringIO(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)))
+    assert len(rows) > 10
+    assert [row["summed"] for row in rows] == [row["stored"] for row in rows]
+
+
+def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, database: Path) -> None:
+    plain = joulemap("compare", "resnet18", "--db", database)
+    shown = joulemap("compare", "resnet18", "--show-sql", "--db", database)
+    assert shown.stdout == plain.stdout
+    for title in ("compare.summary@1", "compare.recommendation@1", "compare.insight@1"):
+        assert f"-- {title}: " in shown.stderr
+    assert "$run_ids = [" in shown.stderr
+
+
+def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    target = tmp_path / "answer.json"
+    done = joulemap("compare", "resnet18", "-f", "json", "-o", target, "--db", database)
+    assert done.stdout == ""
+    assert json.loads(target.read_text())["model"] == "resnet18"
+    lost = joulemap("compare", "resnet18", "-o", tmp_path / "no" / "x", "--db", database)
+    assert lost.returncode == ExitCode.USAGE
+    assert "cannot write" in lost.stderr
+
+
+def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Path) -> None:
+    for form in ("table", "markdown"):
+        text = joulemap("compare", "resnet18", "--format", form, "--db", database).stdout
+        assert "~kpu_t256" in text
+        assert not re.search(r"~(xeon|h100|tpu)", text)
+
+
+def test_the_subgraph_level_names_a_winner_for_each_subgraph(joulemap: Run, database: Path) -> None:
+    done = joulemap("compare", "resnet18", "--level", "subgraph", "-f", "csv", "--db", database)
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [int(row["subgraph_index"]) for row in rows] == sorted({int(row["subgraph_index"]) for row in rows})
+    assert any(row["fusion_pattern"] == "conv2d+batch_norm+add+relu" for row in rows)
+
+
+def test_an_unsupported_precision_is_shown_beside_the_answers(joulemap: Run, database: Path) -> None:
+    done = joulemap("compare", "resnet18", "--precision", "fp16", "--db", database)
+    assert done.returncode == 0
+    assert "tpu_v4 has no fp16; it has fp32, bf16, int8" in done.stdout
+
+
+def test_a_read_only_place_still_answers_what_is_stored(joulemap: Run, database: Path) -> None:
+    assert not database.stat().st_mode & 0o222
+    assert joulemap("compare", "resnet18", "--db", database).returncode == 0
+
+
+def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> None:
+    import duckdb
+
+    connection = duckdb.connect(str(own_database))
+    connection.execute("UPDATE ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5")
+    connection.close()
+    done = joulemap("db", "check", "--db", own_database)
+    assert done.returncode == ExitCode.CHECK_FAILED
+    assert "energy_fj is round(count x price)" in done.stdout
+    assert done.stderr == "joulemap: 1 rows break a rule\n"
+
+
+def test_a_truncated_database_is_one_line(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "cut.duckdb"
+    path.write_bytes(database.read_bytes()[:600_000])
+    done = joulemap("db", "check", "--db", path)
+    assert done.returncode == ExitCode.DATABASE
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_migrate_makes_a_database_and_keeps_one(joulemap: Run, own_database: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.duckdb"
+    assert joulemap("db", "migrate", "--db", new).returncode == 0
+    assert new.exists()
+    before = joulemap("query", "run", "run.list", "-f", "csv", "--db", own_database).stdout
+    assert joulemap("db", "migrate", "--db", own_database).returncode == 0
+    assert joulemap("query", "run", "run.list", "-f", "csv", "--db", own_database).stdout == before
+
+
+def test_the_environment_names_the_database(database: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "joulemap", "sql", "SELECT count(*) AS n FROM runs", "-f", "csv"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env={"JOULEMAP_DB": str(database)}, check=True
+    )
+    assert int(done.stdout.splitlines()[1]) > 0
+
+
+def test_a_closed_pipe_is_no_error(database: Path) -> None:
+    joulemap = f"{sys.executable} -m joulemap query show audit.conservation"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{joulemap} | head -1"], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+
+
+def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "joulemap", "compare", "resnet18"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, talk = process.communicate(timeout=30)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "Traceback" not in talk
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "shared.duckdb"
+    shutil.copy(database, path)
+    path.chmod(0o644)
+    command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--db", str(path), "--precision"]
+    both = [subprocess.Popen([*command, precision], stdout=subprocess.DEVNULL) for precision in ("int8", "fp64")]
+    assert [process.wait(timeout=60) for process in both] == [0, 0]

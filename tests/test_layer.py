@@ -1,0 +1,169 @@
+"""The walls between rooms: imports point down, and each heavy library is known in one place."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import joulemap
+
+PACKAGE = Path(joulemap.__file__).parent
+
+BELOW: dict[str, set[str]] = {
+    "errors": set(),
+    "units": set(),
+    "resource": set(),
+    "domain": {"errors"},
+    "columns": {"domain"},
+    "catalog": {"domain", "errors", "units"},
+    "trace": {"domain", "errors"},
+    "fuse": {"domain"},
+    "mapping": {"columns", "domain"},
+    "energy": {"columns", "domain", "errors"},
+    "architecture": {"columns", "domain", "energy", "errors", "mapping"},
+    "evaluate": {"architecture", "columns", "domain", "energy", "errors", "mapping", "units"},
+    "store": {"columns", "domain", "errors", "resource"},
+    "query": {"errors", "resource"},
+    "report": {"domain", "query", "units", "workspace"},
+    "workspace": {"catalog", "domain", "errors", "evaluate", "fuse", "query", "store", "trace"},
+    "cli": {"domain", "errors", "query", "report", "trace", "workspace"},
+}
+"""room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
+
+OWNERS: dict[str, set[str]] = {
+    "torch": {"trace"},
+    "torchvision": {"trace"},
+    "duckdb": {"store", "query"},
+    "pyarrow": {"store"},
+    "cattrs": {"catalog"},
+    "typer": {"cli"},
+    "tabulate": {"report"},
+    "quantiphy": {"units"},
+    "numpy": {"columns", "mapping", "energy", "architecture", "evaluate", "store"},
+}
+"""library -> rooms that may import it."""
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[0] not in ("__init__", "__main__"):
+            yield parts[0], path
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield (module, only for type checking) of every import in a file."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) in typing_only
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or "", id(node) in typing_only
+
+
+def test_every_room_is_in_the_plan() -> None:
+    assert {room for room, _ in modules()} == set(BELOW)
+
+
+def test_imports_point_down() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for room, path in modules()
+        for name, _ in imports(path)
+        if name.startswith("joulemap.") and (target := name.split(".")[1]) != room and target not in BELOW[room]
+    ]
+    assert wrong == []
+
+
+def test_the_plan_has_no_cycle() -> None:
+    settled: set[str] = set()
+    while len(settled) < len(BELOW):
+        ready = {room for room, below in BELOW.items() if room not in settled and below <= settled}
+        assert ready, f"a cycle among {set(BELOW) - settled}"
+        settled |= ready
+
+
+@pytest.mark.parametrize("library", sorted(OWNERS))
+def test_a_heavy_library_is_known_in_its_rooms_only(library: str) -> None:
+    wrong = [
+        str(path.relative_to(PACKAGE))
+        for room, path in modules()
+        for name, typing_only in imports(path)
+        if name.split(".")[0] == library and room not in OWNERS[library] and not typing_only
+    ]
+    assert wrong == []
+
+
+def loaded_after(code: str, cwd: Path) -> set[str]:
+    program = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=cwd, check=True)
+    return set(done.stdout.splitlines())
+
+
+def command(*arguments: str) -> str:
+    return f"import contextlib, io\nfrom joulemap.cli.app import _run\nsys.argv = {['joulemap', *arguments]!r}\n" + (
+        "with contextlib.redirect_stdout(io.StringIO()):\n    code = _run()\nassert code == 0, code"
+    )
+
+
+def test_importing_the_package_loads_nothing_heavy(tmp_path: Path) -> None:
+    loaded = loaded_after("import joulemap", tmp_path)
+    assert "joulemap" in loaded
+    assert not loaded & {"torch", "duckdb", "numpy", "pyarrow", "attrs", "cattrs", "typer"}
+
+
+def test_help_loads_only_typer(tmp_path: Path) -> None:
+    loaded = loaded_after(command("--help"), tmp_path)
+    assert "typer" in loaded
+    assert not loaded & {"torch", "duckdb", "numpy", "rich", "pydantic", "cattrs"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sql", "SELECT hardware FROM runs"),
+        ("query", "run", "run.list"),
+        ("query", "list"),
+        ("hardware", "list"),
+        ("hardware", "show", "tpu_v4"),
+        ("model", "list"),
+        ("db", "info"),
+        ("db", "check"),
+    ],
+)
+def test_a_command_that_only_reads_never_imports_torch(arguments: tuple[str, ...], database: Path) -> None:
+    extra = () if arguments == ("query", "list") else ("--db", str(database))
+    loaded = loaded_after(command(*arguments, *extra), database.parent)
+    assert "joulemap.cli.app" in loaded
+    assert not loaded & {"torch", "torchvision", "numpy", "cattrs"}
+
+
+@pytest.mark.parametrize("listing", ["hardware", "model"])
+def test_listings_need_neither_a_database_nor_torch(listing: str, tmp_path: Path) -> None:
+    loaded = loaded_after(command(listing, "list"), tmp_path)
+    assert "duckdb" in loaded
+    assert "torch" not in loaded
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_comparison_imports_no_torch(own_database: Path) -> None:
+    stored = loaded_after(command("compare", "resnet18", "--db", str(own_database)), own_database.parent)
+    assert not stored & {"torch", "numpy", "pyarrow"}
+    evaluated = loaded_after(
+        command("compare", "resnet18", "--precision", "int8", "--db", str(own_database)), own_database.parent
+    )
+    assert "numpy" in evaluated
+    assert "torch" not in evaluated

@@ -1,0 +1,104 @@
+"""Counts times prices: exact, in order, and loud about what cannot be priced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.columns.run import LedgerColumns
+from joulemap.domain.reference import STATIC_ACTION
+from joulemap.energy.ledger import ActionCounts, dynamic_energy_j, price, static_counts
+from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
+
+H100 = load_catalogue().find("h100_sxm5")
+READ, WRITE = ("dram", "read"), ("dram", "write")
+READ_FJ = 31_200.0
+"""31.2 pJ per byte."""
+
+
+def row(key: tuple[str, str]) -> int:
+    found = H100.reference.position(key)
+    assert found is not None
+    return found
+
+
+def ledger(counts: ActionCounts, operator_count: int) -> LedgerColumns:
+    return price(counts, H100, operator_count)
+
+
+def test_a_line_is_count_times_price() -> None:
+    found = ledger({READ: np.array([0.0, 2.5])}, 2)
+    assert found.operator_index.tolist() == [1]
+    assert found.action_index.tolist() == [row(READ)]
+    assert found.action_count.tolist() == [2.5]
+    assert found.energy_fj.tolist() == [78_000]
+    assert found.total_fj == 78_000
+
+
+@given(st.floats(0.0, 1e12))
+def test_energy_is_rounded_to_whole_femtojoules(count: float) -> None:
+    assert ledger({READ: np.array([count])}, 1).total_fj == round(count * READ_FJ)
+
+
+def test_lines_are_ordered_by_operator_then_action() -> None:
+    counts = {WRITE: np.array([1.0, 1.0]), READ: np.array([1.0, 1.0]), ("l2", "read"): np.array([0.0, 1.0])}
+    found = ledger(counts, 2)
+    lines = list(zip(found.operator_index.tolist(), found.action_index.tolist(), strict=True))
+    assert lines == sorted(lines)
+    assert len(lines) == 5
+
+
+def test_the_total_does_not_depend_on_the_order_of_counting() -> None:
+    values = np.linspace(0.1, 1e9, 50)
+    forward: ActionCounts = {READ: values, WRITE: values[::-1].copy()}
+    assert ledger(forward, 50).total_fj == ledger(dict(reversed(forward.items())), 50).total_fj
+
+
+def test_what_is_counted_zero_times_has_no_line() -> None:
+    assert len(ledger({READ: np.zeros(3)}, 3).energy_fj) == 0
+
+
+def test_an_action_without_a_price_is_named_with_its_count() -> None:
+    with pytest.raises(UnpricedActionError) as caught:
+        ledger({("tensor_core", "fp4_mac"): np.array([3.0, 4.0])}, 2)
+    assert (caught.value.hardware, caught.value.action, caught.value.action_count) == (
+        "h100_sxm5",
+        "tensor_core.fp4_mac",
+        7.0,
+    )
+    assert "h100_sxm5 has no energy per action for tensor_core.fp4_mac (counted 7 times)" in str(caught.value)
+
+
+def test_an_action_without_a_price_that_never_happens_is_no_error() -> None:
+    assert ledger({("tensor_core", "fp4_mac"): np.zeros(2)}, 2).total_fj == 0
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), float("-inf")])
+def test_a_count_that_is_negative_or_not_finite_is_refused(bad: float) -> None:
+    with pytest.raises(ConservationError, match=r"h100_sxm5: the count of dram\.read is negative or not finite"):
+        ledger({READ: np.array([5.0, bad])}, 2)
+
+
+def test_a_line_beyond_the_store_is_refused() -> None:
+    # 9.3 kJ
+    with pytest.raises(UnsupportedError, match="one ledger line exceeds 9223 J"):
+        ledger({READ: np.array([9.3e18 / READ_FJ])}, 1)
+
+
+def test_leakage_is_seconds_times_watts() -> None:
+    found = ledger(static_counts(np.array([1e-3, 2e-3])), 2)
+    assert found.action_index.tolist() == [row(STATIC_ACTION)] * 2
+    # 130 W
+    assert found.energy_fj.tolist() == [130 * 10**12, 260 * 10**12]
+
+
+def test_dynamic_energy_is_the_ledger_in_joules() -> None:
+    counts = {READ: np.array([1e6, 3e6]), ("l2", "read"): np.array([5e6, 0.0])}
+    joules = dynamic_energy_j(counts, H100, 2)
+    found = ledger(counts, 2)
+    for operator in (0, 1):
+        assert_close(joules[operator], int(found.energy_fj[found.operator_index == operator].sum()) / 1e15, rel=1e-9)

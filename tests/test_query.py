@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import pytest
+
+from compare import assert_close
+from joulemap.domain import answer as records
+from joulemap.errors import SqlError, UnknownNameError, UsageError
+from joulemap.query import Parameter, Query, find_query, list_queries, run_query, run_sql
+from joulemap.query.contract import parse_query
+from joulemap.query.run import parse_parameter
+from joulemap.store.connection import Connection, confine, open_for_reading
+from joulemap.store.migration import SCHEMA_VERSION
+
+SAMPLE: dict[str, Any] = {"INTEGER[]": [1], "INTEGER": 1, "VARCHAR": ""}
+"""A value of each type that parameters have, for planning a query without asking it."""
+
+RECORDS = {
+    "compare.summary": records.Comparison,
+    "compare.recommendation": records.Recommendation,
+    "compare.insight": records.Insight,
+    "explain.energy": records.EnergyTerm,
+    "explain.total": records.EnergyTotal,
+    "edp.distribution": records.EdpShare,
+    "audit.conservation": records.Finding,
+}
+
+
+@pytest.fixture
+def connection(database: Path) -> Connection:
+    return open_for_reading(database)
+
+
+def titles(query: Query) -> str:
+    return query.title
+
+
+@pytest.mark.parametrize("query", list_queries(), ids=titles)
+def test_a_header_says_what_the_engine_says(query: Query, connection: Connection) -> None:
+    values = {parameter.name: SAMPLE[parameter.type] for parameter in query.parameters}
+    (statement,) = connection.extract_statements(query.sql)
+    assert statement.named_parameters == set(values)
+    relation = connection.sql(query.sql, params=values) if values else connection.sql(query.sql)
+    engine = [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
+    assert engine == [(column.name, column.type) for column in query.columns]
+
+
+@pytest.mark.parametrize("query", list_queries(), ids=titles)
+def test_a_query_follows_the_house_rules(query: Query) -> None:
+    assert query.schema <= SCHEMA_VERSION
+    assert query.summary
+    assert query.grain.startswith("one row")
+    assert all(column.meaning for column in query.columns)
+    assert all(parameter.meaning for parameter in query.parameters)
+    code = re.sub(r"'[^']*'", "''", query.sql)
+    assert not re.search(r"SELECT\s+\*", code)
+    assert "ORDER BY" in code
+    assert not code.rstrip().endswith(";")
+
+
+@pytest.mark.parametrize("name", sorted(RECORDS))
+def test_a_record_has_the_columns_of_its_query(name: str) -> None:
+    fields = [field.name for field in attrs.fields(RECORDS[name])]
+    assert fields == [column.name for column in find_query(name).columns]
+
+
+def test_the_newest_version_answers_unless_one_is_named() -> None:
+    assert find_query("compare.summary") == find_query("compare.summary@1")
+
+
+def test_a_misspelt_query_offers_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"did you mean compare\.summary"):
+        find_query("compare.sumary")
+
+
+def test_an_unknown_version_names_those_that_exist() -> None:
+    with pytest.raises(UnknownNameError, match="known: 1"):
+        find_query("compare.summary@7")
+
+
+HEADER = """/*
+name = "topic.name"
+version = 1
+schema = 2
+summary = "s"
+grain = "one row"
+order = ["a"]
+[columns]
+a = { type = "INTEGER", meaning = "m" }
+*/
+SELECT 1 AS a ORDER BY a
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("/*", "--"), "starts with a"),
+        (('grain = "one row"\n', ""), "missing grain"),
+        (('grain = "one row"', 'grain = "one row"\nauthor = "x"'), "unknown author"),
+        (('summary = "s"', 'summary = "s"\nsummary = "t"'), "not valid TOML"),
+        (('name = "topic.name"', 'name = "topic.other"'), "says topic.other"),
+        (("version = 1", "version = 2"), "version 2"),
+        (('meaning = "m"', 'meaning = "m", colour = "red"'), "colour"),
+    ],
+)
+def test_a_header_that_breaks_the_rules_is_refused(change: tuple[str, str], reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "topic" / "name.v1.sql"
+    path.parent.mkdir()
+    path.write_text(HEADER)
+    assert parse_query(path).columns[0].type == "INTEGER"
+    path.write_text(HEADER.replace(*change))
+    with pytest.raises(SqlError, match=reason):
+        parse_query(path)
+
+
+def test_a_query_that_lies_about_its_columns_is_refused(connection: Connection, tmp_path: Path) -> None:
+    path = tmp_path / "topic" / "name.v1.sql"
+    path.parent.mkdir()
+    path.write_text(HEADER.replace("1 AS a ORDER BY a", "1 AS b ORDER BY b"))
+    with pytest.raises(SqlError, match="returned the columns b, its header says a"):
+        run_query(connection, parse_query(path), {})
+
+
+def test_parameters_are_compared_before_the_engine_sees_them(connection: Connection) -> None:
+    connection.execute("SET VARIABLE run_id = 1")
+    with pytest.raises(UsageError, match=r"needs -p run_id=INTEGER"):
+        run_query(connection, find_query("edp.distribution"), {})
+    with pytest.raises(UsageError, match="takes no parameter run; it takes: run_id"):
+        run_query(connection, find_query("edp.distribution"), {"run_id": 1, "run": 2})
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("INTEGER", "7", 7),
+        ("INTEGER[]", "1, 2,3", [1, 2, 3]),
+        ("INTEGER[]", "[4]", [4]),
+        ("DOUBLE", "1e-3", 1e-3),
+        ("BOOLEAN", "true", True),
+        ("VARCHAR", "x=y", "x=y"),
+    ],
+)
+def test_a_parameter_is_read_as_its_type(kind: str, text: str, value: object) -> None:
+    assert parse_parameter(Parameter(name="p", type=kind, meaning="m"), text) == value
+
+
+@pytest.mark.parametrize(("kind", "text"), [("INTEGER", "ten"), ("INTEGER[]", "1,x"), ("DOUBLE", ""), ("BOOLEAN", "1")])
+def test_a_parameter_of_another_type_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(UsageError, match="parameter p is"):
+        parse_parameter(Parameter(name="p", type=kind, meaning="m"), text)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM run",
+        "CREATE TABLE t AS SELECT 1",
+        "COPY run TO '/tmp/escaped.csv'",
+        "SELECT content FROM read_text('/etc/hostname')",
+        "ATTACH '/tmp/escaped.duckdb'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+        "PRAGMA database_list; DELETE FROM run",
+        "",
+        "SELEC 1",
+    ],
+)
+def test_typed_sql_cannot_write_or_reach_out(statement: str, connection: Connection) -> None:
+    confine(connection)
+    with pytest.raises(SqlError):
+        run_sql(connection, statement)
+    assert not Path("/tmp/escaped.csv").exists()
+
+
+def run_ids(connection: Connection, condition: str = "TRUE") -> list[int]:
+    return [
+        int(row[0]) for row in connection.execute(f"SELECT run_id FROM runs WHERE {condition} ORDER BY 1").fetchall()
+    ]
+
+
+def test_explanations_sum_to_the_difference_for_every_pair(connection: Connection) -> None:
+    pairs = list(itertools.permutations(run_ids(connection), 2))
+    assert len(pairs) > 200
+    energy = dict(connection.execute("SELECT run_id, sum(energy_fj) FROM ledger_line GROUP BY run_id").fetchall())
+    for run_a, run_b in pairs:
+        terms = run_query(connection, find_query("explain.energy"), {"run_a": run_a, "run_b": run_b}).records()
+        assert sum(term["difference_fj"] for term in terms) == energy[run_b] - energy[run_a]
+
+
+def test_an_explanation_splits_count_from_price(connection: Connection) -> None:
+    cpu, tpu = (run_ids(connection, f"precision = 'fp32' AND runtime = 'fused' AND hardware = '{name}'")[0]
+                for name in ("xeon_8490h", "tpu_v4"))  # fmt: skip
+    terms = run_query(connection, find_query("explain.energy"), {"run_a": cpu, "run_b": tpu}).records()
+    dram = {term["term"]: term for term in terms if (term["component"], term["action"]) == ("dram", "read")}
+    count, price = dram["count"], dram["price"]
+    mean_price_fj = (count["energy_per_action_a_j"] + count["energy_per_action_b_j"]) / 2 * 1e15
+    assert_close(count["difference_fj"], (count["count_b"] - count["count_a"]) * mean_price_fj, rel=1e-9)
+    mean_count = (price["count_a"] + price["count_b"]) / 2
+    price_gap_fj = (price["energy_per_action_b_j"] - price["energy_per_action_a_j"]) * 1e15
+    assert_close(price["difference_fj"], mean_count * price_gap_fj, rel=1e-6)
+    assert {term["term"] for term in terms} == {"only in A", "only in B", "count", "price", "static"}
+
+
+def test_a_run_explained_by_itself_has_no_terms(connection: Connection) -> None:
+    assert run_query(connection, find_query("explain.energy"), {"run_a": 1, "run_b": 1}).rows == ()
+
+
+def test_edp_shares_sum_to_energy_times_latency(connection: Connection) -> None:
+    for run_id in run_ids(connection):
+        rows = run_query(connection, find_query("edp.distribution"), {"run_id": run_id}).records()
+        ((edp_js,),) = connection.execute("SELECT edp_js FROM runs WHERE run_id = ?", [run_id]).fetchall()
+        assert_close(sum(row["edp_share_js"] for row in rows), edp_js, rel=1e-12)
+        assert_close(rows[-1]["cumulative_fraction"], 1.0, rel=1e-12)
+        assert sum(row["edp_js"] for row in rows) < edp_js
+        shares = [row["edp_share_js"] for row in rows]
+        assert shares == sorted(shares, reverse=True)
+
+
+@pytest.mark.parametrize("metric", ["energy", "latency", "edp"])
+def test_winners_are_the_minimum_of_each_subgraph(metric: str, connection: Connection) -> None:
+    ids = run_ids(connection, "precision = 'fp32' AND runtime = 'fused'")
+    rows = run_query(connection, find_query("compare.winner"), {"run_ids": ids, "metric": metric}).records()
+    column = {"energy": "energy_j", "latency": "latency_s", "edp": "edp_share_js"}[metric]
+    brute = connection.execute(
+        f"SELECT subgraph_index, {column}, hardware FROM subgraph_results WHERE list_contains(?, run_id)", [ids]
+    ).fetchall()
+    best = {index: min((value, name) for i, value, name in brute if i == index) for index, _, _ in brute}
+    assert {row["subgraph_index"]: (row["value"], row["winner"]) for row in rows} == best
+
+
+CORRUPTIONS = {
+    "energy_fj is round(count x price)": "UPDATE ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5",
+    "an action stands once per operator": "INSERT INTO ledger_line SELECT * FROM ledger_line LIMIT 1",
+    "operator latencies sum to their subgraph": "UPDATE run_subgraph SET latency_fs = latency_fs + 1 WHERE rowid = 3",
+    "a ledger line has a price": (
+        "DELETE FROM energy_per_action WHERE action_id = (SELECT min(action_id) FROM ledger_line)"
+    ),
+    "a ledger line belongs to an operator of its subgraph": "DELETE FROM run_operator WHERE rowid = 0",
+    "an operator of a run stands in the same subgraph of its workload": (
+        "UPDATE workload_operator SET subgraph_index = subgraph_index + 1 WHERE rowid = 0"
+    ),
+    "an evaluated run has subgraphs and a ledger": "DELETE FROM ledger_line WHERE run_id = 2",
+    "a run has its workload and hardware": "DELETE FROM workload",
+    "a row of a run belongs to a run": "DELETE FROM run WHERE run_id = 1",
+    "an operator is in exactly one subgraph of its workload": "DELETE FROM workload_subgraph WHERE rowid = 2",
+    "static energy is static power x latency": (
+        "UPDATE ledger_line SET action_count = action_count * 2 WHERE rowid = "
+        "(SELECT min(l.rowid) FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static')"
+    ),
+}
+
+
+def test_a_healthy_database_passes_the_audit(connection: Connection) -> None:
+    assert run_query(connection, find_query("audit.conservation"), {}).rows == ()
+
+
+@pytest.mark.parametrize("rule", sorted(CORRUPTIONS))
+def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
+    connection = duckdb.connect(str(own_database))
+    connection.execute(CORRUPTIONS[rule])
+    found = {row[0] for row in run_query(connection, find_query("audit.conservation"), {}).rows}
+    assert rule in found
+
+
+def test_answers_do_not_depend_on_the_number_of_threads(database: Path) -> None:
+    def answer(threads: int) -> list[object]:
+        connection = open_for_reading(database)
+        connection.execute(f"SET threads = {threads}")
+        ids = run_ids(connection)
+        asked: list[tuple[str, dict[str, Any]]] = [
+            ("compare.summary", {"run_ids": ids}),
+            ("compare.winner", {"run_ids": ids[:4]}),
+            ("explain.energy", {"run_a": ids[0], "run_b": ids[1]}),
+        ]
+        return [run_query(connection, find_query(name), values).rows for name, values in asked]
+
+    assert answer(1) == answer(2)

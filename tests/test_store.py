@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import attrs
+import duckdb
+import pytest
+
+from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
+from joulemap.store import migration
+from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction
+from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
+
+PROMISED = {
+    "runs": """run_id model hardware architecture power_mode precision batch runtime latency_s energy_j edp_js
+        throughput_per_s average_power_w peak_memory_bytes weight_bytes activation_bytes mac_count attained_ops_per_s
+        peak_ops_per_s compute_utilization_fraction bandwidth_utilization_fraction arithmetic_intensity_ops_per_byte
+        units_used_count units_total_count ops_per_j created_at energy_per_inference_j hardware_digest workload_key
+        package_version model_version torch_version torchvision_version tracer_version""",
+    "subgraph_results": """run_id subgraph_index name fusion_pattern operator_count mac_count latency_s energy_j
+        compute_energy_j memory_energy_j control_energy_j static_energy_j edp_js edp_share_js units_used_count
+        compute_utilization_fraction bottleneck moved_bytes dram_bytes""",
+    "operator_results": """run_id subgraph_index operator_index name energy_j latency_s edp_share_js is_fused
+        separate_energy_j separate_latency_s compute_energy_j memory_energy_j control_energy_j static_energy_j""",
+    "energy_ledger": """run_id subgraph_index operator_index category component action part action_count
+        energy_per_action_j energy_fj energy_j basis source""",
+    "hardware": "hardware name architecture deployment tdp_w hardware_digest",
+    "hardware_facts": "hardware quantity value unit basis source",
+    "energy_reference": "hardware component action energy_per_action_j basis source",
+    "measurements": """hardware model precision batch runtime scope latency_s energy_j power_w peak_memory_bytes source
+        conditions""",
+    "prediction_errors": "hardware model precision batch runtime latency_error_fraction energy_error_fraction",
+    "uncounted": "model operator_index aten reason",
+}
+
+
+def test_the_code_knows_every_migration_file() -> None:
+    assert [entry.version for entry in load_migrations()] == list(range(1, SCHEMA_VERSION + 1))
+
+
+def test_a_new_database_records_each_migration_with_its_checksum() -> None:
+    connection = open_in_memory()
+    recorded = connection.execute("SELECT version, name, checksum FROM schema_migration ORDER BY version").fetchall()
+    assert recorded == [(entry.version, entry.name, entry.checksum) for entry in load_migrations()]
+
+
+def test_migrating_twice_changes_nothing() -> None:
+    connection = open_in_memory()
+    assert migrate(connection) == ()
+    assert schema_version(connection) == SCHEMA_VERSION
+
+
+def test_a_migration_that_fails_leaves_neither_its_tables_nor_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = duckdb.connect(":memory:")
+    good = Migration(1, "good", "CREATE TABLE kept (a INTEGER);")
+    bad = Migration(2, "bad", "CREATE TABLE half (a INTEGER); CREATE TABLE kept (a INTEGER);")
+    monkeypatch.setattr(migration, "load_migrations", lambda: (good, bad))
+    with pytest.raises(duckdb.Error, match="kept"):
+        migrate(connection)
+    tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+    assert tables == [("kept",), ("schema_migration",)]
+    assert schema_version(connection) == 1
+
+
+def test_a_migration_that_was_changed_afterwards_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = duckdb.connect(":memory:")
+    first = Migration(1, "first", "CREATE TABLE one (a INTEGER);")
+    monkeypatch.setattr(migration, "load_migrations", lambda: (first,))
+    migrate(connection)
+    second = Migration(2, "second", "CREATE TABLE two (a INTEGER);")
+    monkeypatch.setattr(
+        migration, "load_migrations", lambda: (attrs.evolve(first, sql="CREATE TABLE other (a INTEGER);"), second)
+    )
+    with pytest.raises(DatabaseError, match="migration 1 was changed"):
+        migrate(connection)
+
+
+def test_every_table_view_and_column_says_what_it_is() -> None:
+    connection = open_in_memory()
+    silent = connection.execute(
+        """
+        SELECT table_name, '' FROM duckdb_tables() WHERE NOT internal AND comment IS NULL
+        UNION ALL
+        SELECT view_name, '' FROM duckdb_views() WHERE NOT internal AND comment IS NULL
+        UNION ALL
+        SELECT table_name, column_name FROM duckdb_columns()
+        WHERE NOT internal AND comment IS NULL AND table_name IN (SELECT table_name FROM duckdb_tables())
+        """
+    ).fetchall()
+    assert silent == []
+
+
+@pytest.mark.parametrize("view", sorted(PROMISED))
+def test_a_promised_view_has_its_promised_columns(view: str) -> None:
+    connection = open_in_memory()
+    columns = {entry[0] for entry in connection.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
+    assert set(PROMISED[view].split()) <= columns
+
+
+def test_no_foreign_keys_guard_the_tables() -> None:
+    connection = open_in_memory()
+    kinds = {row[0] for row in connection.execute("SELECT constraint_type FROM duckdb_constraints()").fetchall()}
+    assert kinds == {"PRIMARY KEY", "UNIQUE", "NOT NULL", "CHECK"}
+
+
+def test_a_transaction_that_raises_leaves_nothing() -> None:
+    connection = open_in_memory()
+    with pytest.raises(KeyboardInterrupt), transaction(connection):
+        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 1, 0)")
+        raise KeyboardInterrupt
+    assert connection.execute("SELECT count(*) FROM workload_edge").fetchall() == [(0,)]
+
+
+def test_a_transaction_with_a_failed_statement_leaves_nothing() -> None:
+    connection = open_in_memory()
+    with pytest.raises(duckdb.ConstraintException), transaction(connection):
+        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 1, 0)")
+        connection.execute("INSERT INTO workload_edge VALUES (1, 1, 0, 0)")
+    assert connection.execute("SELECT count(*) FROM workload_edge").fetchall() == [(0,)]
+
+
+def test_a_missing_database_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError, match=r"no database at .*none\.duckdb"):
+        open_for_reading(tmp_path / "none.duckdb")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database", b"\0" * 5000])
+def test_a_file_of_something_else_is_refused_and_kept(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "other.duckdb"
+    path.write_bytes(content)
+    for opening in (open_for_reading, open_for_writing):
+        with pytest.raises(DatabaseError, match="not a DuckDB database"):
+            opening(path)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.duckdb"
+    duckdb.connect(str(path)).execute("CREATE TABLE theirs (a INTEGER)").close()
+    with pytest.raises(DatabaseError, match="not one of joulemap"):
+        open_for_writing(path)
+
+
+def test_a_newer_database_is_refused(own_database: Path) -> None:
+    connection = duckdb.connect(str(own_database))
+    connection.execute("INSERT INTO schema_migration VALUES (99, 'future', 'x', TIMESTAMP '2030-01-01 00:00:00')")
+    connection.close()
+    for opening in (open_for_reading, open_for_writing):
+        with pytest.raises(DatabaseError, match="schema 99, newer than this joulemap"):
+            opening(own_database)
+
+
+def test_an_older_database_is_readable_after_migrating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "old.duckdb"
+    with monkeypatch.context() as earlier:
+        first = load_migrations()[:1]
+        earlier.setattr(migration, "load_migrations", lambda: first)
+        connection = duckdb.connect(str(path))
+        migrate(connection)
+        connection.close()
+    with pytest.raises(OlderDatabaseError, match="joulemap db migrate"):
+        open_for_reading(path)
+    open_for_writing(path).close()
+    open_for_reading(path).close()
+
+
+HOLD = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('held', flush=True); time.sleep(60)"
+
+
+def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(own_database)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(LockedDatabaseError, match=f"locked by process {holder.pid}"):
+            open_for_reading(own_database)
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+@pytest.mark.parametrize("delay_s", [0.15, 0.3, 0.4, 0.5])
+@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_comparison_leaves_the_database_whole(
+    delay_s: float, with_signal: signal.Signals, own_database: Path
+) -> None:
+    before = _run_count(own_database)
+    command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--precision", "int8", "--db"]
+    process = subprocess.Popen(
+        [*command, str(own_database)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=own_database.parent
+    )
+    time.sleep(delay_s)
+    process.send_signal(with_signal)
+    process.wait()
+    assert _run_count(own_database) in (before, before + 4)
+    from joulemap.workspace.workspace import Workspace
+
+    assert Workspace(own_database).check() == ()
+
+
+def _run_count(path: Path) -> int:
+    connection = open_for_writing(path)
+    try:
+        (count,) = connection.execute("SELECT count(*) FROM run").fetchall()[0]
+        return int(count)
+    finally:
+        connection.close()
+
+
+def test_a_new_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = Migration(1, "bad", "CREATE TABLE a (x INTEGER); nonsense;")
+    monkeypatch.setattr(migration, "load_migrations", lambda: (bad,))
+    with pytest.raises(DatabaseError):
+        open_for_writing(tmp_path / "new.duckdb")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_creating_in_a_missing_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError, match="does not exist"):
+        open_for_writing(tmp_path / "no" / "new.duckdb")
+
+
+def test_a_copy_of_a_closed_database_needs_nothing_else(database: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.duckdb"
+    shutil.copy(database, copy)
+    connection = open_for_reading(copy)
+    assert connection.execute("SELECT count(*) > 0 FROM ledger_line").fetchall() == [(True,)]
+    connection.close()

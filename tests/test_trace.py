@@ -1,0 +1,247 @@
+"""A module to a workload: what is counted, what is moved, what depends on what."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from joulemap.domain.workload import Workload
+from joulemap.errors import ModelError
+from joulemap.trace.build import build_torchvision
+from models import (
+    Attention,
+    Chain,
+    Embedded,
+    Expanded,
+    Failing,
+    Fourier,
+    Function,
+    Masked,
+    Mlp,
+    Residual,
+    SelfAttention,
+    Shared,
+    SliceWrite,
+    Views,
+    accesses_of,
+    columns,
+    image,
+    operator,
+    trace,
+    trace_zoo,
+)
+
+
+def meta(*shape: int) -> Tensor:
+    return torch.empty(*shape, device="meta")
+
+
+def reads(workload: Workload, name: str) -> list[int]:
+    return [access.byte_count for access in accesses_of(workload, name, "input")]
+
+
+def dependences(workload: Workload) -> set[tuple[str, str]]:
+    names = [one.name for one in workload.operators]
+    return {(names[edge.producer_index], names[edge.consumer_index]) for edge in workload.edges}
+
+
+def test_resnet18_has_its_known_size() -> None:
+    workload = trace_zoo("resnet18")
+    assert workload.mac_count == 1_814_073_344
+    assert workload.parameter_count == 11_689_512
+    assert len(workload.operators) == 69
+    assert len(workload.edges) == 76
+
+
+def test_operators_are_named_by_their_module_path() -> None:
+    workload = trace_zoo("resnet18")
+    assert operator(workload, "layer4.0.conv2").module_path == "layer4.0.conv2"
+    # 512 channels in, nine taps, 512 channels of 7 x 7 out
+    assert operator(workload, "layer4.0.conv2").mac_count == 512 * 9 * 512 * 49
+    names = [one.name for one in workload.operators]
+    assert len(set(names)) == len(names)
+
+
+def test_the_data_flow_points_forward() -> None:
+    for edge in trace_zoo("resnet18").edges:
+        assert edge.producer_index < edge.consumer_index
+
+
+def test_a_zoo_model_is_built_without_storage() -> None:
+    module = build_torchvision("resnet18")
+    large = [parameter for parameter in module.parameters() if parameter.dim() > 1]
+    assert large
+    assert all(parameter.is_meta for parameter in large)
+
+
+def test_tracing_does_not_take_the_memory_of_the_weights() -> None:
+    trace_zoo("resnet18")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    workload = trace_zoo("vit_h_14")
+    grown_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    assert workload.weight_bytes > 2_500_000_000
+    assert grown_bytes < 0.2 * workload.weight_bytes
+
+
+def test_a_module_with_weights_is_left_as_it_was() -> None:
+    module = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4))
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    trace(module, torch.ones(2, 8))
+    assert module.training
+    assert {str(tensor.device) for tensor in module.state_dict().values()} == {"cpu"}
+    assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+
+
+def test_a_module_without_weights_is_left_in_its_mode() -> None:
+    module = nn.Sequential(nn.ReLU(), nn.Dropout())
+    trace(module, meta(2, 8))
+    assert all(part.training for part in module.modules())
+
+
+def test_real_and_absent_weights_give_the_same_workload() -> None:
+    real = nn.Sequential(nn.Linear(8, 4), nn.ReLU())
+    absent = nn.Sequential(nn.Linear(8, 4, device="meta"), nn.ReLU())
+    assert trace(real, torch.ones(2, 8)) == trace(absent, meta(2, 8))
+
+
+def test_shared_weights_are_counted_once_and_read_twice() -> None:
+    workload = trace(Shared(), meta(2, 8))
+    assert workload.parameter_count == 64
+    assert workload.weight_bytes == 256
+    assert workload.mac_count == 2 * 128
+    read = [access for access in workload.accesses if access.role == "weight"]
+    assert [access.byte_count for access in read] == [256, 256]
+    assert len({access.tensor_index for access in read}) == 1
+
+
+def test_the_bytes_of_a_linear_layer() -> None:
+    workload = trace(Mlp(), meta(2, 8))
+    assert reads(workload, "first") == [2 * 8 * 4]
+    assert [access.byte_count for access in accesses_of(workload, "first", "weight")] == [16 * 8 * 4, 16 * 4]
+    assert [access.byte_count for access in accesses_of(workload, "first", "output")] == [2 * 16 * 4]
+    assert workload.weight_bytes == (16 * 8 + 16 + 4 * 16 + 4) * 4
+
+
+def test_views_move_nothing() -> None:
+    workload = trace(Views(), meta(2, 4, 3))
+    views = {index for index, one in enumerate(workload.operators) if one.is_view}
+    assert len(views) == 4
+    assert not [access for access in workload.accesses if access.operator_index in views]
+    assert sum(access.byte_count for access in workload.accesses) == 2 * 96
+
+
+def test_a_residual_addition_in_place_reads_both_sides() -> None:
+    workload = trace(Residual(), image(1, 4, 8))
+    assert reads(workload, "add") == [1024, 1024]
+    assert ("bn2", "add") in dependences(workload)
+    # the relu in place reads the sum, not the batch norm's value that it overwrote
+    assert {pair for pair in dependences(workload) if pair[1] == "relu:2"} == {("add", "relu:2")}
+
+
+def test_a_write_through_a_slice_is_a_dependence_of_the_whole() -> None:
+    workload = trace(SliceWrite(), meta(2, 4, 3))
+    assert {("add", "mul"), ("relu", "mul")} <= dependences(workload)
+    assert reads(workload, "relu") == [2 * 2 * 3 * 4]
+    assert reads(workload, "mul") == [2 * 4 * 3 * 4]
+
+
+def test_an_expanded_tensor_is_read_as_stored() -> None:
+    workload = trace(Expanded(), meta(4, 8))
+    assert [access.byte_count for access in accesses_of(workload, "add", "weight")] == [8 * 4]
+
+
+def test_an_embedding_reads_the_rows_that_it_returns() -> None:
+    workload = trace(Embedded(), torch.empty(2, 5, dtype=torch.int64, device="meta"))
+    assert [access.byte_count for access in accesses_of(workload, "table", "weight")] == [10 * 8 * 4]
+    assert reads(workload, "table") == [10 * 8]
+    assert workload.weight_bytes == 1000 * 8 * 4
+
+
+def test_both_halves_of_a_chunk_are_read() -> None:
+    def gate(x: Tensor) -> Tensor:
+        left, right = x.chunk(2, dim=1)
+        return left * right
+
+    assert reads(trace(Function(gate), meta(2, 8)), "mul") == [32, 32]
+
+
+def test_a_matrix_and_its_transpose_are_read_once() -> None:
+    workload = trace(Function(lambda x: x @ x.T), meta(4, 8))
+    assert reads(workload, "matmul") == [4 * 8 * 4]
+
+
+def test_attention_is_three_operators() -> None:
+    workload = trace(Attention(), meta(2, 3, 5, 8), meta(2, 3, 7, 8), meta(2, 3, 7, 6))
+    assert [one.name for one in workload.operators] == ["scores", "softmax", "weighted_sum"]
+    scores, soft, total = workload.operators
+    # 6 heads, 5 queries, 7 keys
+    assert (scores.mac_count, scores.gemm_groups) == (6 * 5 * 7 * 8, 6)
+    assert (soft.elementwise_count, soft.special_count) == (4 * 6 * 5 * 7, 6 * 5 * 7)
+    assert (total.mac_count, total.output_shape) == (6 * 5 * 7 * 6, (2, 3, 5, 6))
+    assert reads(workload, "scores") == [6 * 5 * 8 * 4, 6 * 7 * 8 * 4]
+    # what the softmax gives, and the values
+    assert sorted(reads(workload, "weighted_sum")) == sorted([6 * 5 * 7 * 4, 6 * 7 * 6 * 4])
+
+
+def test_self_attention_reads_queries_keys_and_values() -> None:
+    workload = trace(SelfAttention(), meta(2, 5, 16))
+    one_of_three = 2 * 5 * 16 * 4
+    assert reads(workload, "attention.scores") == [one_of_three, one_of_three]
+    assert one_of_three in reads(workload, "attention.weighted_sum")
+
+
+def test_an_operator_without_a_formula_is_a_row_with_its_bytes() -> None:
+    workload = trace(Fourier(), meta(2, 8))
+    (one,) = workload.operators
+    assert (one.kind, one.mac_count, one.elementwise_count) == ("uncounted", 0, 0)
+    # 16 real numbers in, 16 complex numbers out
+    assert [access.byte_count for access in workload.accesses] == [64, 128]
+
+
+def test_a_forward_pass_that_fails_names_model_path_and_reason() -> None:
+    with pytest.raises(ModelError, match=r"^broken: the forward pass failed: .*inner\.1") as caught:
+        trace(Failing(), meta(2, 8), model="broken")
+    assert "\n" not in str(caught.value)
+
+
+def test_control_flow_on_data_is_named_as_such() -> None:
+    with pytest.raises(ModelError, match="control flow depends on data"):
+        trace(Function(lambda x: x * 2.0 if (x + 1.0).sum().item() > 0 else x), meta(2, 8))
+
+
+def test_a_forward_pass_without_operators_is_refused() -> None:
+    with pytest.raises(ModelError, match="ran no operator"):
+        trace(nn.Identity(), meta(2, 8))
+
+
+def test_hooks_are_removed_after_a_failure() -> None:
+    with pytest.raises(ModelError):
+        trace(Failing(), meta(2, 8))
+    assert torch.nn.modules.module._global_forward_pre_hooks == {}
+    assert torch.nn.modules.module._global_forward_hooks == {}
+
+
+def test_the_peak_of_live_activations() -> None:
+    work = columns(Chain(), meta(2, 8))
+    # at the sum: the first relu 64 (the last addition reads it), the sigmoid 64, the sums 8
+    assert work.peak_activation_bytes("fp32", is_fused=False) == 136.0
+    assert work.peak_activation_bytes("fp16", is_fused=False) == 68.0
+
+
+def test_a_peak_ends_with_the_last_reader() -> None:
+    work = columns(Function(lambda x: torch.relu(torch.sum(torch.relu(x), dim=1))), meta(2, 8))
+    # input and first relu, 64 each; the sums of 8 bytes come when the input is gone
+    assert work.peak_activation_bytes("fp32", is_fused=False) == 128.0
+
+
+def test_what_depends_on_no_input_is_foldable() -> None:
+    workload = trace(Masked(), meta(2, 8))
+    assert {one.name: one.is_foldable for one in workload.operators} == {"mul": True, "add": False}
+
+
+def test_inputs_and_outputs_are_boundaries() -> None:
+    workload = trace(Mlp(), meta(2, 8))
+    assert [access.byte_count for access in workload.accesses if access.is_boundary] == [64, 32]

@@ -1,0 +1,121 @@
+"""Bytes by memory level, from the sizes of a GEMM and of the level."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from joulemap.columns.workload import columns_of
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.mapping.kernel import KernelColumns, form_kernels
+from joulemap.mapping.traffic import ceil_divide, dram_bytes, is_resident, tiled_bytes
+from models import Gemm, Mlp, columns, trace_zoo
+
+MIB = 2**20
+OPERAND = 4 * MIB
+"""1024 x 1024 fp32 elements."""
+
+
+@cache
+def gemm() -> KernelColumns:
+    return form_kernels(columns(Gemm(), torch.empty(1024, 1024, device="meta")), "fp32", "fused")
+
+
+@cache
+def resnet18(runtime: str) -> KernelColumns:
+    return form_kernels(columns_of(trace_zoo("resnet18")), "fp32", runtime)
+
+
+def total(values: NDArray[np.float64]) -> float:
+    return float(values.sum())
+
+
+@pytest.mark.parametrize(("value", "pieces"), [(0.0, 0.0), (1.0, 1.0), (63.0, 1.0), (64.0, 1.0), (65.0, 2.0)])
+def test_a_partial_piece_is_a_whole_one(value: float, pieces: float) -> None:
+    assert ceil_divide(np.array([value]), 64.0).tolist() == [pieces]
+
+
+@pytest.mark.parametrize(
+    ("tile_m", "tile_n", "expected"),
+    [
+        # 2^30 MACs x (1/128 + 1/128) x 4 bytes
+        (128, 128, 64 * MIB),
+        # 2^30 x (1/64 + 1/256) x 4
+        (64, 256, 80 * MIB),
+        # one tile reads each operand once
+        (1024, 1024, 2 * OPERAND),
+        # a tile larger than the problem reads no less
+        (4096, 4096, 2 * OPERAND),
+    ],
+)
+def test_tiles_read_both_operands_again(tile_m: int, tile_n: int, expected: int) -> None:
+    assert tiled_bytes(gemm(), float(tile_m), float(tile_n), 4.0).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "keeps_weights", "read", "written"),
+    [
+        # the whole model fits and stays: only the input comes in
+        (64 * MIB, True, OPERAND, OPERAND),
+        # a scratchpad holds the kernel, but the weights come anew
+        (64 * MIB, False, 2 * OPERAND, OPERAND),
+        # 12 MiB of operands do not fit in 8; the smaller operand does
+        (8 * MIB, True, 2 * OPERAND, OPERAND),
+        # a quarter of one operand fits: the other is read four times
+        (1 * MIB, True, OPERAND + 4 * OPERAND, OPERAND),
+    ],
+)
+def test_dram_bytes_of_one_gemm(capacity: int, keeps_weights: bool, read: int, written: int) -> None:
+    found_read, found_written = dram_bytes(gemm(), float(capacity), keeps_weights=keeps_weights)
+    assert (found_read.tolist(), found_written.tolist()) == ([read], [written])
+
+
+def test_a_kernel_is_resident_up_to_its_last_byte() -> None:
+    assert is_resident(gemm(), 3.0 * OPERAND).tolist() == [True]
+    assert is_resident(gemm(), 3.0 * OPERAND - 1).tolist() == [False]
+
+
+def test_values_between_resident_kernels_stay_on_chip() -> None:
+    kernels = form_kernels(columns(Mlp(), torch.empty(2, 8, device="meta")), "fp32", "graph")
+    read, written = dram_bytes(kernels, 1e6, keeps_weights=True)
+    assert read.tolist() == [64.0, 0.0, 0.0]
+    assert written.tolist() == [0.0, 0.0, 32.0]
+
+
+def test_weights_stay_only_beside_the_live_activations() -> None:
+    kernels = resnet18("fused")
+    enough = kernels.total_weight_bytes + kernels.peak_activation_bytes
+    kept, _ = dram_bytes(kernels, enough, keeps_weights=True)
+    evicted, _ = dram_bytes(kernels, enough - 1.0, keeps_weights=True)
+    assert total(kept) == total(kernels.entering_bytes)
+    assert total(evicted) - total(kept) == total(kernels.weight_bytes)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@settings(max_examples=60, deadline=None)
+@given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), keeps_weights=st.booleans())
+def test_a_larger_level_never_moves_more(runtime: str, capacity: float, growth: float, keeps_weights: bool) -> None:
+    kernels = resnet18(runtime)
+    small = dram_bytes(kernels, capacity, keeps_weights=keeps_weights)
+    large = dram_bytes(kernels, capacity * growth, keeps_weights=keeps_weights)
+    assert (large[0] <= small[0]).all()
+    assert (large[1] <= small[1]).all()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@settings(max_examples=60, deadline=None)
+@given(capacity=st.floats(1e3, 1e12))
+def test_what_enters_and_leaves_the_model_always_moves(runtime: str, capacity: float) -> None:
+    kernels = resnet18(runtime)
+    read, written = dram_bytes(kernels, capacity, keeps_weights=False)
+    assert (read >= kernels.entering_bytes + kernels.weight_bytes).all()
+    assert (written >= kernels.leaving_bytes).all()
+    # one image of 3 x 224 x 224, and every weight
+    assert total(read) >= 3 * 224 * 224 * 4 + kernels.total_weight_bytes
+    assert total(written) >= 1000 * 4

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import joulemap
+from compare import assert_close
+from joulemap.errors import ModelError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.store.connection import open_for_reading
+from joulemap.trace import build
+from joulemap.workspace.workspace import Workspace
+
+DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
+
+NET = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.first = torch.nn.Linear(16, width)
+        self.second = torch.nn.Linear(width, 4)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+def net():
+    return Net()
+
+def with_inputs():
+    return Net(32), (torch.zeros(2, 16),)
+
+def not_a_module():
+    return 3
+
+def fails():
+    raise RuntimeError("no weights here")
+
+instance = Net()
+instance.example_inputs = torch.zeros(1, 16)
+"""
+
+
+@pytest.fixture
+def untraceable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make any tracing fail, so that a test proves that none happens."""
+
+    def refuse(request: object) -> None:
+        raise AssertionError(f"traced {request}")
+
+    monkeypatch.setattr(build, "trace_request", refuse)
+
+
+def test_a_comparison_answers_for_one_of_each_architecture(database: Path, untraceable: None) -> None:
+    answer = Workspace(database).compare("resnet18")
+    assert {row.hardware for row in answer.rows} == set(DEFAULT)
+    assert {row.architecture for row in answer.rows} == {"cpu", "gpu", "tpu", "kpu"}
+    energies = [row.energy_j for row in answer.rows if row.energy_j is not None]
+    assert energies == sorted(energies)
+    for row in answer.rows:
+        assert row.energy_j and row.latency_s and row.average_power_w and row.edp_js
+        assert_close(row.energy_j / row.latency_s, row.average_power_w, rel=1e-12)
+        assert_close(row.energy_j * row.latency_s, row.edp_js, rel=1e-12)
+        assert row.compute_utilization_fraction is not None
+        assert 0.0 < row.compute_utilization_fraction <= 1.0
+        assert row.units_used_count and row.units_total_count
+        assert 0 < row.units_used_count <= row.units_total_count
+    assert [row.hardware for row in answer.rows if row.is_projection] == ["kpu_t256"]
+
+
+def test_recommendations_are_the_best_rows(database: Path) -> None:
+    answer = Workspace(database).compare("resnet18")
+    best = {row.goal: row.hardware for row in answer.recommendations}
+    assert list(best) == ["energy", "latency", "throughput", "memory", "balance"]
+    assert best["energy"] == min(answer.rows, key=lambda row: row.energy_j or 0.0).hardware
+    assert best["latency"] == best["throughput"] == min(answer.rows, key=lambda row: row.latency_s or 0.0).hardware
+    assert best["balance"] == min(answer.rows, key=lambda row: row.edp_js or 0.0).hardware
+
+
+def test_insights_are_shares_of_real_differences(database: Path) -> None:
+    answer = Workspace(database).compare("resnet18")
+    energy = {row.hardware: row.energy_j or 0.0 for row in answer.rows}
+    assert len(answer.insights) == len(DEFAULT) - 1
+    for insight in answer.insights:
+        difference = energy[insight.other_hardware] - energy[insight.best_hardware]
+        assert_close(insight.difference_j, difference, rel=1e-9)
+        assert insight.part_share_fraction is not None
+        assert_close(insight.part_difference_j, insight.part_share_fraction * difference, rel=1e-9)
+
+
+def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path, untraceable: None) -> None:
+    workspace = Workspace(own_database)
+    first = workspace.compare("resnet18")
+    assert workspace.compare("resnet18").run_ids == first.run_ids
+    other = workspace.compare("resnet18", precision="int8")
+    assert not set(other.run_ids) & set(first.run_ids)
+    assert workspace.check() == ()
+
+
+def test_a_precision_that_a_target_lacks_is_a_row_beside_the_others(database: Path, untraceable: None) -> None:
+    rows = {row.hardware: row for row in Workspace(database).compare("resnet18", precision="fp16").rows}
+    assert rows["tpu_v4"].status == "unsupported"
+    assert rows["tpu_v4"].reason == "tpu_v4 has no fp16; it has fp32, bf16, int8"
+    assert rows["tpu_v4"].energy_j is None
+    assert all(rows[name].status == "ok" for name in DEFAULT if name != "tpu_v4")
+
+
+def test_a_precision_that_no_target_has_is_an_error(own_database: Path, untraceable: None) -> None:
+    with pytest.raises(UnsupportedError, match="tpu_v4 has no fp8"):
+        Workspace(own_database).compare("resnet18", hardware=["tpu_v4", "kpu_t256"], precision="fp8")
+
+
+def test_ratios_are_relative_to_the_baseline(database: Path) -> None:
+    rows = {row.hardware: row for row in Workspace(database).compare("resnet18", baseline="tpu_v4").rows}
+    assert rows["tpu_v4"].energy_ratio == 1.0
+    gpu, tpu = rows["h100_sxm5"], rows["tpu_v4"]
+    assert gpu.energy_j and tpu.energy_j and gpu.energy_ratio
+    assert_close(gpu.energy_ratio, gpu.energy_j / tpu.energy_j, rel=1e-12)
+    first = Workspace(database).compare("resnet18", hardware=["h100_sxm5", "tpu_v4"])
+    assert {row.baseline_hardware for row in first.rows} == {"h100_sxm5"}
+
+
+def test_hardware_is_chosen_by_name_by_class_or_both(database: Path, untraceable: None) -> None:
+    workspace = Workspace(database)
+    assert {row.hardware for row in workspace.compare("resnet18", architecture=["gpu", "cpu"]).rows} == {
+        "h100_sxm5",
+        "xeon_8490h",
+    }
+    with pytest.raises(UsageError, match="none of tpu_v4 is of architecture cpu"):
+        workspace.compare("resnet18", hardware=["tpu_v4"], architecture=["cpu"])
+    with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):
+        workspace.compare("resnet18", hardware=["h100"])
+
+
+def test_every_level_adds_up_to_the_femtojoule(database: Path) -> None:
+    connection = open_for_reading(database)
+    for view, key in (("subgraph_results", "subgraph_index"), ("operator_results", "operator_index")):
+        worst = connection.execute(
+            f"""
+            SELECT max(abs(v.energy_j - e.energy_fj / 1e15)) FROM {view} AS v
+            JOIN (SELECT run_id, {key}, sum(energy_fj) AS energy_fj FROM ledger_line GROUP BY ALL) AS e
+            USING (run_id, {key})
+            """
+        ).fetchall()
+        assert worst == [(0.0,)]
+    rows = connection.execute(
+        "SELECT r.energy_j, sum(l.energy_j) FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
+    ).fetchall()
+    assert rows
+    for stored, summed in rows:
+        assert isinstance(summed, Decimal)
+        assert float(summed) == stored
+    parts = connection.execute(
+        """
+        SELECT max(abs(energy_j - (compute_energy_j + memory_energy_j + control_energy_j + static_energy_j)) / energy_j)
+        FROM subgraph_results
+        """
+    ).fetchall()
+    assert parts[0][0] < 1e-14
+
+
+def test_an_explanation_is_exact_and_typed(database: Path, untraceable: None) -> None:
+    explanation = Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4")
+    assert sum(term.difference_fj for term in explanation.terms) == explanation.total.difference_fj
+    sizes = [abs(term.difference_fj) for term in explanation.terms]
+    assert sizes == sorted(sizes, reverse=True)
+    with pytest.raises(UsageError, match="cannot explain 'beauty'"):
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")
+    with pytest.raises(UnsupportedError, match="tpu_v4 has no fp16"):
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", precision="fp16")
+
+
+@pytest.mark.parametrize("batch", [0, -1, 10**7])
+def test_a_batch_out_of_range_is_refused(batch: int, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"batch is {batch}, expected"):
+        Workspace(tmp_path / "x.duckdb").compare("resnet18", batch=batch)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NET)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare(f"{tmp_path}/mine.py:net", input_shape=(4, 16))
+    assert answer.batch == 4
+    (macs,) = {row[0] for row in workspace.sql("SELECT mac_count FROM runs").rows}
+    assert macs == 4 * (16 * 8 + 8 * 4)
+    pair = workspace.compare(f"{tmp_path}/mine.py:with_inputs", batch=2)
+    assert pair.rows[0].peak_memory_bytes is not None
+    assert pair.rows[0].peak_memory_bytes >= 4 * (16 * 32 + 32 + 32 * 4 + 4)
+    assert workspace.compare(f"{tmp_path}/mine.py:instance").rows[0].status == "ok"
+
+
+def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(NET)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    first = workspace.compare(f"{path}:net", input_shape=(1, 16))
+    path.write_text(NET.replace("width: int = 8", "width: int = 9"))
+    second = workspace.compare(f"{path}:net", input_shape=(1, 16))
+    assert not set(first.run_ids) & set(second.run_ids)
+    path.write_text(NET)
+    monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced again"))
+    assert workspace.compare(f"{path}:net", input_shape=(1, 16)).run_ids == first.run_ids
+
+
+@pytest.mark.parametrize(
+    ("content", "factory", "message"),
+    [
+        (NET, "net", "brings no inputs"),
+        (NET, "nothing", "has no nothing"),
+        (NET, "not_a_module", "gave a int, expected an nn.Module"),
+        (NET, "fails", r"line 23: RuntimeError: no weights here"),
+        ("def net(:\n", "net", "line 1: invalid syntax"),
+        ("import nonexistent_module\n", "net", "line 1: ModuleNotFoundError"),
+    ],
+)
+def test_a_users_file_that_fails_gives_its_own_error(content: str, factory: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(content)
+    with pytest.raises(ModelError, match=message):
+        Workspace(tmp_path / "x.duckdb").compare(f"{path}:{factory}")
+    assert not (tmp_path / "x.duckdb").exists()
+
+
+def test_a_users_file_without_a_factory_or_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NET)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    with pytest.raises(UsageError, match=r"mine\.py:factory"):
+        workspace.compare(f"{tmp_path}/mine.py")
+    with pytest.raises(ModelError, match="there is no file"):
+        workspace.compare(f"{tmp_path}/other.py:net")
+
+
+def test_a_new_catalogue_never_rewrites_old_answers(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import attrs
+
+    from joulemap.catalog import digest, load
+    from joulemap.domain.catalogue import Catalogue
+
+    workspace = Workspace(own_database)
+    before = workspace.compare("resnet18", hardware=["h100_sxm5"])
+    old = load.load_catalogue()
+    gpu = old.find("h100_sxm5")
+    slower = attrs.evolve(
+        gpu, digest="f" * 16, memory_bandwidth=attrs.evolve(gpu.memory_bandwidth, value=gpu.memory_bandwidth.value / 2)
+    )
+    changed = Catalogue({**old.hardware, "h100_sxm5": slower}, "e" * 16)
+    monkeypatch.setattr(load, "load_catalogue", lambda: changed)
+    monkeypatch.setattr(digest, "catalogue_digest", lambda: changed.digest)
+    after = workspace.compare("resnet18", hardware=["h100_sxm5"])
+    assert after.run_ids != before.run_ids
+    stored = workspace.sql(f"SELECT energy_j FROM runs WHERE run_id = {before.run_ids[0]}").rows
+    assert stored == ((before.rows[0].energy_j,),)
+    facts = workspace.sql(
+        "SELECT value, is_current FROM hardware_facts WHERE hardware = 'h100_sxm5' AND quantity = 'memory_bandwidth' "
+        "ORDER BY value"
+    ).rows
+    assert facts == ((3.35e12 / 2, True), (3.35e12, False))
+    assert workspace.check() == ()
+
+
+def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:
+    program = Path(__file__).with_name("user_program.py")
+    done = subprocess.run([sys.executable, str(program), str(own_database)], capture_output=True, text=True, check=True)
+    hardware, energy, difference = done.stdout.split()
+    assert hardware in DEFAULT
+    assert float(energy) > 0.0
+    assert int(difference) != 0
+
+
+def test_the_public_names_exist() -> None:
+    for name in joulemap.__all__:
+        assert getattr(joulemap, name).__name__ == name
+    with pytest.raises(AttributeError):
+        _ = joulemap.nonsense  # type: ignore[attr-defined]
