@@ -1,0 +1,110 @@
+"""One model on 1,000 synthetic configurations, into the database: rows per second, and against ingest alone.
+
+python benchmarks/evaluate.py
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.evaluate import evaluate
+from joulemap.store.connection import open_for_writing, transaction
+from joulemap.store.read import read_columns
+from joulemap.store.write import RunIdentity, RunWriter
+from joulemap.workspace.workspace import Workspace
+
+CONFIGURATIONS = 1000
+REPEATS = 5
+
+
+def configurations() -> list[Configuration]:
+    """Every hardware x precision x runtime, repeated under synthetic power modes up to 1,000."""
+    catalogue = load_catalogue()
+    real = [
+        Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+        for hardware in catalogue.hardware.values()
+        for precision in hardware.peaks
+        for runtime in RUNTIMES
+    ]
+    endless = itertools.cycle(real)
+    return [next(endless) for _ in range(CONFIGURATIONS)]
+
+
+def evaluate_all(path: Path) -> tuple[float, float]:
+    """Return (seconds of everything, seconds of DuckDB alone for the same Arrow data)."""
+    catalogue = load_catalogue()
+    wanted = configurations()
+    connection = open_for_writing(path)
+    columns = read_columns(connection, 1)
+    start = time.perf_counter()
+    with transaction(connection):
+        writer = RunWriter(connection)
+        for index, configuration in enumerate(wanted):
+            hardware = catalogue.find(configuration.hardware)
+            identity = RunIdentity(
+                run_key=f"synthetic{index}",
+                workload_id=1,
+                hardware_digest=hardware.digest,
+                power_mode=f"synthetic{index}",
+                precision=configuration.precision,
+                batch=1,
+                runtime=configuration.runtime,
+                model_version=0,
+                package_version="benchmark",
+            )
+            writer.add(identity, evaluate(columns, hardware, configuration))
+        writer.flush()
+    everything = time.perf_counter() - start
+    ledger = connection.execute("SELECT * FROM ledger_line").to_arrow_table()
+    connection.close()
+    with tempfile.TemporaryDirectory() as folder:
+        alone = duckdb.connect(os.path.join(folder, "alone.duckdb"))
+        alone.execute(
+            "CREATE TABLE ledger_line (run_id INTEGER NOT NULL, subgraph_index INTEGER NOT NULL, "
+            "operator_index INTEGER NOT NULL, action_id USMALLINT NOT NULL, action_count DOUBLE NOT NULL, "
+            "energy_fj BIGINT NOT NULL)"
+        )
+        start = time.perf_counter()
+        alone.register("incoming", ledger)
+        alone.execute("INSERT INTO ledger_line SELECT * FROM incoming")
+        ingest = time.perf_counter() - start
+        alone.close()
+    return everything, ingest
+
+
+def main() -> None:
+    """Print medians of five."""
+    with tempfile.TemporaryDirectory() as folder:
+        seconds, ratios = [], []
+        for repeat in range(REPEATS):
+            path = Path(folder) / f"evaluate{repeat}.duckdb"
+            Workspace(path).compare("resnet18", hardware=["tpu_v4"])
+            empty = path.stat().st_size
+            everything, ingest = evaluate_all(path)
+            seconds.append(everything)
+            ratios.append(ingest / everything)
+        connection = duckdb.connect(str(path), read_only=True)
+        counts = {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+            for table in ("run", "run_subgraph", "run_operator", "ledger_line")
+        }
+        connection.close()
+        elapsed = statistics.median(seconds)
+        print(f"{CONFIGURATIONS} configurations of resnet18 in {elapsed:.2f} s (median of {REPEATS})")
+        for table, rows in counts.items():
+            print(f"{table:<14} {rows:>9,} rows {rows / elapsed:>12,.0f} rows/s")
+        print(f"bytes per ledger line, all tables: {(path.stat().st_size - empty) / counts['ledger_line']:.1f}")
+        print(f"ingest of the ledger alone / everything: {statistics.median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()
