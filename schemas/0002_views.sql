@@ -426,5 +426,6 @@ JOIN runs AS r
     AND r.model = m.model
     AND r.precision = m.precision
     AND r.batch = m.batch
-    AND r.runtime = m.runtime;
-COMMENT ON VIEW prediction_errors IS 'Predicted against measured, signed: positive is predicted too high';
+    AND r.runtime = m.runtime
+QUALIFY row_number() OVER (PARTITION BY m.measurement_id ORDER BY r.run_id DESC) = 1;
+COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measurement, signed: positive is predicted too high';

@@ -189,15 +189,15 @@ class Embedded(nn.Module):
 
 
 class Expanded(nn.Module):
-    """Adds a row that is expanded over the batch."""
+    """Adds half a row, expanded over the batch."""
 
     def __init__(self) -> None:
         super().__init__()
         with build_on_meta():
-            self.row = nn.Parameter(torch.empty(1, 8))
+            self.row = nn.Parameter(torch.empty(1, 16))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.row.expand(x.shape[0], 8)
+        return x + self.row[:, :8].expand(x.shape[0], 8)
 
 
 class Views(nn.Module):

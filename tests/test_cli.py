@@ -172,7 +172,7 @@ def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, datab
     assert shown.stdout == plain.stdout
     for title in ("compare.summary@1", "compare.recommendation@1", "compare.insight@1"):
         assert f"-- {title}: " in shown.stderr
-    assert "$run_ids = [" in shown.stderr
+    assert "SET VARIABLE run_ids = [" in shown.stderr
 
 
 def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_path: Path) -> None:

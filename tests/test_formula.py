@@ -193,6 +193,10 @@ SIMPLE: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...], str, int, int
     ),
     # 3 samples x 2 groups
     "group norm": (lambda x: functional.group_norm(x, 2), (meta(3, 4, 2, 2),), "normalization", 384, 6),
+    # multiply, add, multiply, multiply
+    "rms norm": (lambda x: functional.rms_norm(x, (8,)), (meta(2, 5, 8),), "normalization", 320, 10),
+    # 3 samples x 4 channels
+    "instance norm": (lambda x: functional.instance_norm(x), (meta(3, 4, 2, 2),), "normalization", 384, 12),
     "softmax": (lambda x: functional.softmax(x, dim=-1), (meta(2, 5),), "softmax", 40, 10),
     # 8 x 8 to 4 x 4, nine comparisons each
     "max pool": (
@@ -218,6 +222,10 @@ SIMPLE: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...], str, int, int
     "silu": (functional.silu, (meta(2, 8),), "elementwise", 48, 16),
     "hardswish": (functional.hardswish, (meta(2, 8),), "elementwise", 80, 0),
     "sigmoid": (torch.sigmoid, (meta(2, 8),), "elementwise", 32, 16),
+    "one bound": (lambda x: x.clamp(min=0.0), (meta(2, 8),), "elementwise", 16, 0),
+    "two bounds": (lambda x: x.clamp(min=0.0, max=1.0), (meta(2, 8),), "elementwise", 32, 0),
+    "a cube is two products": (lambda x: x**3, (meta(2, 8),), "elementwise", 32, 0),
+    "a broken power is exp and log": (lambda x: x**2.5, (meta(2, 8),), "elementwise", 0, 32),
     "prelu": (lambda x, w: functional.prelu(x, w), (meta(2, 8), meta(1)), "elementwise", 32, 0),
     "log sigmoid": (functional.logsigmoid, (meta(2, 8),), "elementwise", 32, 16),
     "square": (torch.square, (meta(2, 8),), "elementwise", 16, 0),

@@ -125,10 +125,11 @@ def test_no_members_have_no_shares() -> None:
     assert split([], [], []) == []
 
 
+Split = tuple[list[int], list[float], list[int]]
+
+
 @st.composite
-def splits(
-    draw: st.DrawFn, largest: int, weights: st.SearchStrategy[float]
-) -> tuple[list[int], list[float], list[int]]:
+def splits(draw: st.DrawFn, largest: int, weights: st.SearchStrategy[float]) -> Split:
     sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
     group = draw(st.permutations([index for index, size in enumerate(sizes) for _ in range(size)]))
     total = draw(st.lists(st.integers(0, largest), min_size=len(sizes), max_size=len(sizes)))
@@ -141,7 +142,7 @@ TIMES = st.one_of(st.just(0.0), st.floats(1e-7, 1e-3))
 
 @settings(max_examples=300, deadline=None)
 @given(splits(10**18, ANY_WEIGHT))
-def test_shares_sum_to_their_totals_exactly(case: tuple[list[int], list[float], list[int]]) -> None:
+def test_shares_sum_to_their_totals_exactly(case: Split) -> None:
     total, _, group = case
     shares = split(*case)
     assert all(share >= 0 for share in shares)
@@ -151,7 +152,7 @@ def test_shares_sum_to_their_totals_exactly(case: tuple[list[int], list[float], 
 
 @settings(max_examples=300, deadline=None)
 @given(splits(10**9, TIMES))
-def test_a_larger_weight_never_gets_less(case: tuple[list[int], list[float], list[int]]) -> None:
+def test_a_larger_weight_never_gets_less(case: Split) -> None:
     _, weights, group = case
     shares = split(*case)
     members = list(zip(group, weights, shares, strict=True))

@@ -76,6 +76,13 @@ def test_dram_bytes_of_one_gemm(capacity: int, keeps_weights: bool, read: int, w
     assert (found_read.tolist(), found_written.tolist()) == ([read], [written])
 
 
+def test_it_is_the_larger_operand_that_is_read_again() -> None:
+    tall = form_kernels(columns(Gemm(), torch.empty(4096, 1024, device="meta")), "fp32", "fused")
+    read, _ = dram_bytes(tall, 1.0 * MIB, keeps_weights=True)
+    # 16 MiB of rows pass by four quarters of 4 MiB of weights
+    assert read.tolist() == [4 * 4 * OPERAND + OPERAND]
+
+
 def test_a_kernel_is_resident_up_to_its_last_byte() -> None:
     assert is_resident(gemm(), 3.0 * OPERAND).tolist() == [True]
     assert is_resident(gemm(), 3.0 * OPERAND - 1).tolist() == [False]

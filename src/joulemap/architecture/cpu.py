@@ -66,6 +66,7 @@ class Cpu:
         )
         tiles = np.where(active, np.maximum(tiles, 1.0), 0.0)
         waves = ceil_divide(tiles, units)
+        shown = np.where(kernels.rides, 0.0, tiles)
         efficiency = np.where(
             is_depthwise,
             hardware.coefficient("depthwise_efficiency"),
@@ -98,9 +99,9 @@ class Cpu:
             launch_s=np.full(kernels.kernel_count, launch),
             dram_read_bytes=np.where(active, read, 0.0),
             dram_write_bytes=np.where(active, written, 0.0),
-            tile_count=tiles,
-            wave_count=np.where(active, waves, 0.0),
-            units_used=np.minimum(tiles, units),
+            tile_count=shown,
+            wave_count=np.where(kernels.rides, 0.0, np.where(active, waves, 0.0)),
+            units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
             executed_macs=np.where(active & has_macs, tiles * tile_macs, 0.0),
             detail={},

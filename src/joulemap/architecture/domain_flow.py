@@ -53,9 +53,8 @@ class DomainFlow:
         block_cycles = np.where(has_macs, elements * work.gemm_k / macs_per_clock + rows + columns, 0.0)
         stream = hardware.coefficient("elementwise_per_clock")
         special_clocks = hardware.coefficient("special_function_clocks")
-        leads = np.zeros_like(active)
-        leads[kernels.leader] = True
-        rides = active & ~leads & (kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0)
+        has_host = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0
+        rides = kernels.rides & has_host
         simple = (work.elementwise_count + special_clocks * work.special_count) / np.maximum(blocks, 1.0)
         simple_cycles = np.where(rides | has_macs, 0.0, simple / stream)
         compute = waves * (block_cycles + simple_cycles) / peak.clock_hz
@@ -75,9 +74,9 @@ class DomainFlow:
             launch_s=np.full(kernels.kernel_count, launch),
             dram_read_bytes=np.where(active, read, 0.0),
             dram_write_bytes=np.where(active, written, 0.0),
-            tile_count=np.where(active, blocks, 0.0),
-            wave_count=np.where(active, waves, 0.0),
-            units_used=np.where(active, np.minimum(blocks, units), 0.0),
+            tile_count=np.where(active & ~kernels.rides, blocks, 0.0),
+            wave_count=np.where(active & ~kernels.rides, waves, 0.0),
+            units_used=np.where(active & ~kernels.rides, np.minimum(blocks, units), 0.0),
             units_total=peak.unit_count,
             executed_macs=executed,
             detail={"cycles": np.where(active, waves * (block_cycles + simple_cycles), 0.0)},
@@ -95,13 +94,15 @@ class DomainFlow:
         macs = np.where(active, work.mac_count, 0.0)
         elementwise = np.where(active, work.elementwise_count, 0.0)
         special = np.where(active, work.special_count, 0.0)
-        boundary = macs * (1.0 / rows + 1.0 / columns)
-        entering = np.where(macs > 0, boundary, (kernels.input_bytes + kernels.weight_bytes) / item)
+        entering = np.where(
+            macs > 0, macs * (1.0 / rows + 1.0 / columns), (kernels.input_bytes + kernels.weight_bytes) / item
+        )
         leaving = np.where(active, kernels.output_bytes / item, 0.0)
         tokens = entering + leaving
         read_in = kernels.input_bytes + kernels.weight_bytes
         written = kernels.output_bytes
-        staged = np.where(macs > 0, np.maximum(entering * item / columns, read_in), read_in)
+        panels = entering * item / hardware.coefficient("l2_panel_reuse") * kernels.outside_read_share
+        staged = np.where(macs > 0, np.maximum(panels, read_in), read_in)
         noc = staged + written
         dram = placement.dram_read_bytes + placement.dram_write_bytes
         hops = hardware.coefficient("mesh_hops")

@@ -82,8 +82,7 @@ class Gpu:
         peak = hardware.peaks[kernels.precision]
         mode = _mode(kernels.precision)
         units = peak.unit_count
-        clock_hz = peak.clock_hz
-        issue = units * clock_hz
+        issue = units * hardware.peaks.get("fp32", peak).clock_hz
         compute, tiles, waves, executed, tile_m, tile_n = self._gemm(kernels, hardware)
 
         direct = work.of_kind(*DIRECT_KINDS)
@@ -93,7 +92,8 @@ class Gpu:
             hardware.coefficient("grouped_macs_per_clock", mode),
         )
         compute = np.where(direct, work.mac_count / (rate * issue), compute)
-        lanes = hardware.geometry["fp32_lanes_per_unit"].value
+        width = REGISTER_BYTES / max(PRECISION_BYTES[kernels.precision], REGISTER_BYTES)
+        lanes = hardware.geometry["fp32_lanes_per_unit"].value * width
         special_lanes = hardware.geometry["special_function_lanes_per_unit"].value
         compute = compute + work.elementwise_count / (lanes * issue) + work.special_count / (special_lanes * issue)
         moves = work.of_kind("data_movement", "uncounted")
@@ -105,6 +105,7 @@ class Gpu:
 
         simple = ~work.of_kind(*GEMM_KINDS) & kernels.is_active
         tiles = np.where(simple, ceil_divide(work.output_element_count, ELEMENTS_PER_BLOCK), tiles)
+        tiles = np.where(kernels.rides, 0.0, tiles)
         waves = np.where(simple, ceil_divide(tiles, float(units)), waves)
         executed = np.where(work.of_kind(*GEMM_KINDS), executed, work.mac_count)
 
@@ -112,11 +113,9 @@ class Gpu:
         read, written = dram_bytes(kernels, l2.capacity.value, keeps_weights=True)
         l2_rate = (l2.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("l2_efficiency")
         dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        moved = kernels.moved_bytes
-        if kernels.runtime != "fused":
-            factor = hardware.coefficient("batch_norm_traffic_factor", mode)
-            moved = np.where(work.of_kind("batch_norm"), moved * factor, moved)
-        memory = np.maximum(moved / l2_rate, (read + written) / dram_rate)
+        memory = np.maximum(kernels.moved_bytes / l2_rate, (read + written) / dram_rate)
+        factor = hardware.coefficient("batch_norm_traffic_factor", mode)
+        memory = np.where(work.of_kind("batch_norm") & kernels.leads, memory * factor, memory)
         active = kernels.is_active
         compute = np.where(active, compute, 0.0)
         device = np.maximum(kernels.per_kernel(compute), kernels.per_kernel(memory))
@@ -144,7 +143,7 @@ class Gpu:
         units = float(peak.unit_count)
         rate = peak.rate.value / FLOPS_PER_MAC / units * hardware.coefficient("peak_efficiency", mode)
         overhead = hardware.coefficient("tile_overhead", mode)
-        step_s = hardware.coefficient("k_step_clocks", mode) / peak.clock_hz
+        step_s = hardware.coefficient("k_step_clocks", mode) / hardware.peaks.get("fp32", peak).clock_hz
         exponent = hardware.coefficient("k_step_exponent", mode)
         epilogue = hardware.coefficient("epilogue_steps", mode)
         is_gemm = work.of_kind(*GEMM_KINDS) & (work.mac_count > 0)
@@ -194,7 +193,8 @@ class Gpu:
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
         is_gemm = work.of_kind(*GEMM_KINDS) & active
-        on_tensor = is_gemm if precision in TENSOR_PRECISIONS else np.zeros_like(is_gemm)
+        may_use_tensor = work.of_kind(*GEMM_KINDS, "grouped_conv") & active
+        on_tensor = may_use_tensor if precision in TENSOR_PRECISIONS else np.zeros_like(is_gemm)
         macs = np.where(active, work.mac_count, 0.0)
         tensor_macs = np.where(on_tensor, macs, 0.0)
         vector_macs = macs - tensor_macs

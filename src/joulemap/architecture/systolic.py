@@ -5,8 +5,9 @@ weight tiles, each streamed in blocks of rows; blocks are dealt to the arrays in
 
     compute = waves x row_block / clock + (fill and drain: 2 D / clock), times the passes of the precision
 
-Padding of K and N to D and of M to the row block is executed work. fp32 products take several bf16 passes. A
-depthwise convolution keeps one row of the array busy, so it runs on the vector unit where that is faster.
+Padding of K and N to D, arrays without a block in the last wave, fill and drain are idle cycles. fp32 products take
+several bf16 passes. Whatever fills the array badly (a depthwise convolution, a product with one row) runs on the
+vector unit where that is faster.
 
 Scratchpads do not keep weights between inferences: parameters stream from DRAM every time.
 """
@@ -51,7 +52,8 @@ class Systolic:
         row_blocks = ceil_divide(work.gemm_m, block)
         tiles = weight_tiles * row_blocks
         waves = ceil_divide(tiles, units)
-        cycles = passes * (waves * np.maximum(np.minimum(block, work.gemm_m), rows)) + rows + columns
+        streamed_rows = np.maximum(np.minimum(block, work.gemm_m), rows)
+        cycles = passes * waves * streamed_rows + rows + columns
         on_array = cycles / clock_hz
 
         lanes = hardware.geometry["vector_lane_count"].value * hardware.geometry["core_count"].value
@@ -71,7 +73,7 @@ class Systolic:
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")
         on_mxu = has_macs & ~uses_vector
-        slots = np.where(on_mxu, waves * units * block * rows * columns, 0.0)
+        slots = np.where(on_mxu, cycles * units * rows * columns / passes, 0.0)
         return Placement(
             compute_s=np.where(active, compute, 0.0),
             memory_s=np.where(active, memory, 0.0),
@@ -82,7 +84,7 @@ class Systolic:
             wave_count=np.where(on_mxu, waves, 0.0),
             units_used=np.where(on_mxu, np.minimum(tiles, units), 0.0),
             units_total=peak.unit_count,
-            executed_macs=np.where(on_mxu, np.maximum(slots, work.mac_count), np.where(active, work.mac_count, 0.0)),
+            executed_macs=np.where(on_mxu, slots, np.where(active, work.mac_count, 0.0)),
             detail={
                 "on_mxu": on_mxu.astype(np.float64),
                 "weight_tiles": np.where(on_mxu, weight_tiles, 0.0),
@@ -114,9 +116,13 @@ class Systolic:
         k_tiles = ceil_divide(work.gemm_k, rows)
         n_tiles = ceil_divide(work.gemm_n, columns)
         results = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_n * k_tiles * passes
-        streamed = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_k * n_tiles * item * passes
-        vector_in = (1.0 - on_mxu) * kernels.input_bytes
+        pass_item = item if passes == 1.0 else PRECISION_BYTES["bf16"]
+        streamed = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_k * n_tiles * pass_item * passes
         read_in = kernels.input_bytes + kernels.weight_bytes
+        vector_in = (1.0 - on_mxu) * read_in
+        stationary = np.where(
+            kernels.weight_bytes > 0, kernels.weight_bytes, work.gemm_groups * work.gemm_k * work.gemm_n * item
+        )
         is_moved = work.of_kind("data_movement", "reduction", "softmax", "normalization", "uncounted") & active
         descriptor = hardware.coefficient("dma_block")
         dram = placement.dram_read_bytes + placement.dram_write_bytes
@@ -142,8 +148,8 @@ class Systolic:
             ("scalar_unit", "instruction"): bundles * hardware.coefficient("scalar_per_bundle"),
             ("vmem", "read"): streamed + vector_in + kernels.output_bytes,
             ("vmem", "write"): read_in + kernels.output_bytes,
-            ("weight_fifo", "write"): kernels.weight_bytes * on_mxu,
-            ("weight_fifo", "read"): weights * placement.detail["row_blocks"] * item,
+            ("weight_fifo", "write"): stationary * on_mxu,
+            ("weight_fifo", "read"): weights * placement.detail["row_blocks"] * pass_item,
             ("accumulator", "access"): 2.0 * hardware.coefficient("bytes_per_accumulator") * results,
             ("cmem", "read"): read_in,
             ("cmem", "write"): kernels.output_bytes + placement.dram_read_bytes,

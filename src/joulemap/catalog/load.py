@@ -133,10 +133,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
             )
             for mode in chip.power_modes
         ),
-        coefficients={
-            entry.name: Quantity(value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source)
-            for entry in shared.coefficients
-        },
+        coefficients=_resolve_coefficients(shared, chip),
         reference=resolve_reference(
             shared.actions,
             chip.energy_overrides,
@@ -146,6 +143,18 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
         digest=digest,
         **quantities,
     )
+
+
+def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
+    resolved = {entry.name: entry for entry in shared.coefficients}
+    for entry in chip.coefficients:
+        if entry.name not in resolved:
+            raise ValueError(f"coefficients: {shared.architecture} has no coefficient {entry.name}")
+        resolved[entry.name] = entry
+    return {
+        name: Quantity(value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source)
+        for name, entry in resolved.items()
+    }
 
 
 def _resolve_peak(

@@ -110,6 +110,17 @@ class ChipQuantities:
 
 
 @attrs.frozen(kw_only=True)
+class CoefficientEntry:
+    """One model coefficient of an architecture class or a target, already in SI."""
+
+    name: str
+    value: float
+    unit: str
+    basis: str
+    source: str
+
+
+@attrs.frozen(kw_only=True)
 class HardwareFile:
     """One file of `data/hardware`."""
 
@@ -129,18 +140,9 @@ class HardwareFile:
     projection: str = ""
     doubts: list[str] = attrs.field(factory=list)
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
+    coefficients: list[CoefficientEntry] = attrs.field(factory=list)
+    """Instead of those of the same name in the class."""
     energy_overrides: list[OverrideEntry] = attrs.field(factory=list)
-
-
-@attrs.frozen(kw_only=True)
-class CoefficientEntry:
-    """One model coefficient of an architecture class, already in SI."""
-
-    name: str
-    value: float
-    unit: str
-    basis: str
-    source: str
 
 
 @attrs.frozen(kw_only=True)
@@ -154,7 +156,7 @@ class ActionEntry:
     per: str
     energy_pj: float
     scaling: str = attrs.field(validator=attrs.validators.in_(("logic", "wire", "none")))
-    """`logic` follows the process node; wires follow voltage squared, and DRAM its own standard."""
+    """`logic` follows the process node; `wire` and `none` keep their value: wires follow voltage, DRAM its standard."""
     low_pj: float
     high_pj: float
     basis: str

@@ -96,7 +96,7 @@ def emit_sql(answers: Iterable[Answer]) -> None:
     from joulemap.query.run import show_sql
 
     for answer in answers:
-        print(show_sql(find_query(answer.title), answer.parameters), end=";\n\n", file=sys.stderr)
+        print(show_sql(find_query(answer.title), answer.parameters), end="\n\n", file=sys.stderr)
 
 
 def emit_answer(answer: Answer, form: Form, output: Path | None, columns: Sequence[str] = ()) -> None:

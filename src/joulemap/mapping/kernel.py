@@ -8,13 +8,15 @@ rename memory, and in `fused` those that do not depend on the input, belong to n
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import attrs
 import numpy as np
 
 from joulemap.columns.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, precision_scale, sum_by
 
 
-@attrs.define(kw_only=True, eq=False)
+@attrs.define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
     """Operators as the runtime's kernels see them. Per-operator arrays unless said otherwise."""
 
@@ -35,8 +37,29 @@ class KernelColumns:
     """The part of `input_bytes` that enters the model, so always from DRAM."""
     leaving_bytes: Floats
     """The part of `output_bytes` that leaves the model, so always to DRAM."""
+    own_read_bytes: Floats
+    """What the operator would read as a kernel of its own, weights included."""
     total_weight_bytes: float
     peak_activation_bytes: float
+
+    @cached_property
+    def leads(self) -> Booleans:
+        """Operators that lead a kernel."""
+        mask = np.zeros(self.work.operator_count, dtype=bool)
+        mask[self.leader] = True
+        return mask
+
+    @cached_property
+    def rides(self) -> Booleans:
+        """Operators without MACs that another operator leads: they run in its epilogue, on its tiles."""
+        mask: Booleans = self.is_active & ~self.leads & (self.work.mac_count == 0)
+        return mask
+
+    @cached_property
+    def outside_read_share(self) -> Floats:
+        """The part of an operator's operands that comes from outside its kernel, 0 … 1; the rest is on chip."""
+        read = self.input_bytes + self.weight_bytes
+        return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
 
     @property
     def moved_bytes(self) -> Floats:
@@ -75,6 +98,8 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
     scale = precision_scale(work.access_item_bytes, precision)
     moved = (work.access_fused_bytes if is_fused else work.access_bytes) * scale
     moved = np.where(is_active[work.access_operator], moved, 0.0)
+    is_read = work.access_role != ROLE_CODE["output"]
+    own_read = sum_by(work.access_operator[is_read], (work.access_bytes * scale)[is_read], work.operator_count)
 
     def by_role(role: str, among: Booleans | None = None) -> Floats:
         mask = work.access_role == ROLE_CODE[role]
@@ -95,6 +120,7 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
         output_bytes=by_role("output"),
         entering_bytes=by_role("input", work.access_is_boundary),
         leaving_bytes=by_role("output", work.access_is_boundary),
+        own_read_bytes=own_read,
         total_weight_bytes=work.weight_bytes_at(precision),
         peak_activation_bytes=work.peak_activation_bytes(precision, is_fused=is_fused),
     )

@@ -16,12 +16,13 @@ def ceil_divide(value: Floats, divisor: Floats | float) -> Floats:
 def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats | float, item_bytes: float) -> Floats:
     """Return the bytes that tiles of this size read of both operands, never below the operands themselves.
 
-    A tile of m x n outputs reads K (m + n) elements; a working set read through more tiles is read again.
+    A tile of m x n outputs reads K (m + n) elements; a working set read through more tiles is read again. Operands
+    that the kernel itself makes are on chip and are not read.
     Source: the standard blocked-GEMM count, e.g. Goto and van de Geijn, ACM TOMS 34(3), 2008.
     """
     work = kernels.work
     reads = work.mac_count * (1.0 / np.maximum(tile_m, 1.0) + 1.0 / np.maximum(tile_n, 1.0)) * item_bytes
-    return np.maximum(reads, kernels.input_bytes + kernels.weight_bytes)
+    return np.maximum(reads * kernels.outside_read_share, kernels.input_bytes + kernels.weight_bytes)
 
 
 def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
@@ -43,8 +44,30 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     weights = np.zeros_like(kernels.weight_bytes) if kept else kernels.weight_bytes
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
-    smaller = np.minimum(kernels.input_bytes, kernels.weight_bytes)
-    larger = np.maximum(kernels.input_bytes, kernels.weight_bytes)
+    smaller, larger = operand_bytes(kernels)
     passes = np.maximum(ceil_divide(smaller, capacity_bytes), 1.0)
     again = np.where((kernels.work.mac_count > 0) & ~fits, (passes - 1.0) * larger, 0.0)
     return read + weights + again, written
+
+
+def operand_bytes(kernels: KernelColumns) -> tuple[Floats, Floats]:
+    """Return (smaller, larger) operand of each GEMM as it must be held and streamed.
+
+    Against a weight these are the weight and the input; two activations are taken per group, because groups are
+    computed one after the other, and streamed together.
+    """
+    work = kernels.work
+    item = np.divide(
+        kernels.own_read_bytes,
+        work.gemm_groups * work.gemm_k * (work.gemm_m + work.gemm_n),
+        out=np.zeros_like(kernels.own_read_bytes),
+        where=(work.gemm_k > 0) & (work.gemm_m + work.gemm_n > 0),
+    )
+    against_weight = kernels.weight_bytes > 0
+    smaller = np.where(
+        against_weight,
+        np.minimum(kernels.input_bytes, kernels.weight_bytes),
+        np.minimum(work.gemm_m, work.gemm_n) * work.gemm_k * item,
+    )
+    larger = np.where(against_weight, np.maximum(kernels.input_bytes, kernels.weight_bytes), kernels.input_bytes)
+    return smaller, larger

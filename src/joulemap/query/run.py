@@ -131,9 +131,15 @@ def _first_line(error: duckdb.Error) -> str:
 
 
 def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
-    """Return the statement with its parameters set, ready to paste into `duckdb`."""
-    import json
-
+    """Return the statement after its parameters as session variables, ready to paste into `duckdb`."""
     lines = [f"-- {query.title}: {query.summary}"]
-    lines += [f"-- ${name} = {json.dumps(value)}" for name, value in parameters.items()]
-    return "\n".join([*lines, query.sql])
+    lines += [f"SET VARIABLE {name} = {_literal(value)};" for name, value in parameters.items()]
+    return "\n".join([*lines, f"{query.sql};"])
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(item) for item in value)}]"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)

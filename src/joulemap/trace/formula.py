@@ -68,6 +68,9 @@ class Call:
         return math.prod(self.shape(0))
 
 
+MAX_MULTIPLIED_POWER: Final = 4
+"""Whole exponents up to this are computed as products by the frameworks' kernels (x, x^2, x^3, x^4)."""
+
 FORMULAS: Final[dict[str, Formula]] = {}
 
 KEPT_COMPOSITES: Final = frozenset(
@@ -199,26 +202,54 @@ def added_matmul(call: Call) -> Cost:
     return _matmul_cost(call.shape(1), call.shape(2), call.output_count, extra=call.output_count)
 
 
-@formula("batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "instance_norm")
+@formula("batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training")
 def batch_norm(call: Call) -> Cost:
     """Inference form y = a x + b with a and b folded per channel: two operations per element."""
     return Cost(kind="batch_norm", operation="batch_norm", elementwise_count=2 * call.output_count)
 
 
-@formula("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "rms_norm")
-def row_norm(call: Call) -> Cost:
+def _normalization(operation: str, rows: int, call: Call, per_element: int = 8) -> Cost:
+    return Cost(
+        kind="normalization",
+        operation=operation,
+        elementwise_count=per_element * call.output_count,
+        special_count=rows,
+    )
+
+
+@formula("layer_norm", "native_layer_norm")
+def layer_norm(call: Call) -> Cost:
     """Mean, variance and y = (x - m) r g + b: eight operations per element, one rsqrt per normalized row.
 
     1 add for the mean; subtract, multiply, add for the variance; subtract, multiply, multiply, add to apply.
     """
-    rows = call.shape(0)[0]
-    normalized = call.value(1, "normalized_shape")
-    if isinstance(normalized, Sequence):
-        rows = call.output_count // math.prod(normalized)
-    elif isinstance(normalized, int):
-        rows *= normalized
-    name = "layer_norm" if isinstance(normalized, Sequence) else "group_norm"
-    return Cost(kind="normalization", operation=name, elementwise_count=8 * call.output_count, special_count=rows)
+    rows = call.output_count // math.prod(call.value(1, "normalized_shape"))
+    return _normalization("layer_norm", rows, call)
+
+
+@formula("rms_norm", "_fused_rms_norm")
+def rms_norm(call: Call) -> Cost:
+    """Mean square and y = x r g: multiply and add, multiply and multiply; one rsqrt per normalized row."""
+    rows = call.output_count // math.prod(call.value(1, "normalized_shape"))
+    return _normalization("rms_norm", rows, call, per_element=4)
+
+
+@formula("group_norm")
+def group_norm(call: Call) -> Cost:
+    """As layer_norm, over each group of channels of each sample."""
+    return _normalization("group_norm", call.shape(0)[0] * int(call.value(1, "num_groups")), call)
+
+
+@formula("native_group_norm")
+def native_group_norm(call: Call) -> Cost:
+    """As group_norm; the groups are the seventh argument."""
+    return _normalization("group_norm", call.shape(0)[0] * int(call.value(6, "group")), call)
+
+
+@formula("instance_norm")
+def instance_norm(call: Call) -> Cost:
+    """As layer_norm, over each channel of each sample."""
+    return _normalization("instance_norm", math.prod(call.shape(0)[:2]), call)
 
 
 @formula("softmax", "_softmax", "log_softmax", "_log_softmax")
@@ -249,8 +280,9 @@ def _elementwise(names: Sequence[str], per_element: int, special: int = 0, opera
 
 _elementwise(["relu", "relu_", "neg", "neg_", "abs", "abs_", "sign", "floor", "ceil", "round", "trunc"], 1)
 _elementwise(["threshold", "threshold_"], 1)
-_elementwise(["hardtanh", "hardtanh_", "clamp", "clamp_", "relu6"], 2, operation="clamp")
-_elementwise(["clamp_min", "clamp_min_", "clamp_max", "clamp_max_", "leaky_relu", "leaky_relu_", "prelu"], 2)
+_elementwise(["hardtanh", "hardtanh_", "relu6"], 2, operation="clamp")
+_elementwise(["clamp_min", "clamp_min_", "clamp_max", "clamp_max_"], 1, operation="clamp")
+_elementwise(["leaky_relu", "leaky_relu_", "prelu"], 2)
 _elementwise(["hardsigmoid", "hardsigmoid_"], 4)
 _elementwise(["hardswish", "hardswish_"], 5)
 _elementwise(["silu", "silu_"], 3, 1)
@@ -261,11 +293,27 @@ _elementwise(["elu", "elu_", "celu", "selu", "selu_"], 3, 1)
 _elementwise(["glu"], 3, 1)
 _elementwise(["tanh", "tanh_", "exp", "exp_", "exp2", "log", "log_", "log2", "log10", "log1p", "expm1"], 0, 1)
 _elementwise(["sqrt", "sqrt_", "rsqrt", "reciprocal", "erf", "sin", "cos", "tan", "atan", "asin", "acos"], 0, 1)
-_elementwise(["pow", "pow_", "atan2", "remainder", "fmod", "floor_divide"], 1, 1)
+_elementwise(["atan2", "remainder", "fmod", "floor_divide"], 1, 1)
 _elementwise(["add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "maximum", "minimum", "square"], 1)
 _elementwise(["addcmul", "addcmul_", "addcdiv", "lerp"], 2)
 _elementwise(["where", "masked_fill", "masked_fill_", "bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"], 1)
 _elementwise(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan"], 1)
+
+
+@formula("clamp", "clamp_")
+def clamp(call: Call) -> Cost:
+    """One comparison per element and bound."""
+    bounds = sum(call.value(position, name) is not None for position, name in ((1, "min"), (2, "max")))
+    return Cost(kind="elementwise", operation="clamp", elementwise_count=bounds * call.output_count)
+
+
+@formula("pow", "pow_")
+def power(call: Call) -> Cost:
+    """A small whole exponent is a chain of multiplications; any other is exp(y log x): two special functions."""
+    exponent = call.value(1, "exponent")
+    if isinstance(exponent, int | float) and exponent == int(exponent) and 1 <= exponent <= MAX_MULTIPLIED_POWER:
+        return Cost(kind="elementwise", operation="pow", elementwise_count=(int(exponent) - 1) * call.output_count)
+    return Cost(kind="elementwise", operation="pow", special_count=2 * call.output_count)
 
 
 @formula("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")
@@ -313,7 +361,8 @@ def adaptive_avg_pool(call: Call) -> Cost:
 @formula("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(call: Call) -> Cost:
     """One comparison per input."""
-    return Cost(kind="pool", operation="adaptive_max_pool", elementwise_count=call.input_count)
+    window = max(-(-call.input_count // max(call.output_count, 1)), 1)
+    return Cost(kind="pool", operation="adaptive_max_pool", elementwise_count=call.input_count, tap_count=window)
 
 
 @formula(
@@ -349,7 +398,7 @@ def sort(call: Call) -> Cost:
     return Cost(kind="reduction", operation="sort", elementwise_count=math.ceil(call.input_count * math.log2(length)))
 
 
-_INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 35}
+_INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 31}
 """Multiplications and additions per output of each interpolation: 2 taps^dimensions - 1."""
 
 

@@ -1,0 +1,73 @@
+"""Columns carry what the records say, under the records' names."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import torch
+
+from compare import assert_close
+from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns, columns_of, precision_scale, sum_by
+from joulemap.domain.workload import KINDS, ROLES, Access, Buffer, Operator
+from models import Embedded, Mlp, Residual, columns, image, trace
+
+NAMED = {
+    "access_operator": "operator_index",
+    "access_role": "role",
+    "access_bytes": "byte_count",
+    "access_fused_bytes": "fused_byte_count",
+    "access_item_bytes": "item_bytes",
+    "access_is_boundary": "is_boundary",
+    "buffer_birth": "birth_index",
+    "buffer_death": "death_index",
+    "buffer_bytes": "byte_count",
+    "buffer_item_bytes": "item_bytes",
+    "buffer_is_hidden": "is_hidden",
+}
+"""Column of an access or a buffer -> field of its record."""
+
+
+def fields(record: type[attrs.AttrsInstance]) -> set[str]:
+    return {field.name for field in attrs.fields(record)}
+
+
+def test_columns_of_operators_are_named_as_their_fields() -> None:
+    own = {name for name in fields(WorkloadColumns) if name not in NAMED}
+    assert own - {"weight_bytes", "subgraph_index"} <= fields(Operator)
+    assert set(OPERATOR_COUNTS) <= own
+
+
+def test_columns_hold_the_values_of_the_records() -> None:
+    workload = trace(Residual(), image(2, 4, 8))
+    work = columns_of(workload)
+    for name in (*OPERATOR_COUNTS, "is_foldable"):
+        assert getattr(work, name).tolist() == [getattr(one, name) for one in workload.operators], name
+    assert [KINDS[code] for code in work.kind] == [one.kind for one in workload.operators]
+    assert [ROLES[code] for code in work.access_role] == [one.role for one in workload.accesses]
+    for column, field in NAMED.items():
+        records: tuple[Access, ...] | tuple[Buffer, ...]
+        records = workload.accesses if column.startswith("access") else workload.buffers
+        if column != "access_role":
+            assert getattr(work, column).tolist() == [getattr(one, field) for one in records], column
+    for index, subgraph in enumerate(workload.subgraphs):
+        assert np.flatnonzero(work.subgraph_index == index).tolist() == list(subgraph.operator_indices)
+
+
+def test_weights_shrink_with_the_precision() -> None:
+    work = columns(Mlp(), torch.empty(2, 8, device="meta"))
+    # 8 x 16 + 16 + 16 x 4 + 4 parameters
+    assert work.weight_bytes_at("fp32") == 212 * 4
+    assert work.weight_bytes_at("int4") == 212 * 0.5
+
+
+def test_the_whole_table_of_an_embedding_is_weights() -> None:
+    work = columns(Embedded(), torch.empty(2, 5, dtype=torch.int64, device="meta"))
+    assert_close(work.weight_bytes_at("fp16"), 1000 * 8 * 2, rel=1e-12)
+
+
+def test_only_floating_point_scales() -> None:
+    assert precision_scale(np.array([4.0, 2.0, 0.0]), "fp16").tolist() == [0.5, 1.0, 1.0]
+
+
+def test_sums_by_group_keep_empty_groups() -> None:
+    assert sum_by(np.array([2, 0, 2]), np.array([1.0, 2.0, 4.0]), 4).tolist() == [2.0, 0.0, 5.0, 0.0]

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from joulemap.cli.app import EPILOG
+from joulemap.errors import ExitCode
+from joulemap.workspace.workspace import Workspace
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+STATEMENTS = re.findall(r"```sql\n(.*?)\n```", (ROOT / "docs" / "sql.md").read_text() + README, re.DOTALL)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.splitlines()[0][:60])
+def test_a_documented_statement_answers(statement: str, database: Path) -> None:
+    assert Workspace(database).sql(statement).rows
+
+
+def test_there_are_documented_statements() -> None:
+    assert len(STATEMENTS) >= 9
+
+
+def test_the_readme_opens_with_the_two_commands() -> None:
+    first = re.search(r"```\w*\n(.*?)\n```", README, re.DOTALL)
+    assert first is not None
+    assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
+
+
+def test_every_exit_code_is_documented() -> None:
+    for code in ExitCode:
+        assert re.search(rf"^\| {code.value} \|", README, re.MULTILINE), code
+        assert re.search(rf"(: |; ){code.value} ", EPILOG), code
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/model.md", "docs/sql.md"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
+        assert (path.parent / target).exists(), target

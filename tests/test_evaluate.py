@@ -1,0 +1,240 @@
+"""A run: its parts add up exactly, it keeps to its power, and it refuses what it cannot do."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+import numpy as np
+import pytest
+import torch
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.columns.run import RunColumns
+from joulemap.columns.workload import WorkloadColumns, columns_of
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import STATIC_ACTION
+from joulemap.errors import UnsupportedError
+from joulemap.evaluate import evaluate
+from joulemap.mapping.kernel import form_kernels
+from joulemap.units import FS_PER_S
+from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
+from variants import scaled, uncapped, with_power
+
+FOUR = load_catalogue().select()
+SETTINGS = [
+    pytest.param(hardware, precision, runtime, id=f"{hardware.id}-{precision}-{runtime}")
+    for hardware in FOUR
+    for precision in hardware.peaks
+    for runtime in RUNTIMES
+]
+
+CATEGORIES = {
+    "xeon_8490h": {"pipeline", "register_file", "memory_hierarchy", "alu", "branch_prediction"},
+    "h100_sxm5": {
+        "compute_units",
+        "register_file",
+        "instruction_pipeline",
+        "shared_memory_l1",
+        "l2_cache",
+        "dram",
+        "simt_control",
+    },
+    "tpu_v4": {"systolic_array", "vector_scalar", "buffers", "interconnect", "off_chip_memory", "control"},
+    "kpu_t256": {
+        "tile_compute",
+        "tile_memory",
+        "shared_memory",
+        "data_movers",
+        "noc",
+        "domain_flow_control",
+        "synchronization",
+        "off_chip",
+    },
+}
+
+
+@cache
+def works() -> dict[str, WorkloadColumns]:
+    return {
+        "resnet18": columns_of(trace_zoo("resnet18")),
+        "residual": columns(Residual(), image(1, 4, 8)),
+        "depthwise": columns(Depthwise(), image(1, 8, 6)),
+        "self attention": columns(SelfAttention(), torch.empty(2, 5, 16, device="meta")),
+        "masked": columns(Masked(), torch.empty(2, 8, device="meta")),
+        "embedded": columns(Embedded(), torch.empty(2, 5, dtype=torch.int64, device="meta")),
+        "uncounted": columns(Fourier(), torch.empty(2, 8, device="meta")),
+    }
+
+
+def run(work: WorkloadColumns, hardware: Hardware, precision: str = "fp32", runtime: str = "fused") -> RunColumns:
+    return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
+
+
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
+def test_latency_adds_up_to_the_femtosecond(hardware: Hardware, precision: str, runtime: str) -> None:
+    for name, work in works().items():
+        found = run(work, hardware, precision, runtime)
+        of_operators: dict[int, int] = {}
+        pairs = zip(found.operators.subgraph_index.tolist(), found.operators.latency_fs.tolist(), strict=True)
+        for subgraph, latency_fs in pairs:
+            of_operators[subgraph] = of_operators.get(subgraph, 0) + latency_fs
+        columns_ = found.subgraphs
+        of_subgraphs = dict(zip(columns_.subgraph_index.tolist(), columns_.latency_fs.tolist(), strict=True))
+        assert of_operators == of_subgraphs, name
+        assert found.latency_fs == sum(of_operators.values()) > 0, name
+
+
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
+def test_every_line_is_positive_and_belongs_to_an_operator_that_runs(
+    hardware: Hardware, precision: str, runtime: str
+) -> None:
+    for name, work in works().items():
+        found = run(work, hardware, precision, runtime)
+        lines = found.ledger
+        assert (lines.action_count > 0).all(), name
+        assert (lines.energy_fj >= 0).all(), name
+        assert set(lines.operator_index.tolist()) <= set(found.operators.operator_index.tolist()), name
+        assert found.energy_fj > 0, name
+
+
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
+def test_leakage_is_static_power_times_latency(hardware: Hardware, precision: str, runtime: str) -> None:
+    position = hardware.reference.position(STATIC_ACTION)
+    for name, work in works().items():
+        found = run(work, hardware, precision, runtime)
+        static = found.ledger.action_index == position
+        counted_s = dict(
+            zip(found.ledger.operator_index[static].tolist(), found.ledger.action_count[static].tolist(), strict=True)
+        )
+        for operator, latency_fs in zip(
+            found.operators.operator_index.tolist(), found.operators.latency_fs.tolist(), strict=True
+        ):
+            assert counted_s.get(operator, 0.0) == latency_fs / FS_PER_S, name
+        static_fj = int(found.ledger.energy_fj[static].sum())
+        assert_close(static_fj, hardware.static_power.value * found.latency_fs, rel=1e-6)
+
+
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
+def test_power_never_exceeds_the_cap(hardware: Hardware, precision: str, runtime: str) -> None:
+    found = run(works()["resnet18"], hardware, precision, runtime)
+    # fJ per fs is W; each line and each latency is rounded to one unit
+    assert found.energy_fj / found.latency_fs <= hardware.tdp.value * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_a_tight_cap_lowers_the_clock_until_power_meets_it(hardware: Hardware) -> None:
+    work = works()["resnet18"]
+    free = run(work, uncapped(hardware))
+    dynamic_w = free.energy_fj / free.latency_fs - hardware.static_power.value
+    tight = run(work, with_power(hardware, hardware.static_power.value + 0.25 * dynamic_w))
+    assert free.clock_fraction == 1.0
+    assert_close(tight.clock_fraction, 0.25, rel=1e-6)
+    assert_close(tight.latency_fs, 4 * free.latency_fs, rel=1e-6)
+    assert_close(tight.energy_fj / tight.latency_fs, tight.hardware.tdp.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_a_network_meets_every_category_of_its_architecture(hardware: Hardware) -> None:
+    found = run(works()["resnet18"], hardware)
+    met = {hardware.reference.actions[row].category for row in set(found.ledger.action_index.tolist())}
+    assert met == CATEGORIES[hardware.id] | {"static"}
+
+
+def test_the_architectures_have_five_seven_six_and_eight_categories() -> None:
+    assert [len(CATEGORIES[hardware.id]) for hardware in FOUR] == [5, 7, 6, 8]
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_macs_are_priced_once_each(hardware: Hardware) -> None:
+    work = works()["resnet18"]
+    found = run(work, hardware, "bf16")
+    priced = [
+        row for row, one in enumerate(hardware.reference) if one.action.endswith("_mac") and one.part == "compute"
+    ]
+    counted = found.ledger.action_count[np.isin(found.ledger.action_index, priced)].sum()
+    # a TPU takes the single row of the classifier, 512 x 1000, to its vector unit
+    elsewhere = 512_000 if hardware.architecture == "tpu" else 0
+    assert_close(float(counted), 1_814_073_344 - elsewhere, rel=1e-12)
+    assert found.mac_count == 1_814_073_344
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_dram_lines_are_the_bytes_of_the_subgraphs(hardware: Hardware, runtime: str) -> None:
+    found = run(works()["resnet18"], hardware, runtime=runtime)
+    rows = [row for row, one in enumerate(hardware.reference) if one.key in (("dram", "read"), ("dram", "write"))]
+    priced = float(found.ledger.action_count[np.isin(found.ledger.action_index, rows)].sum())
+    assert_close(priced, float(found.subgraphs.dram_bytes.sum()), rel=1e-12)
+    # at least the image in and the classes out
+    assert priced >= 3 * 224 * 224 * 4 + 1000 * 4
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_alone_an_operator_costs_what_a_graph_of_kernels_charges(hardware: Hardware) -> None:
+    work = works()["resnet18"]
+    fused, graph = (run(work, uncapped(hardware), runtime=runtime) for runtime in ("fused", "graph"))
+    alone = dict(
+        zip(fused.operators.operator_index.tolist(), fused.operators.separate_latency_fs.tolist(), strict=True)
+    )
+    charged = dict(zip(graph.operators.operator_index.tolist(), graph.operators.latency_fs.tolist(), strict=True))
+    # nothing of resnet18 is folded, so both have the same operators
+    assert alone.keys() == charged.keys()
+    for operator, latency_fs in alone.items():
+        assert abs(charged[operator] - latency_fs) <= 1
+    assert_close(float(fused.operators.separate_energy_fj.sum()), float(graph.energy_fj), rel=1e-9)
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_what_depends_on_no_input_costs_nothing_when_fused(hardware: Hardware) -> None:
+    work = works()["masked"]
+    assert run(work, hardware).operators.operator_index.tolist() == [1]
+    assert run(work, hardware, runtime="graph").operators.operator_index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
+def test_an_uncounted_operator_still_costs_its_bytes_and_its_time(hardware: Hardware) -> None:
+    found = run(works()["uncounted"], hardware)
+    # 16 real numbers in, 16 complex numbers out
+    assert found.subgraphs.moved_bytes.tolist() == [64.0 + 128.0]
+    assert found.latency_fs > 0
+
+
+def test_the_units_used_are_at_most_those_that_exist() -> None:
+    for hardware in FOUR:
+        for precision in hardware.peaks:
+            found = run(works()["resnet18"], hardware, precision)
+            assert found.units_total_count == hardware.peaks[precision].unit_count
+            assert 0 < found.subgraphs.units_used_count.max() <= found.units_total_count
+
+
+def test_memory_is_weights_and_live_activations() -> None:
+    found = run(works()["resnet18"], FOUR[0], "fp16")
+    kernels = form_kernels(works()["resnet18"], "fp16", "fused")
+    assert found.weight_bytes == kernels.total_weight_bytes
+    # 11,689,512 parameters and 9,600 running statistics of two bytes, whose counters are not read
+    assert found.weight_bytes == 2 * (11_689_512 + 9_600)
+    # the largest moment: the stem's result of 64 x 112 x 112 and what the pooling makes of it
+    assert found.activation_bytes == 2 * 64 * (112 * 112 + 56 * 56)
+
+
+def test_a_precision_that_is_missing_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(UnsupportedError, match="xeon_8490h has no fp8; it has fp64, fp32, fp16, bf16, int8"):
+        run(works()["residual"], load_catalogue().find("xeon_8490h"), "fp8")
+
+
+def test_a_model_that_does_not_fit_is_refused_with_what_it_needs() -> None:
+    hardware = load_catalogue().find("h100_sxm5")
+    small = attrs.evolve(hardware, memory_capacity=scaled(hardware.memory_capacity, 1e-4))
+    assert run(works()["residual"], small).latency_fs > 0
+    with pytest.raises(UnsupportedError, match=r"h100_sxm5 has 0 GB of memory; this configuration needs 0\.1 GB"):
+        run(works()["resnet18"], small)
+
+
+def test_a_run_is_reproducible() -> None:
+    for hardware in FOUR:
+        first, second = (run(works()["resnet18"], hardware) for _ in range(2))
+        assert (first.ledger.energy_fj == second.ledger.energy_fj).all()
+        assert (first.operators.latency_fs == second.operators.latency_fs).all()

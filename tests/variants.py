@@ -1,0 +1,52 @@
+"""Hardware with one number changed, and everything that follows from it."""
+
+from __future__ import annotations
+
+import attrs
+
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.quantity import Quantity
+
+
+def scaled(quantity: Quantity, factor: float) -> Quantity:
+    """Return the quantity times `factor`."""
+    return attrs.evolve(quantity, value=quantity.value * factor)
+
+
+def with_bandwidth(hardware: Hardware, factor: float) -> Hardware:
+    """Return the hardware with another DRAM bandwidth."""
+    return attrs.evolve(hardware, memory_bandwidth=scaled(hardware.memory_bandwidth, factor))
+
+
+def with_caches(hardware: Hardware, factor: float) -> Hardware:
+    """Return the hardware with other on-chip capacities."""
+    levels = tuple(attrs.evolve(level, capacity=scaled(level.capacity, factor)) for level in hardware.memory_levels)
+    return attrs.evolve(hardware, memory_levels=levels)
+
+
+def with_units(hardware: Hardware, factor: int) -> Hardware:
+    """Return the hardware with `factor` times the units, and the peaks that they give."""
+    peaks = {
+        precision: attrs.evolve(peak, rate=scaled(peak.rate, factor), unit_count=peak.unit_count * factor)
+        for precision, peak in hardware.peaks.items()
+    }
+    return attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, factor), peaks=peaks)
+
+
+def with_clock(hardware: Hardware, factor: float) -> Hardware:
+    """Return the hardware with another clock, and the peaks that it gives."""
+    peaks = {
+        precision: attrs.evolve(peak, rate=scaled(peak.rate, factor), clock_hz=peak.clock_hz * factor)
+        for precision, peak in hardware.peaks.items()
+    }
+    return attrs.evolve(hardware, clock=scaled(hardware.clock, factor), peaks=peaks)
+
+
+def with_power(hardware: Hardware, tdp_w: float) -> Hardware:
+    """Return the hardware under another power cap."""
+    return attrs.evolve(hardware, tdp=attrs.evolve(hardware.tdp, value=tdp_w))
+
+
+def uncapped(hardware: Hardware) -> Hardware:
+    """Return the hardware without a power cap that anything could reach."""
+    return with_power(hardware, 1e9)
