@@ -19,7 +19,7 @@ from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.evaluate import evaluate
 from joulemap.store.connection import open_for_writing, transaction
 from joulemap.store.read import read_columns
-from joulemap.store.write import RunIdentity, RunWriter
+from joulemap.store.write_run import RunIdentity, RunWriter
 from joulemap.workspace.workspace import Workspace
 
 CONFIGURATIONS = 1000
@@ -64,7 +64,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
             writer.add(identity, evaluate(columns, hardware, configuration))
         writer.flush()
     everything = time.perf_counter() - start
-    ledger = connection.execute("SELECT * FROM ledger_line").to_arrow_table()
+    ledger = connection.sql("SELECT * FROM ledger_line").to_arrow_table()
     connection.close()
     with tempfile.TemporaryDirectory() as folder:
         alone = duckdb.connect(os.path.join(folder, "alone.duckdb"))

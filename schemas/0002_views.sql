@@ -226,19 +226,33 @@ JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
 WHERE r.refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
 
+CREATE VIEW energy_parts AS
+SELECT
+    l.run_id,
+    l.subgraph_index,
+    l.operator_index,
+    sum(l.energy_fj) AS energy_fj,
+    sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
+    sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
+    sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
+    sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
+FROM ledger_line AS l
+JOIN action AS a ON a.action_id = l.action_id
+GROUP BY l.run_id, l.subgraph_index, l.operator_index;
+COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, exact, in femtojoules';
+
 CREATE VIEW subgraph_results AS
 WITH energy AS (
     SELECT
-        l.run_id,
-        l.subgraph_index,
-        sum(l.energy_fj) AS energy_fj,
-        sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
-        sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
-        sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
-        sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
-    FROM ledger_line AS l
-    JOIN action AS a ON a.action_id = l.action_id
-    GROUP BY l.run_id, l.subgraph_index
+        run_id,
+        subgraph_index,
+        sum(energy_fj) AS energy_fj,
+        sum(compute_fj) AS compute_fj,
+        sum(memory_fj) AS memory_fj,
+        sum(control_fj) AS control_fj,
+        sum(static_fj) AS static_fj
+    FROM energy_parts
+    GROUP BY run_id, subgraph_index
 ),
 work AS (
     SELECT
@@ -320,20 +334,7 @@ JOIN work AS k ON k.run_id = p.run_id AND k.subgraph_index = p.subgraph_index;
 COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. edp_share_js sums to the run''s EDP, edp_js does not';
 
 CREATE VIEW operator_results AS
-WITH energy AS (
-    SELECT
-        l.run_id,
-        l.operator_index,
-        sum(l.energy_fj) AS energy_fj,
-        sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
-        sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
-        sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
-        sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
-    FROM ledger_line AS l
-    JOIN action AS a ON a.action_id = l.action_id
-    GROUP BY l.run_id, l.operator_index
-),
-part AS (
+WITH part AS (
     SELECT
         o.run_id,
         o.subgraph_index,
@@ -351,7 +352,7 @@ part AS (
         sum(o.latency_fs) OVER (PARTITION BY o.run_id) AS run_latency_fs,
         sum(coalesce(e.energy_fj, 0)) OVER (PARTITION BY o.run_id) AS run_energy_fj
     FROM run_operator AS o
-    LEFT JOIN energy AS e ON e.run_id = o.run_id AND e.operator_index = o.operator_index
+    LEFT JOIN energy_parts AS e ON e.run_id = o.run_id AND e.operator_index = o.operator_index
 )
 SELECT
     p.run_id,

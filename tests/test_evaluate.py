@@ -13,6 +13,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.columns.run import RunColumns
 from joulemap.columns.workload import WorkloadColumns, columns_of
+from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
@@ -23,7 +24,7 @@ from joulemap.units import FS_PER_S
 from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
 from variants import scaled, uncapped, with_power
 
-FOUR = load_catalogue().select()
+FOUR = tuple(load_catalogue().find(name) for name in DEFAULT_HARDWARE)
 SETTINGS = [
     pytest.param(hardware, precision, runtime, id=f"{hardware.id}-{precision}-{runtime}")
     for hardware in FOUR
@@ -238,3 +239,12 @@ def test_a_run_is_reproducible() -> None:
         first, second = (run(works()["resnet18"], hardware) for _ in range(2))
         assert (first.ledger.energy_fj == second.ledger.energy_fj).all()
         assert (first.operators.latency_fs == second.operators.latency_fs).all()
+
+
+def test_stored_times_explain_the_latency_under_a_cap() -> None:
+    found = evaluate(works()["resnet18"], FOUR[3], Configuration(hardware="kpu_t256", precision="bf16"))
+    assert found.clock_fraction < 1.0
+    rows = found.subgraphs
+    explained = rows.launch_s + np.maximum(rows.compute_s, rows.memory_s)
+    for latency_fs, seconds in zip(rows.latency_fs, explained, strict=True):
+        assert_close(float(latency_fs), float(seconds) * FS_PER_S, rel=1e-6)

@@ -11,13 +11,14 @@ import torch
 from joulemap.catalog.load import load_catalogue
 from joulemap.columns.run import RunColumns
 from joulemap.columns.workload import WorkloadColumns, columns_of
+from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.evaluate import evaluate
 from models import Depthwise, Residual, SelfAttention, columns, image, trace_zoo
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 
-FOUR = load_catalogue().select()
+FOUR = tuple(load_catalogue().find(name) for name in DEFAULT_HARDWARE)
 SETTINGS = [
     pytest.param(hardware, precision, id=f"{hardware.id}-{precision}")
     for hardware in FOUR

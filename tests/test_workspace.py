@@ -130,6 +130,10 @@ def test_hardware_is_chosen_by_name_by_class_or_both(database: Path, untraceable
         "h100_sxm5",
         "xeon_8490h",
     }
+    with pytest.raises(UnknownNameError, match="unknown architecture 'fpga'; known: cpu, gpu, kpu, tpu"):
+        workspace.compare("resnet18", architecture=["fpga"])
+    twice = workspace.compare("resnet18", hardware=["tpu_v4", "xeon_8490h", "tpu_v4"])
+    assert [row.baseline_hardware for row in twice.rows] == ["tpu_v4", "tpu_v4"]
     with pytest.raises(UsageError, match="none of tpu_v4 is of architecture cpu"):
         workspace.compare("resnet18", hardware=["tpu_v4"], architecture=["cpu"])
     with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):

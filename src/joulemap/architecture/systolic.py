@@ -1,9 +1,9 @@
 """TPU: weight-stationary systolic arrays fed from software-managed memory.
 
 Time. A D x D array holds one weight tile while activation rows stream through it. A GEMM has ceil(K/D) x ceil(N/D)
-weight tiles, each streamed in blocks of rows; blocks are dealt to the arrays in waves:
+weight tiles, each streamed in equal blocks of at most row_block rows; blocks are dealt to the arrays in waves:
 
-    compute = waves x row_block / clock + (fill and drain: 2 D / clock), times the passes of the precision
+    compute = passes x waves x max(rows of a block, D) / clock + (fill and drain: rows + columns) / clock
 
 Padding of K and N to D, arrays without a block in the last wave, fill and drain are idle cycles. fp32 products take
 several bf16 passes. Whatever fills the array badly (a depthwise convolution, a product with one row) runs on the
@@ -52,7 +52,7 @@ class Systolic:
         row_blocks = ceil_divide(work.gemm_m, block)
         tiles = weight_tiles * row_blocks
         waves = ceil_divide(tiles, units)
-        streamed_rows = np.maximum(np.minimum(block, work.gemm_m), rows)
+        streamed_rows = np.maximum(ceil_divide(work.gemm_m, row_blocks), rows)
         cycles = passes * waves * streamed_rows + rows + columns
         on_array = cycles / clock_hz
 

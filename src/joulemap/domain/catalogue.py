@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -28,31 +28,6 @@ class Catalogue:
         if found is None:
             raise UnknownNameError("hardware", name, self.hardware, "see `joulemap hardware list`")
         return found
-
-    def select(self, names: Iterable[str] = (), architectures: Iterable[str] = ()) -> tuple[Hardware, ...]:
-        """Return the named hardware in the order given, or those of the architectures, or the default four."""
-        wanted = tuple(dict.fromkeys(names))
-        classes = tuple(dict.fromkeys(architectures))
-        known = sorted({hardware.architecture for hardware in self.hardware.values()})
-        for architecture in classes:
-            if architecture not in known:
-                raise UnknownNameError("architecture", architecture, known)
-        if wanted:
-            chosen = [self.find(name) for name in wanted]
-        elif classes:
-            chosen = list(self.hardware.values())
-        else:
-            chosen = [self.find(name) for name in DEFAULT_HARDWARE]
-        if classes:
-            chosen = [hardware for hardware in chosen if hardware.architecture in classes]
-        if not chosen:
-            raise UnknownNameError(
-                "hardware",
-                ",".join(wanted),
-                (),
-                f"none of these is of architecture {','.join(classes)}; see `joulemap hardware list`",
-            )
-        return tuple(chosen)
 
 
 @attrs.frozen(kw_only=True)

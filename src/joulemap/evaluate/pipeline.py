@@ -161,11 +161,10 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, In
     latency_fs = np.zeros(count, dtype=np.int64)
     np.add.at(latency_fs, kernel_subgraph, _to_fs(timing.kernel_s, hardware))
     shown = np.flatnonzero(np.bincount(kernel_subgraph, minlength=count))
-    compute, memory, launch = (
-        summed(placement.compute_s),
-        summed(placement.memory_s),
-        total(placement.launch_s),
-    )
+    slower = 1.0 / timing.clock_fraction
+    compute = summed(placement.compute_s) * slower
+    memory = summed(placement.memory_s) * slower
+    launch = total(placement.launch_s) * slower
     units = np.zeros(work.operator_count and count)
     np.maximum.at(units, work.subgraph_index[kernels.is_active], placement.units_used[kernels.is_active])
     bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)

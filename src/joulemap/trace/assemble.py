@@ -4,67 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 
 import attrs
 import torch
 
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload, WorkloadKey
 from joulemap.trace.formula import Call, Cost, count
+from joulemap.trace.memory import distinct_bytes, dtype_name, float_bytes, touched_bytes
 from joulemap.trace.record import RecordedCall, Recorder
-
-_DTYPES = {
-    torch.float64: "fp64",
-    torch.float32: "fp32",
-    torch.float16: "fp16",
-    torch.bfloat16: "bf16",
-    torch.int8: "int8",
-    torch.uint8: "uint8",
-    torch.int16: "int16",
-    torch.int32: "int32",
-    torch.int64: "int64",
-    torch.bool: "bool",
-}
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """Return joulemap's name of a torch dtype."""
-    return _DTYPES.get(dtype, str(dtype).removeprefix("torch."))
-
-
-def touched_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes that reading all of `tensor` touches: an expanded dimension is read once."""
-    dense = math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
-    return min(dense * tensor.element_size(), tensor.untyped_storage().nbytes())
-
-
-def _distinct_bytes(tensors: Sequence[torch.Tensor], first_limit: int | None = None) -> list[tuple[int, int]]:
-    """Return (position, bytes read) of the tensors that one operator reads, each region of memory once.
-
-    Views of one storage that start and end at the same element are one region (a matrix and its transpose); other
-    views add up (the halves of a chunk), to the whole storage at most. The first tensor reads `first_limit` at most.
-    """
-    left: dict[int, int] = {}
-    regions: set[tuple[int, int, int]] = set()
-    distinct: list[tuple[int, int]] = []
-    for position, tensor in enumerate(tensors):
-        storage = tensor.untyped_storage()
-        extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        region = (storage._cdata, int(tensor.storage_offset()), int(extent))
-        if region in regions:
-            continue
-        regions.add(region)
-        byte_count = touched_bytes(tensor)
-        if position == 0 and first_limit is not None:
-            byte_count = min(byte_count, first_limit)
-        byte_count = min(byte_count, left.get(storage._cdata, storage.nbytes()))
-        left[storage._cdata] = left.get(storage._cdata, storage.nbytes()) - byte_count
-        distinct.append((position, byte_count))
-    return distinct
-
-
-def _item_bytes(tensor: torch.Tensor) -> int:
-    return tensor.element_size() if tensor.is_floating_point() else 0
 
 
 @attrs.define
@@ -135,7 +82,7 @@ class _Assembly:
                 role=role,
                 byte_count=byte_count,
                 fused_byte_count=byte_count,
-                item_bytes=_item_bytes(tensor),
+                item_bytes=float_bytes(tensor),
                 is_boundary=owner.role == "input",
             )
         )
@@ -143,7 +90,7 @@ class _Assembly:
     def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
         tensors = [self.recorder.tensors[index].tensor for index in reads]
         limit = sum(touched_bytes(output) for output in call.outputs) if cost.gathers else None
-        for position, byte_count in _distinct_bytes(tensors, limit):
+        for position, byte_count in distinct_bytes(tensors, limit):
             self.add_access(operator, tensors[position], reads[position], "input", byte_count)
 
     def add_writes(self, operator: int, call: RecordedCall) -> None:
@@ -217,7 +164,7 @@ class _Assembly:
             ),
         )
         score_bytes = score_count * query.element_size()
-        item_bytes = _item_bytes(query)
+        item_bytes = float_bytes(query)
         shape = (*batch, rows, columns)
         labels = ("scores", "softmax", "weighted_sum")
         synthetic = len(self.recorder.tensors) + len(self.extra_tensors)
@@ -229,7 +176,7 @@ class _Assembly:
         position = {id(tensor): index for tensor, index in self.indices(call)}
         for operator, arguments in ((scores, (query, key, mask)), (total, (value,))):
             tensors = [tensor for tensor in arguments if isinstance(tensor, torch.Tensor)]
-            for index, byte_count in _distinct_bytes(tensors):
+            for index, byte_count in distinct_bytes(tensors):
                 self.add_access(operator, tensors[index], position[id(tensors[index])], "input", byte_count)
         self.add_writes(total, call)
         for producer, consumer in ((scores, soft), (soft, total)):
@@ -336,7 +283,7 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
         born[value.storage] = min(born.get(value.storage, producer), producer)
         end = last if value.base in output_bases else producer
         died[value.storage] = max(died.get(value.storage, 0), end)
-        size.setdefault(value.storage, (value.tensor.untyped_storage().nbytes(), _item_bytes(owner.tensor)))
+        size.setdefault(value.storage, (value.tensor.untyped_storage().nbytes(), float_bytes(owner.tensor)))
     for access in assembly.accesses:
         if access.tensor_index < len(recorder.tensors):
             storage = recorder.tensors[access.tensor_index].storage

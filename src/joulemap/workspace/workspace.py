@@ -206,7 +206,7 @@ class Workspace:
         from joulemap.catalog.digest import catalogue_digest
         from joulemap.catalog.load import load_catalogue
         from joulemap.catalog.model import load_models
-        from joulemap.store.write import write_catalogue
+        from joulemap.store.write_catalogue import write_catalogue
         from joulemap.trace.source import package_version
 
         write_catalogue(connection, load_catalogue(), load_models().values(), package_version("joulemap"))
@@ -282,7 +282,8 @@ class Workspace:
         """Write the workload if it is new, evaluate the runs that are not stored, and return the ids of all."""
         from joulemap.evaluate import evaluate
         from joulemap.store.read import read_columns
-        from joulemap.store.write import RunIdentity, RunWriter, write_workload
+        from joulemap.store.write_run import RunIdentity, RunWriter
+        from joulemap.store.write_workload import write_workload
         from joulemap.trace.source import package_version
         from joulemap.workspace.plan import MODEL_VERSION
 

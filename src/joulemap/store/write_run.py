@@ -1,0 +1,102 @@
+"""Evaluated runs to rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from joulemap.columns.run import BOTTLENECKS, RunColumns
+from joulemap.store.connection import Connection
+from joulemap.store.insert import insert_columns, next_id, utc_now
+from joulemap.store.write_catalogue import read_action_ids
+
+
+@attrs.frozen(kw_only=True)
+class RunIdentity:
+    """What a run is stored under."""
+
+    run_key: str
+    workload_id: int
+    hardware_digest: str
+    power_mode: str
+    precision: str
+    batch: int
+    runtime: str
+    model_version: int
+    package_version: str
+
+
+@attrs.define
+class RunWriter:
+    """Collects evaluated runs and writes them together, table by table, each run's rows contiguous."""
+
+    connection: Connection
+    _rows: dict[str, list[dict[str, Any]]] = attrs.field(factory=dict)
+    _next: int | None = None
+    _action_ids: dict[str, Any] = attrs.field(factory=dict)
+
+    def add_refusal(self, identity: RunIdentity, reason: str) -> int:
+        """Queue a configuration that the hardware cannot run; return its run id."""
+        return self._add_run(identity, refusal=reason)
+
+    def add(self, identity: RunIdentity, run: RunColumns) -> int:
+        """Queue an evaluated run; return its run id."""
+        run_id = self._add_run(
+            identity,
+            units_total_count=run.units_total_count,
+            peak_ops_per_s=run.peak_ops_per_s,
+            memory_bandwidth_bytes_per_s=run.memory_bandwidth_bytes_per_s,
+            weight_bytes=run.weight_bytes,
+            activation_bytes=run.activation_bytes,
+            clock_fraction=run.clock_fraction,
+        )
+        digest = identity.hardware_digest
+        if digest not in self._action_ids:
+            self._action_ids[digest] = read_action_ids(self.connection, run.hardware)
+        subgraphs, operators, ledger = run.subgraphs, run.operators, run.ledger
+        self._append("run_subgraph", run_id, len(subgraphs.subgraph_index), {
+            field.name: getattr(subgraphs, field.name) for field in attrs.fields(type(subgraphs))
+        } | {"bottleneck": np.array(BOTTLENECKS)[subgraphs.bottleneck]})  # fmt: skip
+        self._append("run_operator", run_id, len(operators.operator_index), {
+            field.name: getattr(operators, field.name) for field in attrs.fields(type(operators))
+        })  # fmt: skip
+        subgraph_of = np.zeros(
+            int(operators.operator_index.max()) + 1 if len(operators.operator_index) else 1, np.int64
+        )
+        subgraph_of[operators.operator_index] = operators.subgraph_index
+        self._append("ledger_line", run_id, len(ledger.energy_fj), {
+            "subgraph_index": subgraph_of[ledger.operator_index],
+            "operator_index": ledger.operator_index,
+            "action_id": self._action_ids[digest][ledger.action_index],
+            "action_count": ledger.action_count,
+            "energy_fj": ledger.energy_fj,
+        })  # fmt: skip
+        return run_id
+
+    def flush(self) -> None:
+        """Insert everything queued."""
+        for table, blocks in self._rows.items():
+            names = list(dict.fromkeys(name for block in blocks for name in block))
+            if table == "run":
+                columns: dict[str, Any] = {name: pa.array([block.get(name) for block in blocks]) for name in names}
+            else:
+                columns = {name: np.concatenate([block[name] for block in blocks]) for name in names}
+            insert_columns(self.connection, table, columns)
+        self._rows.clear()
+
+    def _append(self, table: str, run_id: int, count: int, columns: dict[str, Any]) -> None:
+        block = {"run_id": np.full(count, run_id, dtype=np.int32), **columns}
+        self._rows.setdefault(table, []).append(block)
+
+    def _add_run(self, identity: RunIdentity, **facts: Any) -> int:
+        if self._next is None:
+            self._next = next_id(self.connection, "run", "run_id")
+        run_id = self._next
+        self._next += 1
+        row = {"run_id": run_id, **attrs.asdict(identity), "calibration": "none", "refusal": None, **facts}
+        row["created_at"] = utc_now()
+        self._rows.setdefault("run", []).append(row)
+        return run_id

@@ -1,0 +1,111 @@
+"""Convolutions and matrix products: what has MACs."""
+
+from __future__ import annotations
+
+import math
+
+from joulemap.trace.formula.registry import Call, Cost, Shape, formula, write_scalars
+
+
+def _pixels(shape: Shape) -> int:
+    return math.prod(shape[2:])
+
+
+@formula("conv1d", "conv2d", "conv3d", "convolution")
+def convolution(call: Call) -> Cost:
+    """MACs = output elements x input channels per group x taps (plus one addition per output for a bias)."""
+    weight = call.shape(1, "weight")
+    output = call.output_shape
+    if len(call.args) > 8 and call.args[6]:
+        return transposed_convolution(Call((*call.args[:5], call.args[7], call.args[8]), {}, call.outputs))
+    position = 8 if len(call.args) > 8 else 6
+    groups = int(call.value(position, "groups", 1))
+    batch = output[0] if len(output) == len(weight) else 1
+    spatial = output[2:] if len(output) == len(weight) else output[1:]
+    taps = math.prod(weight[2:])
+    per_group_in = weight[1]
+    macs = call.output_count * per_group_in * taps
+    if groups == 1:
+        kind = "conv"
+    elif per_group_in == 1:
+        kind = "depthwise_conv"
+    else:
+        kind = "grouped_conv"
+    bias = call.value(2, "bias")
+    return Cost(
+        kind=kind,
+        operation=f"conv{len(weight) - 2}d",
+        mac_count=macs,
+        elementwise_count=call.output_count if bias is not None else 0,
+        gemm=(batch * math.prod(spatial), weight[0] // groups, per_group_in * taps, groups),
+        tap_count=taps,
+        scalars=write_scalars(
+            kernel=list(weight[2:]),
+            stride=call.value(3, "stride", 1),
+            padding=call.value(4, "padding", 0),
+            groups=groups,
+        ),
+    )
+
+
+@formula("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def transposed_convolution(call: Call) -> Cost:
+    """MACs = input elements x output channels per group x taps."""
+    weight = call.shape(1, "weight")
+    source = call.shape(0) if len(call.shape(0)) == len(weight) else (1, *call.shape(0))
+    groups = int(call.value(6, "groups", 1))
+    taps = math.prod(weight[2:])
+    pixels = source[0] * _pixels(source)
+    return Cost(
+        kind="conv" if groups == 1 else "grouped_conv",
+        operation=f"conv_transpose{len(weight) - 2}d",
+        mac_count=math.prod(source) * weight[1] * taps,
+        elementwise_count=call.output_count if call.value(2, "bias") is not None else 0,
+        gemm=(pixels, weight[1] * taps, source[1] // groups, groups),
+        tap_count=taps,
+        scalars=write_scalars(kernel=list(weight[2:]), stride=call.value(3, "stride", 1), groups=groups),
+    )
+
+
+@formula("linear")
+def linear(call: Call) -> Cost:
+    """MACs = rows x input features x output features (plus one addition per output for a bias)."""
+    weight = call.shape(1, "weight")
+    rows = call.output_count // weight[0]
+    return Cost(
+        kind="linear",
+        operation="linear",
+        mac_count=call.output_count * weight[1],
+        elementwise_count=call.output_count if call.value(2, "bias") is not None else 0,
+        gemm=(rows, weight[0], weight[1], 1),
+    )
+
+
+def _matmul_cost(left: Shape, right: Shape, output_count: int, extra: int = 0) -> Cost:
+    inner = left[-1]
+    macs = output_count * inner
+    columns = right[-1] if len(right) > 1 else 1
+    if len(right) <= 2:
+        rows, groups = output_count // columns, 1
+    else:
+        rows = left[-2] if len(left) > 1 else 1
+        groups = output_count // (rows * columns)
+    return Cost(
+        kind="matmul",
+        operation="matmul",
+        mac_count=macs,
+        elementwise_count=extra,
+        gemm=(rows, columns, inner, groups),
+    )
+
+
+@formula("matmul", "mm", "bmm", "mv", "dot")
+def matmul(call: Call) -> Cost:
+    """MACs = output elements x inner dimension."""
+    return _matmul_cost(call.shape(0), call.shape(1), max(call.output_count, 1))
+
+
+@formula("addmm", "baddbmm", "addmv")
+def added_matmul(call: Call) -> Cost:
+    """As matmul of the second and third argument, plus one addition per output."""
+    return _matmul_cost(call.shape(1), call.shape(2), call.output_count, extra=call.output_count)

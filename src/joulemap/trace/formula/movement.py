@@ -1,0 +1,38 @@
+"""What moves data and computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from joulemap.trace.formula.registry import Call, Cost, formula
+
+
+def _movement(names: Sequence[str], *, gathers: bool = False) -> None:
+    for name in names:
+        label = name.strip("_")
+
+        def cost(_call: Call, label: str = label) -> Cost:
+            return Cost(kind="data_movement", operation=label, gathers=gathers)
+
+        formula(name)(cost)
+
+
+_movement(["cat", "stack", "pad", "constant_pad_nd", "reflection_pad2d", "replication_pad2d", "roll", "flip"])
+_movement(["clone", "contiguous", "copy_", "_to_copy", "to", "type_as", "reshape", "_unsafe_view", "repeat"])
+_movement(["channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "im2col", "col2im", "repeat_interleave", "tril"])
+_movement(["triu", "fill_", "fill", "zero_", "masked_scatter", "scatter", "scatter_", "scatter_add", "index_put_"])
+_movement(["dropout", "dropout_", "feature_dropout", "feature_dropout_", "unbind", "split", "chunk", "lift_fresh"])
+_movement(["arange", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like"])
+_movement(["new_zeros", "new_ones", "new_full", "new_empty", "scalar_tensor", "linspace", "eye", "one_hot"])
+_movement(
+    [
+        "empty_strided",
+        "new_empty_strided",
+        "meshgrid",
+        "complex",
+        "view_as_real",
+        "as_strided",
+        "slice_scatter",
+    ]
+)
+_movement(["embedding", "index", "_unsafe_index", "index_select", "gather", "take"], gathers=True)

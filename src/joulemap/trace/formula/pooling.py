@@ -1,0 +1,128 @@
+"""Pooling, reductions, sorting and interpolation: what reads a neighbourhood."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from joulemap.trace.formula.registry import Call, Cost, Formula, formula, write_scalars
+
+
+@formula("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")
+def max_pool(call: Call) -> Cost:
+    """One comparison per tap and output."""
+    kernel = call.value(1, "kernel_size")
+    dimensions = max(len(call.output_shape) - 2, 1)
+    taps = math.prod(kernel) if len(kernel) > 1 else kernel[0] ** dimensions
+    return Cost(
+        kind="pool", operation="max_pool", elementwise_count=taps * call.output_count, tap_count=taps,
+        scalars=write_scalars(kernel=list(kernel), stride=call.value(2, "stride", [])),
+    )  # fmt: skip
+
+
+@formula("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def avg_pool(call: Call) -> Cost:
+    """One addition per tap and output, one multiplication per output."""
+    kernel = call.value(1, "kernel_size")
+    dimensions = max(len(call.output_shape) - 2, 1)
+    taps = math.prod(kernel) if len(kernel) > 1 else kernel[0] ** dimensions
+    return Cost(
+        kind="pool", operation="avg_pool", elementwise_count=(taps + 1) * call.output_count, tap_count=taps,
+        scalars=write_scalars(kernel=list(kernel), stride=call.value(2, "stride", [])),
+    )  # fmt: skip
+
+
+@formula(
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "_adaptive_avg_pool2d",
+    "_adaptive_avg_pool3d",
+)
+def adaptive_avg_pool(call: Call) -> Cost:
+    """Each input is added once (windows that overlap add again), one multiplication per output."""
+    window = max(-(-call.input_count // max(call.output_count, 1)), 1)
+    return Cost(
+        kind="reduction" if call.output_count * 4 <= call.input_count else "pool",
+        operation="adaptive_avg_pool",
+        elementwise_count=max(call.input_count, call.output_count) + call.output_count,
+        tap_count=window,
+    )
+
+
+@formula("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(call: Call) -> Cost:
+    """One comparison per input; the window is what an output sees of the input."""
+    window = max(-(-call.input_count // max(call.output_count, 1)), 1)
+    return Cost(kind="pool", operation="adaptive_max_pool", elementwise_count=call.input_count, tap_count=window)
+
+
+@formula(
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "amax",
+    "amin",
+    "prod",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "cumsum",
+)
+def reduction(call: Call) -> Cost:
+    """One operation per input element; one multiplication per output for a mean."""
+    return Cost(kind="reduction", operation="reduce", elementwise_count=call.input_count + call.output_count)
+
+
+@formula("logsumexp")
+def logsumexp(call: Call) -> Cost:
+    """Maximum, subtraction, exp and sum of each input, one logarithm per output."""
+    return Cost(
+        kind="reduction",
+        operation="logsumexp",
+        elementwise_count=3 * call.input_count,
+        special_count=call.input_count + call.output_count,
+    )
+
+
+@formula("var", "std", "var_mean", "norm", "linalg_vector_norm")
+def moment(call: Call) -> Cost:
+    """Two passes: subtraction, multiplication and two additions per input element."""
+    return Cost(kind="reduction", operation="moment", elementwise_count=4 * call.input_count)
+
+
+@formula("topk", "sort", "argsort")
+def sort(call: Call) -> Cost:
+    """N log2 n comparisons along the sorted dimension."""
+    length = max(call.shape(0)[-1] if call.shape(0) else 1, 2)
+    return Cost(kind="reduction", operation="sort", elementwise_count=math.ceil(call.input_count * math.log2(length)))
+
+
+_INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 31}
+"""Multiplications and additions of an output: 2 n - 1 for a weighted sum of its n taps (bicubic: 16)."""
+
+
+def _upsample(mode: str, per_element: int) -> Formula:
+    def cost(call: Call) -> Cost:
+        return Cost(
+            kind="elementwise" if per_element else "data_movement",
+            operation=f"upsample_{mode}",
+            elementwise_count=per_element * call.output_count,
+        )
+
+    return cost
+
+
+formula("upsample_nearest_exact1d", "upsample_nearest_exact2d", "upsample_nearest_exact3d")(_upsample("nearest", 0))
+formula("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d")(_upsample("nearest", 0))
+for _mode, _operations in _INTERPOLATION.items():
+    for _suffix in ("1d", "2d", "3d"):
+        formula(f"upsample_{_mode}{_suffix}", f"_upsample_{_mode}{_suffix}_aa")(_upsample(_mode, _operations))
+
+
+@formula("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
+def grid_sample(call: Call) -> Cost:
+    """Bilinear: four weights from two coordinates and a weighted sum of four taps."""
+    return Cost(kind="elementwise", operation="grid_sample", elementwise_count=15 * call.output_count)

@@ -1,0 +1,108 @@
+"""The register of formulas, and what a formula sees and returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+import torch
+
+Shape = tuple[int, ...]
+Formula = Callable[["Call"], "Cost"]
+
+
+@attrs.frozen(kw_only=True)
+class Cost:
+    """The counts of one operator, for the whole batch."""
+
+    kind: str
+    operation: str
+    mac_count: int = 0
+    elementwise_count: int = 0
+    special_count: int = 0
+    gemm: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """(M, N, K, groups)."""
+    tap_count: int = 1
+    gathers: bool = False
+    """Whether it reads only the rows that it returns (embedding, gather), not its whole first input."""
+    scalars: str = ""
+
+
+@attrs.frozen
+class Call:
+    """One dispatched call with its output."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[torch.Tensor, ...]
+
+    def value(self, position: int, name: str, default: Any = None) -> Any:
+        """Return an argument by position or name."""
+        if position < len(self.args):
+            return self.args[position]
+        return self.kwargs.get(name, default)
+
+    def shape(self, position: int, name: str = "") -> Shape:
+        """Return the shape of a tensor argument."""
+        return tuple(self.value(position, name).shape)
+
+    @property
+    def output_shape(self) -> Shape:
+        """Shape of the first output."""
+        return tuple(self.outputs[0].shape) if self.outputs else ()
+
+    @property
+    def output_count(self) -> int:
+        """Elements of the first output."""
+        return math.prod(self.output_shape)
+
+    @property
+    def input_count(self) -> int:
+        """Elements of the first argument."""
+        return math.prod(self.shape(0))
+
+
+FORMULAS: Final[dict[str, Formula]] = {}
+
+KEPT_COMPOSITES: Final = frozenset(
+    {
+        "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "batch_norm",
+        "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+        "dropout", "embedding", "feature_dropout", "group_norm", "instance_norm", "layer_norm", "linear",
+        "log_sigmoid", "log_softmax", "matmul", "max_pool1d", "max_pool2d", "max_pool3d", "pad", "prelu", "reshape",
+        "rms_norm", "scaled_dot_product_attention", "softmax", "square", "to", "type_as", "upsample_bicubic2d",
+        "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+        "upsample_nearest_exact1d", "upsample_nearest_exact2d", "upsample_nearest_exact3d", "_upsample_nearest_exact1d",
+        "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+        "upsample_trilinear3d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
+    }
+)  # fmt: skip
+"""Composite operators that stay whole because they are one kernel; every other composite is decomposed."""
+
+
+def formula(*names: str) -> Callable[[Formula], Formula]:
+    """Register a formula for the ATen operators of these names; a second registration raises."""
+
+    def register(function: Formula) -> Formula:
+        for name in names:
+            if name in FORMULAS:
+                raise ValueError(f"the operator {name} has two formulas")
+            FORMULAS[name] = function
+        return function
+
+    return register
+
+
+def write_scalars(**scalars: Any) -> str:
+    """Return scalar arguments as text: `kernel=[3, 3] stride=[1, 1]`."""
+    return " ".join(f"{name}={value}" for name, value in scalars.items())
+
+
+def count(name: str, call: Call) -> Cost:
+    """Return the cost of a call of the ATen operator `name`; kind `uncounted` where no formula is registered."""
+    registered = FORMULAS.get(name)
+    if registered is None:
+        return Cost(kind="uncounted", operation=name.strip("_"))
+    return registered(call)
