@@ -120,6 +120,7 @@ CREATE TABLE model_entry (
     family VARCHAR NOT NULL,
     task VARCHAR NOT NULL,
     input_shape VARCHAR NOT NULL,
+    input_layout VARCHAR NOT NULL CHECK (input_layout IN ('tensors', 'images', 'pair')),
     parameter_count BIGINT,
     published_mac_count BIGINT,
     is_traceable BOOLEAN NOT NULL,
@@ -130,6 +131,7 @@ COMMENT ON COLUMN model_entry.model IS 'Name';
 COMMENT ON COLUMN model_entry.family IS 'Family of architectures, e.g. resnet';
 COMMENT ON COLUMN model_entry.task IS 'classification, segmentation, video ...';
 COMMENT ON COLUMN model_entry.input_shape IS 'Of one sample, without the batch';
+COMMENT ON COLUMN model_entry.input_layout IS 'How inputs are handed over: tensors, a list of images, a pair of tensors';
 COMMENT ON COLUMN model_entry.parameter_count IS 'As published with the default weights';
 COMMENT ON COLUMN model_entry.published_mac_count IS 'As published with the default weights, batch 1';
 COMMENT ON COLUMN model_entry.is_traceable IS 'Whether joulemap traces it';

@@ -1,5 +1,9 @@
 -- The promised surface for ad-hoc SQL: names and meaning are part of the contract.
 
+-- Exact femtojoules to the nearest double: a decimal, then the correctly rounded reading of its digits.
+CREATE MACRO joules(energy_fj) AS
+    CAST(CAST(CAST(energy_fj AS DECIMAL(22, 0)) * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS VARCHAR) AS DOUBLE);
+
 CREATE VIEW hardware AS
 SELECT
     v.hardware,
@@ -126,6 +130,11 @@ JOIN workload AS w ON w.workload_id = o.workload_id
 WHERE o.kind = 'uncounted';
 COMMENT ON VIEW uncounted IS 'What could not be counted: a row, never a silent zero';
 
+CREATE VIEW assumptions AS
+SELECT n.workload_id, n.model, n.batch, n.assumption
+FROM (SELECT workload_id, model, batch, unnest(notes) AS assumption FROM workload) AS n;
+COMMENT ON VIEW assumptions IS 'What a trace had to assume: worst cases for what depends on data';
+
 CREATE VIEW energy_ledger AS
 SELECT
     l.run_id,
@@ -159,9 +168,9 @@ SELECT
     r.batch,
     r.runtime,
     CAST(s.latency_fs AS DOUBLE) / 1e15 AS latency_s,
-    CAST(e.energy_fj AS DOUBLE) / 1e15 AS energy_j,
-    CAST(e.energy_fj AS DOUBLE) / 1e15 / r.batch AS energy_per_inference_j,
-    CAST(e.energy_fj AS DOUBLE) / 1e15 * (CAST(s.latency_fs AS DOUBLE) / 1e15) AS edp_js,
+    joules(e.energy_fj) AS energy_j,
+    joules(e.energy_fj) / r.batch AS energy_per_inference_j,
+    joules(e.energy_fj) * (CAST(s.latency_fs AS DOUBLE) / 1e15) AS edp_js,
     r.batch / (CAST(s.latency_fs AS DOUBLE) / 1e15) AS throughput_per_s,
     CAST(e.energy_fj AS DOUBLE) / CAST(s.latency_fs AS DOUBLE) AS average_power_w,
     r.weight_bytes + r.activation_bytes AS peak_memory_bytes,
@@ -174,7 +183,7 @@ SELECT
     s.dram_bytes / (CAST(s.latency_fs AS DOUBLE) / 1e15) / r.memory_bandwidth_bytes_per_s
         AS bandwidth_utilization_fraction,
     2 * o.mac_count / nullif(s.moved_bytes, 0) AS arithmetic_intensity_ops_per_byte,
-    CAST(ceil(s.unit_seconds / nullif(CAST(s.latency_fs AS DOUBLE) / 1e15, 0)) AS INTEGER) AS units_used_count,
+    CAST((s.unit_fs + s.latency_fs - 1) // nullif(s.latency_fs, 0) AS INTEGER) AS units_used_count,
     r.units_total_count,
     2 * o.mac_count / (CAST(e.energy_fj AS DOUBLE) / 1e15) AS ops_per_j,
     r.clock_fraction,
@@ -199,7 +208,7 @@ JOIN (
         sum(latency_fs) AS latency_fs,
         sum(dram_bytes) AS dram_bytes,
         sum(moved_bytes) AS moved_bytes,
-        sum(units_used_count * (latency_fs / 1e15)) AS unit_seconds
+        sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs
     FROM run_subgraph
     GROUP BY run_id
 ) AS s ON s.run_id = r.run_id
@@ -280,15 +289,15 @@ part AS (
         s.units_used_count,
         s.kernel_count,
         s.bottleneck,
-        e.energy_fj,
-        e.compute_fj,
-        e.memory_fj,
-        e.control_fj,
-        e.static_fj,
+        coalesce(e.energy_fj, 0) AS energy_fj,
+        coalesce(e.compute_fj, 0) AS compute_fj,
+        coalesce(e.memory_fj, 0) AS memory_fj,
+        coalesce(e.control_fj, 0) AS control_fj,
+        coalesce(e.static_fj, 0) AS static_fj,
         sum(s.latency_fs) OVER (PARTITION BY s.run_id) AS run_latency_fs,
-        sum(e.energy_fj) OVER (PARTITION BY s.run_id) AS run_energy_fj
+        sum(coalesce(e.energy_fj, 0)) OVER (PARTITION BY s.run_id) AS run_energy_fj
     FROM run_subgraph AS s
-    JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
+    LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
 )
 SELECT
     p.run_id,

@@ -12,8 +12,8 @@ from torch.nn import functional
 from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.workload import Access, Operator, Workload, WorkloadKey
 from joulemap.fuse import fuse
-from joulemap.trace.build import build_torchvision
 from joulemap.trace.module import build_on_meta, trace_module
+from joulemap.trace.zoo import build_torchvision
 
 KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version=0)
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -42,11 +43,14 @@ BAD = [
     (("compare", "resnet18", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'; known: fp64, fp32"),
     (("compare", "resnet18", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
     (("compare", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'json'"),
-    (("compare", "resnet18", "--input", "1,3,x"), ExitCode.USAGE, "cannot read the input shape '1,3,x'"),
+    (("compare", "resnet18", "--input", "1,3,x"), ExitCode.USAGE, "cannot read the input '1,3,x'"),
+    (("compare", "resnet18", "--input", "1,3,8,8:fp99"), ExitCode.USAGE, "has the dtype 'fp99'; known: fp64"),
+    (("compare", "mlp", "--model-arg", "width"), ExitCode.USAGE, "write name=value"),
+    (("compare", "resnet18", "--hardware", ","), ExitCode.USAGE, "cannot read the names"),
+    (("compare", "timm:resnet18"), ExitCode.MODEL, "pip install timm"),
     (("compare", "resnet18", "--input", "224"), ExitCode.USAGE, "takes an input of 4 dimensions"),
     (("compare", "resnet18", "--input", "2,3,224,224", "--batch", "3"), ExitCode.USAGE, "contradicts"),
     (("compare", "resnet18", "--db", "no/x.duckdb"), ExitCode.DATABASE, "the folder no does not exist"),
-    (("compare", "fasterrcnn_resnet50_fpn"), ExitCode.MODEL, "cannot be traced"),
     (("compare", "./mine.py:net"), ExitCode.MODEL, "there is no file mine.py"),
     (("compare",), ExitCode.USAGE, "Missing argument 'model'"),
     (("explain", "resnet18", "h100_sxm5", "tpu_v9"), ExitCode.UNKNOWN_NAME, "did you mean tpu_v4?"),
@@ -273,3 +277,65 @@ def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--db", str(path), "--precision"]
     both = [subprocess.Popen([*command, precision], stdout=subprocess.DEVNULL) for precision in ("int8", "fp64")]
     assert [process.wait(timeout=60) for process in both] == [0, 0]
+
+
+def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None:
+    place = tmp_path / "my results.duckdb"
+    done = joulemap("compare", "mlp", "--model-arg", "tokens=7", "--batch", 3, "--precision", "bf16", "--db", place)
+    steps = re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)
+    assert len(steps) == 3
+    for step in steps:
+        again = joulemap(*shlex.split(step))
+        assert (again.returncode, again.stderr) == (0, ""), step
+    stored = joulemap("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", "--db", place).stdout
+    assert stored.splitlines()[1] == "4"
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
+
+
+def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(
+        "import torch\nprint('hello')\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
+    )
+    done = joulemap("compare", "noisy.py:net", "--format", "json")
+    assert json.loads(done.stdout)["model"] == "noisy.py:net"
+    assert done.stderr == "hello\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(database: Path) -> None:
+    joulemap = f"{sys.executable} -m joulemap sql 'SELECT * FROM energy_ledger' -f csv --db {database}"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{joulemap} | head -1"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
+def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path) -> None:
+    command = f"{sys.executable} -m joulemap query list {where}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_terminal_without_unicode_still_gets_its_answer(database: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "joulemap", "compare", "resnet18", "--db", str(database)],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert b"resnet18" in done.stdout
+
+
+def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulemap: Run) -> None:
+    content = bytearray(database.read_bytes())
+    path = tmp_path / "damaged.duckdb"
+    codes = []
+    for offset in range(300_000, len(content) - 64, max((len(content) - 300_000) // 12, 1)):
+        damaged = bytearray(content)
+        damaged[offset : offset + 64] = bytes(255 - value for value in damaged[offset : offset + 64])
+        path.write_bytes(damaged)
+        codes.append(joulemap("db", "check", "--db", path).returncode)
+    assert codes.count(ExitCode.DATABASE) >= 3
+    assert set(codes) <= {ExitCode.OK, ExitCode.DATABASE}

@@ -28,8 +28,8 @@ BELOW: dict[str, set[str]] = {
     "architecture": {"columns", "domain", "energy", "errors", "mapping"},
     "evaluate": {"architecture", "columns", "domain", "energy", "errors", "mapping", "units"},
     "store": {"columns", "domain", "errors", "resource"},
-    "query": {"errors", "resource"},
-    "report": {"domain", "query", "units", "workspace"},
+    "query": {"domain", "errors", "resource"},
+    "report": {"domain", "query", "units"},
     "workspace": {"catalog", "domain", "errors", "evaluate", "fuse", "query", "store", "trace"},
     "cli": {"domain", "errors", "query", "report", "trace", "workspace"},
 }

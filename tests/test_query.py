@@ -170,6 +170,8 @@ def test_a_parameter_of_another_type_is_refused(kind: str, text: str) -> None:
         "PRAGMA database_list; DELETE FROM run",
         "",
         "SELEC 1",
+        "CREATE TEMP TABLE t (a INTEGER)",
+        "PRAGMA version",
     ],
 )
 def test_typed_sql_cannot_write_or_reach_out(statement: str, connection: Connection) -> None:
@@ -250,6 +252,13 @@ CORRUPTIONS = {
     "a run has its workload and hardware": "DELETE FROM workload",
     "a row of a run belongs to a run": "DELETE FROM run WHERE run_id = 1",
     "an operator is in exactly one subgraph of its workload": "DELETE FROM workload_subgraph WHERE rowid = 2",
+    "an operator of a run has its subgraph": "DELETE FROM run_subgraph WHERE rowid = 3",
+    "an operator that takes time has its static line": (
+        "DELETE FROM ledger_line WHERE run_id = 1 AND action_id IN (SELECT action_id FROM action WHERE part = 'static')"
+    ),
+    "an operator that the runtime launches is in the run": "DELETE FROM run_operator WHERE run_id = 2",
+    "units used are at most those that exist": "UPDATE run_subgraph SET units_used_count = 9999 WHERE rowid = 1",
+    "the MACs of an operator are those of its GEMM view": "UPDATE workload_operator SET mac_count = mac_count * 2",
     "static energy is static power x latency": (
         "UPDATE ledger_line SET action_count = action_count * 2 WHERE rowid = "
         "(SELECT min(l.rowid) FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static')"
@@ -282,3 +291,21 @@ def test_answers_do_not_depend_on_the_number_of_threads(database: Path) -> None:
         return [run_query(connection, find_query(name), values).rows for name, values in asked]
 
     assert answer(1) == answer(2)
+
+
+def test_columns_of_one_name_are_all_kept(connection: Connection) -> None:
+    assert run_sql(connection, "SELECT 1 AS a, 2 AS a, 3 AS b").records() == [{"a": 1, "a_2": 2, "b": 3}]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"run_ids": [1], "metric": "beauty"}, "expected energy, latency or edp"), ({"run_ids": [1, 99]}, "")],
+)
+def test_winners_refuse_what_they_cannot_compare(
+    parameters: dict[str, Any], message: str, connection: Connection
+) -> None:
+    if message:
+        with pytest.raises(SqlError, match=message):
+            run_query(connection, find_query("compare.winner"), parameters)
+    else:
+        assert run_query(connection, find_query("compare.winner"), parameters).rows

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
-from joulemap.trace.build import build_torchvision
+from joulemap.trace.zoo import build_torchvision
 from models import (
     Attention,
     Chain,
@@ -207,9 +207,28 @@ def test_a_forward_pass_that_fails_names_model_path_and_reason() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_control_flow_on_data_is_named_as_such() -> None:
-    with pytest.raises(ModelError, match="control flow depends on data"):
-        trace(Function(lambda x: x * 2.0 if (x + 1.0).sum().item() > 0 else x), meta(2, 8))
+def test_a_number_read_from_data_is_told_as_an_assumption() -> None:
+    workload = trace(Function(lambda x: x * 2.0 if (x + 1.0).sum().item() > 0 else x), meta(2, 8))
+    assert workload.notes == ("model: _local_scalar_dense: a number read from data is taken to be 0, 1.0 or False",)
+    assert trace(Function(lambda x: x * 2.0), meta(2, 8)).notes == ()
+
+
+def test_what_depends_on_data_is_taken_at_its_largest() -> None:
+    selected = trace(Function(lambda x: x[x > 0] * 2.0), meta(2, 8))
+    assert [operator.output_shape for operator in selected.operators if operator.operation == "mul"] == [(16,)]
+    assert len(selected.notes) == 1
+    found = trace(Function(lambda x: torch.nonzero(x)), meta(2, 8))
+    assert found.operators[-1].output_shape == (16, 2)
+
+
+def test_tensors_made_from_shapes_keep_their_values() -> None:
+    def resize(x: torch.Tensor) -> torch.Tensor:
+        scale = float(torch.tensor([x.shape[-1]]).max().item()) / 4.0
+        return nn.functional.interpolate(x, scale_factor=scale)
+
+    workload = trace(Function(resize), meta(1, 1, 8, 8))
+    assert workload.operators[-1].output_shape == (1, 1, 16, 16)
+    assert workload.notes == ()
 
 
 def test_a_forward_pass_without_operators_is_refused() -> None:

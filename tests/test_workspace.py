@@ -9,40 +9,12 @@ import pytest
 
 import joulemap
 from compare import assert_close
-from joulemap.errors import ModelError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.store.connection import open_for_reading
 from joulemap.trace import build
 from joulemap.workspace.workspace import Workspace
 
 DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
-
-NET = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self, width: int = 8):
-        super().__init__()
-        self.first = torch.nn.Linear(16, width)
-        self.second = torch.nn.Linear(width, 4)
-
-    def forward(self, x):
-        return self.second(torch.relu(self.first(x)))
-
-def net():
-    return Net()
-
-def with_inputs():
-    return Net(32), (torch.zeros(2, 16),)
-
-def not_a_module():
-    return 3
-
-def fails():
-    raise RuntimeError("no weights here")
-
-instance = Net()
-instance.example_inputs = torch.zeros(1, 16)
-"""
 
 
 @pytest.fixture
@@ -185,58 +157,13 @@ def test_a_batch_out_of_range_is_refused(batch: int, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(NET)
+def test_units_used_never_exceed_those_that_exist(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
-    answer = workspace.compare(f"{tmp_path}/mine.py:net", input_shape=(4, 16))
-    assert answer.batch == 4
-    (macs,) = {row[0] for row in workspace.sql("SELECT mac_count FROM runs").rows}
-    assert macs == 4 * (16 * 8 + 8 * 4)
-    pair = workspace.compare(f"{tmp_path}/mine.py:with_inputs", batch=2)
-    assert pair.rows[0].peak_memory_bytes is not None
-    assert pair.rows[0].peak_memory_bytes >= 4 * (16 * 32 + 32 + 32 * 4 + 4)
-    assert workspace.compare(f"{tmp_path}/mine.py:instance").rows[0].status == "ok"
-
-
-def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(NET)
-    workspace = Workspace(tmp_path / "x.duckdb")
-    first = workspace.compare(f"{path}:net", input_shape=(1, 16))
-    path.write_text(NET.replace("width: int = 8", "width: int = 9"))
-    second = workspace.compare(f"{path}:net", input_shape=(1, 16))
-    assert not set(first.run_ids) & set(second.run_ids)
-    path.write_text(NET)
-    monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced again"))
-    assert workspace.compare(f"{path}:net", input_shape=(1, 16)).run_ids == first.run_ids
-
-
-@pytest.mark.parametrize(
-    ("content", "factory", "message"),
-    [
-        (NET, "net", "brings no inputs"),
-        (NET, "nothing", "has no nothing"),
-        (NET, "not_a_module", "gave a int, expected an nn.Module"),
-        (NET, "fails", r"line 23: RuntimeError: no weights here"),
-        ("def net(:\n", "net", "line 1: invalid syntax"),
-        ("import nonexistent_module\n", "net", "line 1: ModuleNotFoundError"),
-    ],
-)
-def test_a_users_file_that_fails_gives_its_own_error(content: str, factory: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(content)
-    with pytest.raises(ModelError, match=message):
-        Workspace(tmp_path / "x.duckdb").compare(f"{path}:{factory}")
-    assert not (tmp_path / "x.duckdb").exists()
-
-
-def test_a_users_file_without_a_factory_or_that_is_not_there(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(NET)
-    workspace = Workspace(tmp_path / "x.duckdb")
-    with pytest.raises(UsageError, match=r"mine\.py:factory"):
-        workspace.compare(f"{tmp_path}/mine.py")
-    with pytest.raises(ModelError, match="there is no file"):
-        workspace.compare(f"{tmp_path}/other.py:net")
+    for batch in (1, 64, 256):
+        workspace.compare("conv_block", batch=batch)
+    rows = workspace.sql("SELECT units_used_count, units_total_count FROM runs").rows
+    assert any(used == total for used, total in rows)
+    assert all(0 < used <= total for used, total in rows)
 
 
 def test_a_new_catalogue_never_rewrites_old_answers(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,6 +171,7 @@ def test_a_new_catalogue_never_rewrites_old_answers(own_database: Path, monkeypa
 
     from joulemap.catalog import digest, load
     from joulemap.domain.catalogue import Catalogue
+    from joulemap.workspace import question
 
     workspace = Workspace(own_database)
     before = workspace.compare("resnet18", hardware=["h100_sxm5"])
@@ -254,7 +182,8 @@ def test_a_new_catalogue_never_rewrites_old_answers(own_database: Path, monkeypa
     )
     changed = Catalogue({**old.hardware, "h100_sxm5": slower}, "e" * 16)
     monkeypatch.setattr(load, "load_catalogue", lambda: changed)
-    monkeypatch.setattr(digest, "catalogue_digest", lambda: changed.digest)
+    for place in (digest, question):
+        monkeypatch.setattr(place, "catalogue_digest", lambda: changed.digest)
     after = workspace.compare("resnet18", hardware=["h100_sxm5"])
     assert after.run_ids != before.run_ids
     stored = workspace.sql(f"SELECT energy_j FROM runs WHERE run_id = {before.run_ids[0]}").rows

@@ -63,6 +63,60 @@ broken AS (
     WHERE s.latency_fs IS DISTINCT FROM o.latency_fs
     UNION ALL
     SELECT
+        'an operator of a run has its subgraph',
+        o.run_id,
+        'operator ' || o.operator_index,
+        'a row of run_subgraph',
+        'none'
+    FROM run_operator AS o
+    ANTI JOIN run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
+    UNION ALL
+    SELECT
+        'an operator that takes time has its static line',
+        o.run_id,
+        'operator ' || o.operator_index,
+        'a static line',
+        'none'
+    FROM run_operator AS o
+    ANTI JOIN (
+        SELECT l.run_id, l.operator_index
+        FROM ledger_line AS l
+        JOIN action AS a ON a.action_id = l.action_id
+        WHERE a.part = 'static'
+    ) AS l ON l.run_id = o.run_id AND l.operator_index = o.operator_index
+    WHERE o.latency_fs > 0
+    UNION ALL
+    SELECT
+        'an operator that the runtime launches is in the run',
+        r.run_id,
+        'operator ' || q.operator_index,
+        'a row of run_operator',
+        'none'
+    FROM run AS r
+    JOIN workload_operator AS q ON q.workload_id = r.workload_id
+    ANTI JOIN run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
+    WHERE r.refusal IS NULL AND q.kind <> 'view' AND NOT (q.is_foldable AND r.runtime = 'fused')
+    UNION ALL
+    SELECT
+        'units used are at most those that exist',
+        s.run_id,
+        'subgraph ' || s.subgraph_index,
+        'at most ' || r.units_total_count,
+        CAST(s.units_used_count AS VARCHAR)
+    FROM run_subgraph AS s
+    JOIN run AS r ON r.run_id = s.run_id
+    WHERE s.units_used_count > r.units_total_count
+    UNION ALL
+    SELECT
+        'the MACs of an operator are those of its GEMM view',
+        o.workload_id,
+        'operator ' || o.operator_index,
+        CAST(o.gemm_m * o.gemm_n * o.gemm_k * o.gemm_groups AS VARCHAR),
+        CAST(o.mac_count AS VARCHAR)
+    FROM workload_operator AS o
+    WHERE o.mac_count <> CAST(o.gemm_m AS HUGEINT) * o.gemm_n * o.gemm_k * o.gemm_groups
+    UNION ALL
+    SELECT
         'a ledger line belongs to an operator of its subgraph',
         l.run_id,
         'subgraph ' || l.subgraph_index || ' operator ' || l.operator_index,

@@ -14,6 +14,7 @@ value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the runner-up; null without one" }
 runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
+tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections" }
 */
 WITH candidate AS (
@@ -40,6 +41,7 @@ ranked AS (
         c.hardware,
         c.is_projection,
         row_number() OVER by_cost AS rank,
+        count(*) OVER (PARTITION BY c.goal.goal, c.goal.cost) AS tied_count,
         lead(c.goal.cost) OVER by_cost AS next_cost,
         lead(c.hardware) OVER by_cost AS next_hardware
     FROM candidate AS c
@@ -52,6 +54,7 @@ SELECT
     unit,
     next_cost / nullif(cost, 0e0) AS advantage_ratio,
     next_hardware AS runner_up,
+    tied_count,
     is_projection
 FROM ranked
 WHERE rank = 1

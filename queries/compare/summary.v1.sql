@@ -9,6 +9,8 @@ order = ["energy_j, refused runs last", "hardware", "run_id"]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, as `run.list` shows them" }
 baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to; empty for the first run that was not refused" }
 [columns]
+model = { type = "VARCHAR", meaning = "model" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
@@ -27,6 +29,7 @@ energy_ratio = { type = "DOUBLE", meaning = "energy over the baseline's" }
 latency_ratio = { type = "DOUBLE", meaning = "latency over the baseline's" }
 baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to" }
 clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
@@ -34,6 +37,8 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH asked AS (
     SELECT
         r.run_id,
+        w.model,
+        r.batch,
         v.hardware,
         v.architecture,
         v.unit_name,
@@ -41,8 +46,20 @@ WITH asked AS (
         r.refusal,
         list_position($run_ids, r.run_id) AS position
     FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     WHERE list_contains($run_ids, r.run_id)
+),
+certainty AS (
+    SELECT
+        l.run_id,
+        CAST(sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS DOUBLE)
+            / nullif(CAST(sum(l.energy_fj) AS DOUBLE), 0e0) AS assumed_energy_fraction
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    WHERE list_contains($run_ids, l.run_id)
+    GROUP BY l.run_id
 ),
 answered AS (
     SELECT
@@ -70,6 +87,8 @@ baseline AS (
     LIMIT 1
 )
 SELECT
+    a.model,
+    a.batch,
     a.hardware,
     a.architecture,
     CASE WHEN a.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
@@ -88,10 +107,12 @@ SELECT
     s.latency_s / b.latency_s AS latency_ratio,
     b.hardware AS baseline_hardware,
     s.clock_fraction,
+    c.assumed_energy_fraction,
     a.is_projection,
     coalesce(a.refusal, '') AS reason,
     a.run_id
 FROM asked AS a
 LEFT JOIN answered AS s ON s.run_id = a.run_id
+LEFT JOIN certainty AS c ON c.run_id = a.run_id
 LEFT JOIN baseline AS b ON TRUE
 ORDER BY s.energy_j NULLS LAST, a.hardware, a.run_id

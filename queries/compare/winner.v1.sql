@@ -14,7 +14,8 @@ name = { type = "VARCHAR", meaning = "operator that leads it" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 winner = { type = "VARCHAR", meaning = "hardware with the lowest metric; ties go to the first name" }
 metric = { type = "VARCHAR", meaning = "what was compared" }
-value = { type = "DOUBLE", meaning = "the winner's: J, s or Js" }
+value = { type = "DOUBLE", meaning = "the winner's, in unit" }
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
 runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
 advantage_ratio = { type = "DOUBLE", meaning = "runner-up over winner" }
 */
@@ -24,9 +25,19 @@ WITH candidate AS (
         name,
         fusion_pattern,
         hardware,
-        CASE $metric WHEN 'energy' THEN energy_j WHEN 'latency' THEN latency_s WHEN 'edp' THEN edp_share_js END AS value
+        CASE $metric
+            WHEN 'energy' THEN energy_j
+            WHEN 'latency' THEN latency_s
+            WHEN 'edp' THEN edp_share_js
+            ELSE error('metric is ' || $metric || ', expected energy, latency or edp')
+        END AS value
     FROM subgraph_results
     WHERE list_contains($run_ids, run_id)
+        AND CASE
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 1
+                THEN error('the runs are of several workloads; subgraphs compare within one')
+            ELSE TRUE
+        END
 ),
 ranked AS (
     SELECT
@@ -49,6 +60,7 @@ SELECT
     hardware AS winner,
     $metric AS metric,
     value,
+    CASE $metric WHEN 'energy' THEN 'J' WHEN 'latency' THEN 's' ELSE 'Js' END AS unit,
     runner_up,
     next_value / nullif(value, 0e0) AS advantage_ratio
 FROM ranked

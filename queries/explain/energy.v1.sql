@@ -20,6 +20,8 @@ count_a = { type = "DOUBLE", meaning = "how often on A" }
 count_b = { type = "DOUBLE", meaning = "how often on B" }
 energy_per_action_a_j = { type = "DOUBLE", unit = "J", meaning = "price on A" }
 energy_per_action_b_j = { type = "DOUBLE", unit = "J", meaning = "price on B" }
+basis_a = { type = "VARCHAR", meaning = "where the price on A comes from" }
+basis_b = { type = "VARCHAR", meaning = "where the price on B comes from" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "this term of B minus A" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A" }
 share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
@@ -34,6 +36,7 @@ WITH side AS (
         a.per,
         sum(l.action_count ORDER BY l.operator_index) AS action_count,
         max(e.energy_per_action_fj) AS price_fj,
+        max(e.basis) AS basis,
         sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
@@ -54,14 +57,16 @@ joined AS (
         coalesce(b.action_count, 0e0) AS count_b,
         a.price_fj AS price_a,
         b.price_fj AS price_b,
+        a.basis AS basis_a,
+        b.basis AS basis_b,
         CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
     FROM (
-        SELECT component, action, part, per, category, action_count, price_fj, energy_fj
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
         FROM side
         WHERE run_id = $run_a
     ) AS a
     FULL JOIN (
-        SELECT component, action, part, per, category, action_count, price_fj, energy_fj
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
         FROM side
         WHERE run_id = $run_b
     ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
@@ -78,6 +83,8 @@ split AS (
         count_b,
         price_a,
         price_b,
+        basis_a,
+        basis_b,
         difference_fj,
         price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
         CASE
@@ -90,16 +97,18 @@ split AS (
 terms AS (
     SELECT
         CASE WHEN part = 'static' THEN 'static' WHEN price_b IS NULL THEN 'only in A' ELSE 'only in B' END AS term,
-        category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, difference_fj
+        category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
+        difference_fj
     FROM split
     WHERE NOT is_shared
     UNION ALL
-    SELECT 'count', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, by_count_fj
+    SELECT 'count', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
+        by_count_fj
     FROM split
     WHERE is_shared
     UNION ALL
     SELECT
-        'price', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b,
+        'price', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
         difference_fj - by_count_fj
     FROM split
     WHERE is_shared
@@ -116,6 +125,8 @@ SELECT
     count_b,
     price_a / 1e15 AS energy_per_action_a_j,
     price_b / 1e15 AS energy_per_action_b_j,
+    basis_a,
+    basis_b,
     difference_fj,
     difference_fj / 1e15 AS difference_j,
     difference_fj / nullif(CAST(sum(difference_fj) OVER () AS DOUBLE), 0e0) AS share_fraction

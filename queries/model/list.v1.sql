@@ -4,9 +4,9 @@ version = 1
 schema = 2
 summary = "Models that can be asked for by name"
 grain = "one row per model"
-order = ["model"]
+order = ["name"]
 [columns]
-model = { type = "VARCHAR", meaning = "name" }
+name = { type = "VARCHAR", meaning = "what `compare` takes" }
 family = { type = "VARCHAR", meaning = "family of architectures" }
 task = { type = "VARCHAR", meaning = "classification, segmentation, video ..." }
 input_shape = { type = "VARCHAR", meaning = "of one sample" }
@@ -25,7 +25,7 @@ WITH traced AS (
     QUALIFY row_number() OVER (PARTITION BY w.model ORDER BY w.workload_id DESC) = 1
 )
 SELECT
-    m.model,
+    m.model AS name,
     m.family,
     m.task,
     m.input_shape,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from joulemap.domain.quantity import Quantity
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
-    from joulemap.workspace.answer import CompareAnswer, ExplainAnswer
+    from joulemap.query.answer import CompareAnswer, ExplainAnswer
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
@@ -65,7 +65,7 @@ _HOMES = {
     "joulemap.domain.quantity": ("Quantity",),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
-    "joulemap.workspace.answer": ("CompareAnswer", "ExplainAnswer"),
+    "joulemap.query.answer": ("CompareAnswer", "ExplainAnswer"),
     "joulemap.workspace.workspace": ("Workspace",),
 }
 

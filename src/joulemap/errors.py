@@ -32,6 +32,13 @@ class ExitCode(IntEnum):
     """Ctrl-C."""
 
 
+class Interrupted(SystemExit):
+    """Ctrl-C, as told to code that may have been asked to catch everything else."""
+
+    def __init__(self) -> None:
+        super().__init__(int(ExitCode.INTERRUPTED))
+
+
 class JoulemapError(Exception):
     """Base of every error that joulemap raises on purpose; its text is one line for a person."""
 

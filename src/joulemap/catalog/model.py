@@ -9,13 +9,13 @@ from typing import Final
 
 from joulemap.domain.catalogue import ModelEntry
 
-MODELS: Final = Path(__file__).parent / "data" / "model" / "torchvision.csv"
+MODELS: Final = Path(__file__).parent / "data" / "model" / "zoo.csv"
 
 
 @cache
 def load_models() -> dict[str, ModelEntry]:
-    """Return torchvision's models by name, without importing torch."""
-    with MODELS.open(newline="") as file:
+    """Return the models by name, without importing torch."""
+    with MODELS.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return {
         row["name"]: ModelEntry(
@@ -23,6 +23,7 @@ def load_models() -> dict[str, ModelEntry]:
             family=row["family"],
             task=row["task"],
             input_shape=tuple(int(size) for size in row["input_shape"].split("x") if size),
+            input_layout=row["input_layout"],
             parameter_count=int(row["parameter_count"]) if row["parameter_count"] else None,
             published_mac_count=int(row["published_mac_count"]) if row["published_mac_count"] else None,
             is_traceable=row["is_traceable"] == "true",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
 import os
 import signal
 import sys
@@ -12,7 +14,7 @@ from typing import NoReturn
 import typer
 
 from joulemap.cli import compare, database, explain, hardware, model, query, sql
-from joulemap.errors import ExitCode, JoulemapError
+from joulemap.errors import ExitCode, Interrupted, JoulemapError
 
 EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
@@ -63,7 +65,7 @@ def root(
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     print("joulemap: interrupted; the database is as it was before", file=sys.stderr)
-    raise SystemExit(int(ExitCode.INTERRUPTED))
+    raise Interrupted
 
 
 def main() -> NoReturn:
@@ -74,12 +76,13 @@ def main() -> NoReturn:
     """
     gc.disable()
     signal.signal(signal.SIGINT, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     code = _run()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        code = ExitCode.OK
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
     os._exit(int(code))
 
 
@@ -91,8 +94,6 @@ def _run() -> int:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
         return _tell(str(error), error.exit_code)
-    except BrokenPipeError:
-        return ExitCode.OK
     except Exception as error:
         describe = getattr(error, "format_message", None)
         if describe is not None:

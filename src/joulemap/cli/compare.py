@@ -10,11 +10,12 @@ import typer
 
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
+    Arguments,
     Batch,
     Database,
     Form,
     FormatOption,
-    Input,
+    Inputs,
     Output,
     Precision,
     Runtime,
@@ -22,7 +23,8 @@ from joulemap.cli.option import (
     emit,
     emit_sql,
     open_workspace,
-    parse_shape,
+    read_arguments,
+    repeat_options,
     split_names,
 )
 
@@ -38,7 +40,7 @@ class Level(StrEnum):
 
 
 def compare(
-    model: Annotated[str, typer.Argument(help="A name from `joulemap model list`, or path/to/file.py:factory.")],
+    model: Annotated[str, typer.Argument(help="A known name, path/to/file.py:factory, or a .pt2 file.")],
     hardware: Annotated[
         str,
         typer.Option("--hardware", help="Ids, comma-separated; see `joulemap hardware list`.",
@@ -53,7 +55,8 @@ def compare(
     baseline: Annotated[
         str, typer.Option("--baseline", help="Hardware that ratios are relative to.", show_default="the first")
     ] = "",
-    input_shape: Input = "",
+    inputs: Inputs = None,
+    arguments: Arguments = None,
     level: Annotated[
         Level, typer.Option("--level", help="summary: one row per hardware; subgraph: who wins each subgraph.")
     ] = Level.SUMMARY,
@@ -69,7 +72,8 @@ def compare(
     \b
     joulemap compare resnet18
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --precision bf16 --batch 32
-    joulemap compare ./mine.py:net --input 1,3,64,64 --format json
+    joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
+    joulemap compare attention_head --model-arg tokens=1024
     """
     workspace = open_workspace(db)
     answer = workspace.compare(
@@ -80,7 +84,8 @@ def compare(
         precision=precision,
         runtime=runtime,
         baseline=baseline,
-        input_shape=parse_shape(input_shape),
+        inputs=inputs or (),
+        arguments=read_arguments(arguments),
     )
     from joulemap.report.render import Format
 
@@ -93,7 +98,8 @@ def compare(
     else:
         from joulemap.report.compare import render_comparison
 
-        emit(render_comparison(answer, Format(form.value)), output)
+        again = repeat_options(batch=batch, input=inputs, model_arg=arguments, db=db)
+        emit(render_comparison(answer, Format(form.value), again), output)
         answers = answer.answers
     if show_sql:
         emit_sql(answers)

@@ -10,11 +10,12 @@ import typer
 
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
+    Arguments,
     Batch,
     Database,
     Form,
     FormatOption,
-    Input,
+    Inputs,
     Output,
     Precision,
     Runtime,
@@ -22,7 +23,7 @@ from joulemap.cli.option import (
     emit,
     emit_sql,
     open_workspace,
-    parse_shape,
+    read_arguments,
 )
 
 
@@ -40,7 +41,8 @@ def explain(
     batch: Batch = None,
     precision: Precision = "fp32",
     runtime: Runtime = "fused",
-    input_shape: Input = "",
+    inputs: Inputs = None,
+    arguments: Arguments = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Terms to show in a table; json and csv have all.")] = 20,
     form: FormatOption = Form.TABLE,
     output: Output = None,
@@ -64,7 +66,8 @@ def explain(
         batch=batch,
         precision=precision,
         runtime=runtime,
-        input_shape=parse_shape(input_shape),
+        inputs=inputs or (),
+        arguments=read_arguments(arguments),
     )
     from joulemap.report.explain import render_explanation
     from joulemap.report.render import Format

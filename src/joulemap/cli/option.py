@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -43,14 +44,47 @@ Runtime = Annotated[
         "fused: a kernel per subgraph.",
     ),
 ]  # fmt: skip
-Input = Annotated[
-    str, typer.Option("--input", help="Input shape, batch first, e.g. 1,3,224,224.", show_default="the model's own")
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        help="An input, batch first: 1,3,224,224 or ids=1,128:int64; repeat for several.",
+        show_default="the model's own",
+    ),
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option("--model-arg", help="name=value for a factory or building block; repeat for several."),
 ]
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Return the names in `a,b`."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    """Return the names in `a,b`; UsageError where there is a comma and no name."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if text and not names:
+        from joulemap.errors import UsageError
+
+        raise UsageError(f"cannot read the names in {text!r}: write a,b")
+    return names
+
+
+def read_arguments(written: Sequence[str] | None) -> dict[str, object]:
+    """Return a factory's arguments as written with `--model-arg`."""
+    from joulemap.trace.source import parse_argument
+
+    return dict(parse_argument(text) for text in written or ())
+
+
+def repeat_options(**options: object) -> tuple[str, ...]:
+    """Return the options of a command that was asked, as a follow-up command must repeat them; none for defaults."""
+    parts: list[str] = []
+    for name, value in options.items():
+        if name == "db" and str(value) == DEFAULT_DATABASE:
+            continue
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        for item in values:
+            parts += [f"--{name.replace('_', '-')}", str(item)]
+    return tuple(parts)
 
 
 def open_workspace(path: Path) -> Workspace:
@@ -64,28 +98,28 @@ def open_workspace(path: Path) -> Workspace:
     return Workspace(path, talk=talk)
 
 
-def parse_shape(text: str) -> tuple[int, ...] | None:
-    """Return the shape that `--input` names, or None if it was not given."""
-    if not text:
-        return None
-    from joulemap.trace.source import parse_input
-
-    return parse_input(text)
-
-
 def emit(text: str, output: Path | None) -> None:
-    """Write an answer to stdout, or whole to a file."""
-    if output is None:
-        print(text)
-        return
+    """Write an answer to stdout, or whole to a file; a reader that has left is no error."""
     from joulemap.errors import UsageError
 
+    if output is None:
+        if sys.stdout is None:
+            raise UsageError("stdout is closed: name a file with --output")
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(0) from None
+        except OSError as error:
+            raise UsageError(f"cannot write the answer: {error.strerror}") from error
+        return
     draft = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        draft.write_text(f"{text}\n")
+        draft.write_text(f"{text}\n", encoding="utf-8")
         draft.replace(output)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise UsageError(f"cannot write {output}: {error.strerror}") from error
     print(f"wrote {output}", file=sys.stderr)
 

@@ -61,7 +61,7 @@ def show(
     """
     from joulemap.query import find_query
 
-    emit(find_query(name).path.read_text().rstrip(), output)
+    emit(find_query(name).path.read_text(encoding="utf-8").rstrip(), output)
 
 
 @app.command()

@@ -12,6 +12,8 @@ import attrs
 class Comparison:
     """A row of `compare.summary`: one configuration, answered or refused. Energy and latency are per batch."""
 
+    model: str
+    batch: int
     hardware: str
     architecture: str
     status: str
@@ -31,6 +33,8 @@ class Comparison:
     latency_ratio: float | None
     baseline_hardware: str | None
     clock_fraction: float | None
+    assumed_energy_fraction: float | None
+    """The part of the energy whose price per action rests on an assumption."""
     is_projection: bool
     reason: str
     run_id: int
@@ -46,7 +50,19 @@ class Recommendation:
     unit: str
     advantage_ratio: float | None
     runner_up: str | None
+    tied_count: int
+    """Runs that are exactly as good, the winner included."""
     is_projection: bool
+
+
+@attrs.frozen
+class Caveat:
+    """A row of `model.caveat`: something the trace had to assume, or could not count."""
+
+    kind: str
+    """`uncounted` or `assumed`."""
+    text: str
+    operator_count: int | None
 
 
 @attrs.frozen
@@ -80,6 +96,8 @@ class EnergyTerm:
     count_b: float
     energy_per_action_a_j: float | None
     energy_per_action_b_j: float | None
+    basis_a: str | None
+    basis_b: str | None
     difference_fj: int
     difference_j: float
     share_fraction: float | None

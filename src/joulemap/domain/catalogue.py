@@ -32,14 +32,16 @@ class Catalogue:
 
 @attrs.frozen(kw_only=True)
 class ModelEntry:
-    """A model of torchvision's zoo. Published figures are for its default weights, at batch 1."""
+    """A model known by name. Published figures are for its default weights, at batch 1."""
 
     name: str
     family: str
     task: str
     """`classification`, `segmentation`, `video` …"""
     input_shape: tuple[int, ...]
-    """Of one sample, without the batch; empty where the input is not one tensor."""
+    """Of one sample, without the batch; empty where the model brings its own inputs."""
+    input_layout: str
+    """`tensors`; `images`: a list with one image for each of the batch; `pair`: two tensors of this shape."""
     parameter_count: int | None
     """As published by torchvision."""
     published_mac_count: int | None

@@ -128,8 +128,8 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
 
 def _leaders(work: WorkloadColumns, kernel_index: Integers, kernel_count: int) -> Integers:
     """Return per kernel the member with the most MACs, then the most elementwise work, then the first."""
-    weight = work.mac_count * 1e6 + work.elementwise_count + work.special_count
-    order = np.lexsort((-np.arange(len(weight)), weight))
+    simple = work.elementwise_count + work.special_count
+    order = np.lexsort((-np.arange(len(simple)), simple, work.mac_count))
     order = order[kernel_index[order] >= 0]
     leader = np.zeros(kernel_count, dtype=np.int64)
     leader[kernel_index[order]] = order

@@ -90,7 +90,7 @@ class Query:
 
 def parse_query(path: Path) -> Query:
     """Return the query in a file; SqlError names file and reason if its header breaks the rules."""
-    found = _HEADER.match(path.read_text())
+    found = _HEADER.match(path.read_text(encoding="utf-8"))
     if found is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:

@@ -13,6 +13,9 @@ from joulemap.query.contract import Column, Parameter, Query
 
 Row = TypeVar("Row")
 
+ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
+"""What no statement is to blame for: a matter of the database, left to whoever opened it."""
+
 
 @attrs.frozen(kw_only=True)
 class Answer:
@@ -102,15 +105,30 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
         raise SqlError(_first_line(error)) from error
     if len(statements) != 1:
         raise SqlError(f"expected one statement, found {len(statements)}")
+    if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+        raise SqlError(f"expected a SELECT, found {statements[0].type.name}; the database is read only here")
     cursor = _execute(connection, sql, {})
     description = cursor.description or ()
+    names = _distinct([str(entry[0]) for entry in description])
     return Answer(
         title="sql",
-        columns=tuple(Column(name=entry[0], type=str(entry[1]), meaning="") for entry in description),
+        columns=tuple(
+            Column(name=name, type=str(entry[1]), meaning="") for name, entry in zip(names, description, strict=True)
+        ),
         rows=tuple(cursor.fetchall()) if description else (),
         sql=sql,
         parameters={},
     )
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with a number after each that stood before, so that a record keeps every column."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        distinct.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return distinct
 
 
 def _execute(
@@ -118,7 +136,7 @@ def _execute(
 ) -> duckdb.DuckDBPyConnection:
     try:
         return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
-    except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException):
+    except ENGINE_ERRORS:
         raise
     except duckdb.Error as error:
         raise SqlError(_first_line(error)) from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 import attrs
 
 from joulemap.domain.answer import Comparison, Insight, Recommendation
+from joulemap.query.answer import CompareAnswer
 from joulemap.report.cell import PROJECTED, show, show_quantity
 from joulemap.report.render import Format, draw_table, write_csv, write_json
-from joulemap.workspace.answer import CompareAnswer
 
 GOALS = {
     "energy": "lowest energy",
@@ -17,14 +20,14 @@ GOALS = {
     "balance": "best balance (energy x delay)",
 }
 
-HEADINGS = ("hardware", "energy", "latency", "throughput", "memory", "utilization", "units", "power")
+HEADINGS = ("hardware", "energy", "latency", "throughput", "memory", "utilization", "units", "power", "assumed")
 
 TIE_RATIO = 1.0005
 """Runs closer than this look alike at the digits shown."""
 
 
-def render_comparison(answer: CompareAnswer, form: Format) -> str:
-    """Return the whole comparison, or for csv its table."""
+def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str] = ()) -> str:
+    """Return the whole comparison, or for csv its table; `options` are what a follow-up command must repeat."""
     if form is Format.JSON:
         return write_json(
             {
@@ -36,8 +39,8 @@ def render_comparison(answer: CompareAnswer, form: Format) -> str:
                 "recommendations": [attrs.asdict(row) for row in answer.recommendations],
                 "rows": [attrs.asdict(row) for row in answer.rows],
                 "insights": [attrs.asdict(row) for row in answer.insights],
-                "uncounted": answer.uncounted.records(),
-                "next_steps": next_steps(answer),
+                "caveats": [attrs.asdict(row) for row in answer.caveats],
+                "next_steps": next_steps(answer, options),
             }
         )
     if form is Format.CSV:
@@ -45,13 +48,15 @@ def render_comparison(answer: CompareAnswer, form: Format) -> str:
         return write_csv(names, [[getattr(row, name) for name in names] for row in answer.rows])
     is_markdown = form is Format.MARKDOWN
     title = f"{answer.model}, batch {answer.batch}, {answer.precision}, {answer.runtime}"
+    answered = sum(row.status == "ok" for row in answer.rows)
+    steps = next_steps(answer, options)
     sections = [
         ("Recommendations", draw_table(("goal", "hardware", "value", "against the next"),
-                                       [_recommendation(row) for row in answer.recommendations],
+                                       [_recommendation(row, answered) for row in answer.recommendations],
                                        is_markdown=is_markdown)),
         ("Comparison (per batch)", _table(answer, is_markdown)),
         ("Key insights", "\n".join(f"- {line}" for line in insights(answer))),
-        ("Next steps", "\n".join(f"- `{line}`" if is_markdown else f"  {line}" for line in next_steps(answer))),
+        ("Next steps", "\n".join(f"- `{line}`" if is_markdown else f"  {line}" for line in steps)),
     ]  # fmt: skip
     if is_markdown:
         return "\n\n".join([f"# {title}", *(f"## {name}\n\n{text}" for name, text in sections if text)])
@@ -62,12 +67,18 @@ def _mark(hardware: str, is_projection: bool) -> str:
     return f"{PROJECTED}{hardware}" if is_projection else hardware
 
 
-def _recommendation(row: Recommendation) -> tuple[str, str, str, str]:
+def _recommendation(row: Recommendation, count: int) -> tuple[str, str, str, str]:
     against = ""
     hardware = _mark(row.hardware, row.is_projection)
     if row.advantage_ratio is not None and row.runner_up is not None:
-        if row.advantage_ratio < TIE_RATIO:
-            against = f"same as {row.runner_up}"
+        if row.tied_count > 1:
+            hardware = (
+                f"all {row.tied_count} alike"
+                if row.tied_count == count
+                else f"{hardware} and {row.tied_count - 1} more"
+            )
+        elif row.advantage_ratio < TIE_RATIO:
+            against = f"same as {row.runner_up} to three digits"
         else:
             against = f"{row.advantage_ratio:.3g}x better than {row.runner_up}"
     return GOALS[row.goal], hardware, show_quantity(row.value, row.unit), against
@@ -82,7 +93,7 @@ def _table(answer: CompareAnswer, is_markdown: bool) -> str:
 def _cells(row: Comparison) -> list[str]:
     hardware = _mark(row.hardware, row.is_projection)
     if row.status != "ok":
-        return [hardware, "unsupported", *[""] * 8]
+        return [hardware, "unsupported", *[""] * 9]
     return [
         hardware,
         show(row.energy_j, "energy_j", "J"),
@@ -92,6 +103,7 @@ def _cells(row: Comparison) -> list[str]:
         show(row.compute_utilization_fraction, "compute_utilization_fraction"),
         f"{row.units_used_count}/{row.units_total_count} {row.unit_name}s",
         show(row.average_power_w, "average_power_w", "W"),
+        show(row.assumed_energy_fraction, "assumed_energy_fraction"),
         show(row.energy_ratio, "energy_ratio"),
         show(row.latency_ratio, "latency_ratio"),
     ]
@@ -107,11 +119,15 @@ def insights(answer: CompareAnswer) -> list[str]:
         for row in answer.rows
         if row.clock_fraction is not None and row.clock_fraction < 1.0
     ]
-    if any(projected.values()):
+    if any(row.is_projection and row.status == "ok" for row in answer.rows):
         lines.append(f"{PROJECTED} key numbers are projections; see `joulemap hardware show ID`")
+    if any(row.assumed_energy_fraction for row in answer.rows):
+        lines.append("assumed: the part of the energy whose price per action is an assumption")
     lines += [
-        f"not counted: {record['operator_count']} x {record['aten']} ({record['reason']})"
-        for record in answer.uncounted.records()
+        f"not counted: {row.operator_count} x {row.text}: only bytes"
+        if row.kind == "uncounted"
+        else f"traced: {row.text}"
+        for row in answer.caveats
     ]
     return lines
 
@@ -123,7 +139,8 @@ def _sentence(row: Insight, projected: dict[str, bool]) -> str:
     text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
     if share is not None:
         if share > 1.0:
-            text += f"; {row.part} energy differs by more than the whole ({share * 100:.0f} %)"
+            more = show_quantity(row.part_difference_j, "J")
+            text += f"; {row.part} energy alone differs by {more}, other parts offset it"
         elif share > 0.5:
             text += f"; most of the difference ({share * 100:.0f} %) is {row.part} energy"
         else:
@@ -135,25 +152,26 @@ def _sentence(row: Insight, projected: dict[str, bool]) -> str:
     return f"{text} ({show_quantity(row.best_power_w, 'W')} against {show_quantity(row.other_power_w, 'W')})"
 
 
-def next_steps(answer: CompareAnswer) -> list[str]:
-    """Return commands that go deeper into this comparison."""
+def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
+    """Return commands that go deeper into this comparison, ready to paste into a shell."""
     answered = [row for row in answer.rows if row.status == "ok"]
-    settings = "".join(
-        f" --{name} {value}"
+    settings = [
+        text
         for name, value, default in (
-            ("batch", answer.batch, 1),
-            ("precision", answer.precision, "fp32"),
-            ("runtime", answer.runtime, "fused"),
+            ("--precision", answer.precision, "fp32"),
+            ("--runtime", answer.runtime, "fused"),
         )
         if value != default
-    )
-    steps: list[str] = []
+        for text in (name, str(value))
+    ]
+    given = list(options)
+    place = given[given.index("--db") :] if "--db" in given else []
+    steps: list[list[str]] = []
     if len(answered) > 1:
-        steps.append(
-            f"joulemap explain {answer.model} {answered[-1].hardware} {answered[0].hardware}{settings} --metric energy"
-        )
-    steps.append(f"joulemap query run edp.distribution -p run_id={answered[0].run_id}")
+        pair = [answered[-1].hardware, answered[0].hardware]
+        steps.append(["explain", answer.model, *pair, *settings, *given, "--metric", "energy"])
+    steps.append(["query", "run", "edp.distribution", "-p", f"run_id={answered[0].run_id}", *place])
     if len(answered) > 1:
         ids = ",".join(str(row.run_id) for row in answered)
-        steps.append(f"joulemap query run compare.winner -p run_ids={ids} -p metric=energy")
-    return steps
+        steps.append(["query", "run", "compare.winner", "-p", f"run_ids={ids}", "-p", "metric=energy", *place])
+    return [shlex.join(["joulemap", *step]) for step in steps]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import attrs
 
 from joulemap.domain.answer import EnergyTerm
+from joulemap.query.answer import ExplainAnswer
 from joulemap.report.cell import show, show_quantity
 from joulemap.report.render import Format, draw_table, write_csv, write_json
-from joulemap.workspace.answer import ExplainAnswer
 
-HEADINGS = ("term", "where", "action", "difference", "share", "count A", "count B", "price A", "price B", "per")
+HEADINGS = (
+    "term", "where", "action", "difference", "share", "count A", "count B", "price A", "price B", "per", "basis",
+)  # fmt: skip
 
 
 def render_explanation(answer: ExplainAnswer, form: Format, limit: int) -> str:
@@ -25,9 +27,9 @@ def render_explanation(answer: ExplainAnswer, form: Format, limit: int) -> str:
     rows = [_cells(term) for term in shown]
     if hidden:
         rest = sum(term.difference_fj for term in hidden)
-        rows.append(["", "", f"{len(hidden)} smaller terms", _signed(rest / 1e15), *[""] * 6])
+        rows.append(["", "", f"{len(hidden)} smaller terms", _signed(rest / 1e15), *[""] * 7])
     summed = sum(term.difference_fj for term in answer.terms)
-    rows.append(["", "", "sum of all terms", _signed(summed / 1e15), *[""] * 6])
+    rows.append(["", "", "sum of all terms", _signed(summed / 1e15), *[""] * 7])
     head = (
         f"{total.model}: energy of B {total.hardware_b} minus A {total.hardware_a}\n"
         f"A {show_quantity(total.energy_a_j, 'J')}, B {show_quantity(total.energy_b_j, 'J')}, "
@@ -57,6 +59,7 @@ def _cells(term: EnergyTerm) -> list[str]:
         _price(term.energy_per_action_a_j, term),
         _price(term.energy_per_action_b_j, term),
         term.per,
+        " / ".join(dict.fromkeys(basis for basis in (term.basis_a, term.basis_b) if basis)),
     ]
 
 

@@ -20,6 +20,9 @@ Connection = duckdb.DuckDBPyConnection
 LOCK_TIMEOUT_S: Final = 2.0
 """How long to wait for another process to let go."""
 
+STALE_S: Final = 60.0
+"""Age from which a half-made database is taken for left behind."""
+
 _FIRST_WAIT_S: Final = 0.02
 
 
@@ -110,6 +113,7 @@ def _create(path: Path) -> None:
         raise DatabaseError(f"cannot create {path}: the folder {parent} does not exist")
     if not os.access(parent, os.W_OK):
         raise DatabaseError(f"cannot create {path}: the folder {parent} is not writable")
+    _sweep(path)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent) as folder:
             draft = Path(folder) / path.name
@@ -123,6 +127,16 @@ def _create(path: Path) -> None:
         raise DatabaseError(f"cannot create {path}: {error.strerror or error}") from error
     except duckdb.Error as error:
         raise _refuse(path, error) from error
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a killed process left while it made this database."""
+    import shutil
+
+    for left in path.parent.glob(f".{path.name}.*"):
+        with contextlib.suppress(OSError):
+            if left.is_dir() and time.time() - left.stat().st_mtime > STALE_S:
+                shutil.rmtree(left)
 
 
 def open_in_memory() -> Connection:
@@ -174,7 +188,7 @@ def read_everything(connection: Connection, path: Path) -> None:
     ).fetchall()
     for (name,) in names:
         try:
-            connection.execute(f"SELECT count(*) FROM (SELECT hash(COLUMNS(*)) FROM {name})").fetchall()
+            connection.execute(f"SELECT bit_xor(hash(whole)) FROM {name} AS whole").fetchall()
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise DatabaseError(f"{path}: the table {name} is damaged: {reason}") from error

@@ -55,7 +55,7 @@ def load_migrations() -> tuple[Migration, ...]:
         found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
         if found is None:
             raise DatabaseError(f"{path.name}: a migration is called NNNN_name.sql")
-        migrations.append(Migration(int(found[1]), found[2], path.read_text()))
+        migrations.append(Migration(int(found[1]), found[2], path.read_text(encoding="utf-8")))
     if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise DatabaseError("the migrations in schemas/ are not numbered 1, 2, 3 …")
     return tuple(migrations)

@@ -44,6 +44,7 @@ def write_catalogue(
             "family": [entry.family for entry in entries],
             "task": [entry.task for entry in entries],
             "input_shape": ["x".join(map(str, entry.input_shape)) for entry in entries],
+            "input_layout": [entry.input_layout for entry in entries],
             "parameter_count": pa.array([entry.parameter_count for entry in entries], pa.int64()),
             "published_mac_count": pa.array([entry.published_mac_count for entry in entries], pa.int64()),
             "is_traceable": [entry.is_traceable for entry in entries],

@@ -1,111 +1,126 @@
-"""Build the module that a request names, and trace it."""
+"""Build the module and the inputs that a request names, and trace them."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import traceback
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+import attrs
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
-from joulemap.trace.module import build_on_meta, trace_module
-from joulemap.trace.source import ModelRequest
+from joulemap.trace import block, exported, hub, user_file, zoo
+from joulemap.trace.module import trace_module
+from joulemap.trace.source import InputSpec, ModelRequest
+
+DTYPES: Final = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "int64": torch.int64,
+    "int32": torch.int32,
+    "int8": torch.int8,
+    "bool": torch.bool,
+}
+
+Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
 
 def trace_request(request: ModelRequest) -> Workload:
     """Return the workload of a request, not yet fused; ModelError says what failed."""
-    if request.kind == "torchvision":
-        module = build_torchvision(request.model, request.input_shape[-1])
-        inputs: Sequence[Any] = (torch.empty(request.input_shape, device="meta"),)
+    notes: tuple[str, ...] = ()
+    own: Any = None
+    if request.kind == "zoo":
+        module, notes = zoo.build(request.model, request.inputs[0].shape[-1])
+    elif request.kind == "block":
+        module, own = block.build(request.model, _values(request))
+    elif request.kind == "exported":
+        module, own = exported.build(request)
+    elif request.kind == "file":
+        module, own = user_file.build(request, _values(request))
     else:
-        module, inputs = _build_from_file(request)
-    return trace_module(module, inputs, key=request.key, model=request.model, batch=request.batch)
+        module, own = hub.build(request)
+    positional, named = _given(request) if request.inputs else _own(own, request)
+    batch = _batch_of(request, (positional, named))
+    workload = trace_module(module, positional, named, key=request.key, model=request.model, batch=batch)
+    return attrs.evolve(workload, notes=(*notes, *workload.notes))
 
 
-def build_torchvision(name: str, image_size: int = 224) -> torch.nn.Module:
-    """Return a torchvision model without weights on the meta device; ModelError if it cannot be built."""
-    from torchvision import models
+def _values(request: ModelRequest) -> dict[str, Any]:
+    """Return a factory's arguments as Python literals, or as text where they are none."""
 
-    arguments: dict[str, Any] = {"weights": None}
-    builder = models.get_model_builder(name)
-    family = builder.__module__.rsplit(".", 1)[-1]
-    if family in ("googlenet", "inception"):
-        arguments["init_weights"] = False
-    if family == "googlenet":
-        arguments["aux_logits"] = False
-    if family == "vision_transformer":
-        arguments["image_size"] = image_size
-    if "segmentation" in builder.__module__:
-        arguments["weights_backbone"] = None
-    try:
-        with build_on_meta():
-            module: torch.nn.Module = builder(**arguments)
-    except Exception as error:
-        raise ModelError(f"{name} could not be built: {type(error).__name__}: {error}") from error
-    return module
+    def read(text: str) -> Any:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    return {name: read(value) for name, value in request.arguments}
 
 
-def _build_from_file(request: ModelRequest) -> tuple[torch.nn.Module, Sequence[Any]]:
-    path = request.path
-    assert path is not None
-    specification = importlib.util.spec_from_file_location(f"joulemap_user_{request.content_digest}", path)
-    if specification is None or specification.loader is None:
-        raise ModelError(f"{path} cannot be imported")
-    namespace = importlib.util.module_from_spec(specification)
-    sys.path.insert(0, str(path.parent))
-    try:
-        with build_on_meta():
-            specification.loader.exec_module(namespace)
-            made = getattr(namespace, request.factory, None)
-            if made is None:
-                raise ModelError(f"{path} has no {request.factory}")
-            if not isinstance(made, torch.nn.Module) and callable(made):
-                made = made()
-    except ModelError:
-        raise
-    except SyntaxError as error:
-        raise ModelError(f"{path}, line {error.lineno}: {error.msg}") from error
-    except Exception as error:
-        raise ModelError(f"{path}{_line_in(path, error)}: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent))
-    return _split(made, request)
+def _given(request: ModelRequest) -> Inputs:
+    if request.layout == "images":
+        batch, *image = request.inputs[0].shape
+        return ([_empty(attrs.evolve(request.inputs[0], shape=tuple(image)))] * batch,), {}
+    positional = tuple(_empty(spec) for spec in request.inputs if not spec.name)
+    return positional, {spec.name: _empty(spec) for spec in request.inputs if spec.name}
 
 
-def _split(made: Any, request: ModelRequest) -> tuple[torch.nn.Module, Sequence[Any]]:
-    """Return (module, inputs) of what a factory made, with the batch that was asked for."""
-    inputs: Any = None
-    if isinstance(made, tuple) and len(made) == 2:
-        made, inputs = made
-    if not isinstance(made, torch.nn.Module):
-        raise ModelError(
-            f"{request.model} gave a {type(made).__name__}, expected an nn.Module or a pair (module, inputs)"
-        )
-    if request.input_shape:
-        return made, (torch.empty(request.input_shape, device="meta"),)
-    if inputs is None:
-        inputs = getattr(made, "example_inputs", None)
-    if inputs is None:
+def _empty(spec: InputSpec) -> torch.Tensor:
+    return torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
+
+
+def _own(own: Any, request: ModelRequest) -> Inputs:
+    """Return the inputs that a model brings: as they are, or at the batch that was asked for."""
+    if own is None:
         raise ModelError(
             f"{request.model} brings no inputs: give --input 1,3,224,224, return (module, inputs), "
             "or set module.example_inputs"
         )
-    if isinstance(inputs, torch.Tensor):
-        inputs = (inputs,)
-    return made, tuple(_with_batch(value, request.batch) for value in inputs)
+    sized = own if request.batch is None else _with_batch(own, request.batch, request)
+    if isinstance(sized, torch.Tensor):
+        return (sized,), {}
+    if isinstance(sized, Mapping):
+        return (), dict(sized)
+    if not isinstance(sized, list | tuple):
+        raise ModelError(
+            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments "
+            "or a dictionary of keyword arguments"
+        )
+    return tuple(sized), {}
 
 
-def _with_batch(value: Any, batch: int) -> Any:
-    if isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] != batch:
-        return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
-    return value
+def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
+    """Return inputs with every tensor's leading size set; ModelError if the tensors do not agree on what it is now."""
+    sizes = {leaf.shape[0] if leaf.dim() else None for leaf in tensors_in(own)}
+    if sizes == {batch}:
+        return own
+    if len(sizes) != 1 or None in sizes or request.kind == "exported":
+        found = ", ".join("x".join(map(str, leaf.shape)) or "a number" for leaf in tensors_in(own))
+        raise ModelError(
+            f"{request.model} brings inputs of {found}: the batch cannot be set to {batch}; leave --batch out to take "
+            "them as they are, or give --input"
+        )
+
+    def resize(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
+        return value
+
+    return tree_map(resize, own)
 
 
-def _line_in(path: Path, error: BaseException) -> str:
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
-    return f", line {lines[-1]}" if lines else ""
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of any nested arguments, in order."""
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _batch_of(request: ModelRequest, arguments: Any) -> int:
+    """Return the samples of one input: as asked for, else the leading size of the first tensor."""
+    if request.batch is not None:
+        return request.batch
+    return next((int(leaf.shape[0]) for leaf in tensors_in(arguments) if leaf.dim() > 0), 1)

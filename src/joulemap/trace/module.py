@@ -16,6 +16,7 @@ from joulemap.domain.workload import Workload, WorkloadKey
 from joulemap.errors import ModelError
 from joulemap.trace.assemble import assemble
 from joulemap.trace.record import Recorder
+from joulemap.trace.stand_in import one_suppression_for_all_classes
 
 
 class _EmptyOnMeta(TorchFunctionMode):
@@ -88,7 +89,7 @@ def trace_module(
         with (
             warnings.catch_warnings(),
             torch.inference_mode(),
-            torch.device("meta"),
+            one_suppression_for_all_classes(),
             recorder.paths(),
             recorder,
         ):

@@ -18,9 +18,10 @@ import attrs
 import torch
 from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.formula import KEPT_COMPOSITES
+from joulemap.trace.stand_in import INDEX_NOTE, STAND_INS, expand_masks
 
 _IGNORED_NAMESPACES = ("prim",)
 _IGNORED = frozenset(
@@ -78,6 +79,7 @@ class Recorder(TorchDispatchMode):
             tensor.untyped_storage()._cdata: (name, tensor)
             for name, tensor in [*module.named_parameters(), *module.named_buffers()]
         }
+        self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._path: list[tuple[str, int]] = [("", 0)]
         self._invocations = 0
         self._names = {id(child): name for name, child in module.named_modules()}
@@ -160,13 +162,52 @@ class Recorder(TorchDispatchMode):
                 decomposed = func.decompose(*args, **kwargs)
             if decomposed is not NotImplemented:
                 return decomposed
+        args, kwargs = self._on_one_device(args, kwargs)
         reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
-        result = func(*args, **kwargs)
+        result = self._run(func, name, args, kwargs)
         outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
         return result
+
+    def _on_one_device(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments with real tensors sent to meta where they meet others there.
+
+        Tensors that a forward pass makes without naming a device are real: what is computed from shapes keeps its
+        values until it meets an activation.
+        """
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta for tensor in tensors):
+            return args, kwargs
+
+        def move(value: Any) -> Any:
+            if isinstance(value, torch.Tensor) and not value.is_meta and value.dim() > 0:
+                return self._twins.setdefault(id(value), (value, value.to("meta")))[1]
+            return value
+
+        return tree_map(move, args), tree_map(move, kwargs)
+
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the operator gives, or the worst case of what it could where that depends on data."""
+        on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
+        if not on_meta:
+            return func(*args, **kwargs)
+        if name in STAND_INS:
+            give, assumption = STAND_INS[name]
+            self._note(name, assumption)
+            return give(*args, **kwargs)
+        if name == "index":
+            indices, has_mask = expand_masks(list(args[1]))
+            if has_mask:
+                self._note(name, INDEX_NOTE)
+                return func(args[0], indices)
+        return func(*args, **kwargs)
+
+    def _note(self, name: str, assumption: str) -> None:
+        note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _record(
         self,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.metadata
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -18,17 +20,45 @@ from joulemap.trace import TRACER_VERSION
 
 MAX_BATCH: Final = 1_000_000
 
+DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool")
+"""Dtypes that an input may be given in."""
+
+HUBS: Final = {"timm": "timm", "hf": "transformers"}
+"""prefix of a model's name -> package that has it."""
+
+_INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>\d+(?:[,x]\d+)*)(?::(?P<dtype>\w+))?")
+
+
+@attrs.frozen
+class InputSpec:
+    """One input of a model."""
+
+    shape: tuple[int, ...]
+    """Batch first."""
+    dtype: str = "fp32"
+    name: str = ""
+    """Of a keyword argument; empty for a positional one."""
+
+    def __str__(self) -> str:
+        prefix = f"{self.name}=" if self.name else ""
+        return f"{prefix}{'x'.join(map(str, self.shape))}:{self.dtype}"
+
 
 @attrs.frozen(kw_only=True)
 class ModelRequest:
-    """A model and an input, resolved far enough to know the key of its workload."""
+    """A model and its inputs, resolved far enough to know the key of its workload."""
 
     model: str
     """As asked for."""
-    kind: str = attrs.field(validator=attrs.validators.in_(("torchvision", "file")))
-    batch: int
-    input_shape: tuple[int, ...] = ()
-    """Of the whole input, batch first; empty where the file brings its own inputs."""
+    kind: str = attrs.field(validator=attrs.validators.in_(("zoo", "block", "file", "exported", "timm", "hf")))
+    batch: int | None
+    """None where the model brings its own inputs and they are taken as they are."""
+    inputs: tuple[InputSpec, ...] = ()
+    """Empty where the model brings its own."""
+    layout: str = "tensors"
+    """How the inputs are handed over: `tensors`, or `images`: a list with one image for each of the batch."""
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Of a factory, as written."""
     path: Path | None = None
     factory: str = ""
     content_digest: str = ""
@@ -36,14 +66,20 @@ class ModelRequest:
     @property
     def key(self) -> WorkloadKey:
         """The key of its workload."""
-        if self.kind == "torchvision":
+        if self.kind == "zoo":
             source = f"torchvision:{self.model}"
+        elif self.kind in ("file", "exported"):
+            source = f"{self.kind}:{self.content_digest}:{self.factory}"
         else:
-            source = f"file:{self.content_digest}:{self.factory}"
-        shape = "x".join(map(str, self.input_shape)) if self.input_shape else "example_inputs"
+            source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
+            if self.kind in HUBS:
+                source += f"@{package_version(HUBS[self.kind])}"
+        if self.arguments:
+            source += f"({', '.join(f'{name}={value}' for name, value in self.arguments)})"
+        inputs = " ".join(map(str, self.inputs)) or "example_inputs"
         return WorkloadKey(
             source=source,
-            input_spec=f"{shape}:fp32:batch={self.batch}",
+            input_spec=inputs if self.batch is None else f"{inputs} batch={self.batch}",
             torch_version=package_version("torch"),
             torchvision_version=package_version("torchvision"),
             tracer_version=TRACER_VERSION,
@@ -59,57 +95,164 @@ def package_version(name: str) -> str:
         return "absent"
 
 
-def parse_input(text: str) -> tuple[int, ...]:
-    """Return the shape in `1,3,224,224` or `1x3x224x224`; UsageError for anything else."""
-    parts = re.split(r"[,x]", text.strip().lower())
-    if not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise UsageError(f"cannot read the input shape {text!r}: write positive sizes, batch first, e.g. 1,3,224,224")
-    return tuple(int(part) for part in parts)
+def parse_input(text: str) -> InputSpec:
+    """Return the input written as `1,3,224,224`, `1x128:int64` or `mask=1,128:bool`; UsageError for anything else."""
+    found = _INPUT.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(
+            f"cannot read the input {text!r}: write sizes, batch first, e.g. 1,3,224,224 or ids=1,128:int64"
+        )
+    shape = tuple(int(part) for part in re.split("[,x]", found["shape"]))
+    if not all(shape):
+        raise UsageError(f"the input {text!r} has a size of 0, expected positive sizes")
+    dtype = found["dtype"] or "fp32"
+    if dtype not in DTYPES:
+        raise UsageError(f"the input {text!r} has the dtype {dtype!r}; known: {', '.join(DTYPES)}")
+    return InputSpec(shape, dtype, found["name"] or "")
+
+
+def parse_argument(text: str) -> tuple[str, str]:
+    """Return (name, value) of a factory's argument written as `name=value`; UsageError for anything else."""
+    name, separator, value = text.partition("=")
+    if not separator or not name.isidentifier():
+        raise UsageError(f"cannot read the model argument {text!r}: write name=value")
+    return name, value
+
+
+def _batch(batch: int | None, inputs: Sequence[InputSpec]) -> int | None:
+    if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
+        raise UsageError(f"batch is {batch!r}, expected a whole number from 1 to {MAX_BATCH}")
+    if batch is not None and not 1 <= batch <= MAX_BATCH:
+        raise UsageError(f"batch is {batch}, expected a whole number from 1 to {MAX_BATCH}")
+    if batch is not None and inputs and inputs[0].shape[0] != batch:
+        raise UsageError(f"--batch {batch} contradicts the input shape, which starts with {inputs[0].shape[0]}")
+    if inputs and inputs[0].shape[0] > MAX_BATCH:
+        raise UsageError(f"batch is {inputs[0].shape[0]}, expected a whole number from 1 to {MAX_BATCH}")
+    return batch if batch is not None or not inputs else inputs[0].shape[0]
 
 
 def resolve_model(
-    name: str, models: dict[str, ModelEntry], *, batch: int | None = None, input_shape: tuple[int, ...] | None = None
+    name: str,
+    models: Mapping[str, ModelEntry],
+    *,
+    batch: int | None = None,
+    inputs: Sequence[InputSpec] = (),
+    arguments: Iterable[tuple[str, str]] = (),
 ) -> ModelRequest:
-    """Return the request for a zoo name or `path/to/file.py:factory`.
+    """Return the request for a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`.
 
-    Raises UnknownNameError for a name that is neither, ModelError for a zoo model that cannot be traced or a file that
-    is not there, UsageError for a batch that contradicts the input shape.
+    Raises UnknownNameError for a name that is none of these, ModelError for a file or package that is not there,
+    UsageError for a batch that contradicts the inputs or inputs that the model does not take.
     """
-    if batch is not None and not 1 <= batch <= MAX_BATCH:
-        raise UsageError(f"batch is {batch}, expected a whole number from 1 to {MAX_BATCH}")
-    if batch is not None and input_shape and input_shape[0] != batch:
-        raise UsageError(f"--batch {batch} contradicts the input shape, which starts with {input_shape[0]}")
-    size = batch if batch is not None else input_shape[0] if input_shape else 1
+    size = _batch(batch, inputs)
+    given = tuple(arguments)
+    prefix, separator, rest = name.partition(":")
+    if separator and prefix in HUBS:
+        if package_version(HUBS[prefix]) == "absent":
+            raise ModelError(f"{name} needs the package {HUBS[prefix]}: pip install {HUBS[prefix]}")
+        return ModelRequest(
+            model=name, kind=prefix, batch=size or 1, inputs=tuple(inputs), factory=rest, arguments=given
+        )
     path_text, separator, factory = name.rpartition(":")
     if not separator:
         path_text, factory = name, ""
     if path_text.endswith(".py"):
-        return _resolve_file(name, Path(path_text), factory, size, input_shape)
+        if not factory:
+            raise UsageError(f"name the function, class or module in {path_text} that makes it: {path_text}:factory")
+        return _resolve_path(name, path_text, "file", size, inputs, given, factory)
+    if name.endswith(".pt2"):
+        return _resolve_path(name, name, "exported", size, inputs, given, "")
+    return _resolve_known(name, models, size, inputs, given)
+
+
+def _resolve_known(
+    name: str,
+    models: Mapping[str, ModelEntry],
+    batch: int | None,
+    inputs: Sequence[InputSpec],
+    arguments: tuple[tuple[str, str], ...],
+) -> ModelRequest:
     entry = models.get(name)
     if entry is None:
         raise UnknownNameError("model", name, models, "see `joulemap model list`, or give path/to/file.py:factory")
     if not entry.is_traceable:
         raise ModelError(f"{name} cannot be traced: {entry.reason}")
-    shape = input_shape or (size, *entry.input_shape)
-    if len(shape) != len(entry.input_shape) + 1:
-        raise UsageError(
-            f"{name} takes an input of {len(entry.input_shape) + 1} dimensions (batch first), "
-            f"e.g. {','.join(map(str, (1, *entry.input_shape)))}"
-        )
-    return ModelRequest(model=name, kind="torchvision", batch=size, input_shape=shape)
+    batch = batch or 1
+    if entry.task == "block":
+        return ModelRequest(model=name, kind="block", batch=batch, inputs=tuple(inputs), arguments=arguments)
+    if arguments:
+        raise UsageError(f"{name} takes no --model-arg; a factory in a file and the building blocks do")
+    shape = (batch, *entry.input_shape)
+    wanted = tuple(inputs) or (InputSpec(shape),) * (2 if entry.input_layout == "pair" else 1)
+    for spec in wanted:
+        if len(spec.shape) != len(shape):
+            raise UsageError(
+                f"{name} takes an input of {len(shape)} dimensions (batch first), e.g. {','.join(map(str, shape))}"
+            )
+    layout = "images" if entry.input_layout == "images" else "tensors"
+    return ModelRequest(model=name, kind="zoo", batch=batch, inputs=wanted, layout=layout)
 
 
-def _resolve_file(name: str, path: Path, factory: str, batch: int, input_shape: tuple[int, ...] | None) -> ModelRequest:
+def _resolve_path(
+    name: str,
+    path_text: str,
+    kind: str,
+    batch: int | None,
+    inputs: Sequence[InputSpec],
+    arguments: tuple[tuple[str, str], ...],
+    factory: str,
+) -> ModelRequest:
+    path = Path(path_text)
     if not path.is_file():
         raise ModelError(f"there is no file {path}")
-    if not factory:
-        raise UsageError(f"name the function, class or module in {path} that makes the model: {path}:factory")
     return ModelRequest(
         model=name,
-        kind="file",
+        kind=kind,
         batch=batch,
-        input_shape=input_shape or (),
+        inputs=tuple(inputs),
         path=path,
         factory=factory,
-        content_digest=hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+        arguments=arguments,
+        content_digest=_content_digest(path),
     )
+
+
+def _content_digest(path: Path) -> str:
+    """Return a digest of a file and, for Python, of every file beside it that it imports, however indirectly."""
+    digest = hashlib.sha256()
+    waiting, seen = [path.resolve()], set[Path]()
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        content = current.read_bytes()
+        if len(seen) > 1:
+            digest.update(current.relative_to(path.resolve().parent).as_posix().encode())
+        digest.update(content)
+        if current.suffix == ".py":
+            waiting.extend(sorted(_local_imports(content, path.resolve().parent)))
+    return digest.hexdigest()[:16]
+
+
+def _local_imports(content: bytes, folder: Path) -> set[Path]:
+    """Return the files under a folder that a module's import statements name."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            stem = node.module or ""
+            names.add(stem)
+            names.update(f"{stem}.{alias.name}".strip(".") for alias in node.names)
+    files: set[Path] = set()
+    for name in names:
+        parts = name.split(".")
+        for length in range(1, len(parts) + 1):
+            place = folder.joinpath(*parts[:length])
+            files.update(file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
+    return files

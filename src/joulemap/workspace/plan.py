@@ -9,19 +9,22 @@ from typing import Final
 import attrs
 
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
-from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnknownNameError, UsageError
 
 MODEL_VERSION: Final = 1
 """Version of the formulas, part of every run's key: raised whenever a formula changes an answer."""
 
+POWER_MODE: Final = "default"
+"""The operating point that runs are evaluated at."""
+
 
 @attrs.frozen(kw_only=True)
 class PlannedRun:
     """A run that a question needs."""
 
-    configuration: Configuration
+    hardware: str
     hardware_digest: str
     run_key: str
 
@@ -61,20 +64,13 @@ def plan_runs(
     hardware: Sequence[str],
     *,
     precision: str,
-    batch: int,
     runtime: str,
 ) -> tuple[PlannedRun, ...]:
-    """Return one planned run per hardware."""
+    """Return one planned run per hardware; the batch is the workload's."""
     planned = []
     for name in hardware:
         digest = known[name][1]
-        configuration = Configuration(hardware=name, precision=precision, batch=batch, runtime=runtime)
-        parts = (workload_key, digest, configuration.power_mode, precision, str(batch), runtime, str(MODEL_VERSION))
-        planned.append(
-            PlannedRun(
-                configuration=configuration,
-                hardware_digest=digest,
-                run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
-            )
-        )
+        parts = (workload_key, digest, POWER_MODE, precision, runtime, str(MODEL_VERSION))
+        run_key = hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
+        planned.append(PlannedRun(hardware=name, hardware_digest=digest, run_key=run_key))
     return tuple(planned)

@@ -20,7 +20,21 @@ def _movement(names: Sequence[str], *, gathers: bool = False) -> None:
 _movement(["cat", "stack", "pad", "constant_pad_nd", "reflection_pad2d", "replication_pad2d", "roll", "flip"])
 _movement(["clone", "contiguous", "copy_", "_to_copy", "to", "type_as", "reshape", "_unsafe_view", "repeat"])
 _movement(["channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "im2col", "col2im", "repeat_interleave", "tril"])
-_movement(["triu", "fill_", "fill", "zero_", "masked_scatter", "scatter", "scatter_", "scatter_add", "index_put_"])
+_movement(
+    [
+        "triu",
+        "fill_",
+        "fill",
+        "zero_",
+        "masked_scatter",
+        "scatter",
+        "scatter_",
+        "scatter_add",
+        "index_put_",
+        "index_fill_",
+        "index_put",
+    ]
+)
 _movement(["dropout", "dropout_", "feature_dropout", "feature_dropout_", "unbind", "split", "chunk", "lift_fresh"])
 _movement(["arange", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like"])
 _movement(["new_zeros", "new_ones", "new_full", "new_empty", "scalar_tensor", "linspace", "eye", "one_hot"])

@@ -126,3 +126,34 @@ for _mode, _operations in _INTERPOLATION.items():
 def grid_sample(call: Call) -> Cost:
     """Bilinear: four weights from two coordinates and a weighted sum of four taps."""
     return Cost(kind="elementwise", operation="grid_sample", elementwise_count=15 * call.output_count)
+
+
+@formula("roi_align", "ps_roi_align", "roi_pool", "ps_roi_pool")
+def roi_align(call: Call) -> Cost:
+    """Bilinear samples averaged: seven operations and one addition for each sample, by default four to an output.
+
+    Source: torchvision's kernels take sampling_ratio^2 samples, or the size of a bin where the ratio is not positive;
+    two by two stands for the latter.
+    """
+    ratio = call.value(5, "sampling_ratio", 0)
+    samples = ratio * ratio if isinstance(ratio, int) and ratio > 0 else 4
+    return Cost(
+        kind="pool",
+        operation="roi_align",
+        elementwise_count=8 * samples * call.output_count,
+        tap_count=4 * samples,
+        gathers=True,
+    )
+
+
+@formula("nms")
+def nms(call: Call) -> Cost:
+    """Each box against each better one: four bounds, an intersection, a union, a ratio and a comparison, 13 in all."""
+    count = call.shape(0)[0]
+    return Cost(kind="reduction", operation="nms", elementwise_count=13 * count * (count - 1) // 2)
+
+
+@formula("nonzero", "masked_select", "_unique2", "unique_dim", "bincount", "searchsorted", "bucketize")
+def scan(call: Call) -> Cost:
+    """One comparison per input."""
+    return Cost(kind="reduction", operation="scan", elementwise_count=call.input_count)

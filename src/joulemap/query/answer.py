@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.domain.answer import Comparison, EnergyTerm, EnergyTotal, Insight, Recommendation
-from joulemap.query import Answer
+from joulemap.domain.answer import Caveat, Comparison, EnergyTerm, EnergyTotal, Insight, Recommendation
+from joulemap.query.run import Answer
 
 
 @attrs.frozen(kw_only=True)
@@ -22,8 +22,8 @@ class CompareAnswer:
     """Lowest energy first, unsupported ones last."""
     recommendations: tuple[Recommendation, ...]
     insights: tuple[Insight, ...]
-    uncounted: Answer
-    """Operators whose arithmetic is missing from every row."""
+    caveats: tuple[Caveat, ...]
+    """What the trace had to assume or could not count: it touches every row."""
     answers: tuple[Answer, ...]
     """The queries behind it, with their SQL."""
 

@@ -1,0 +1,243 @@
+"""Models that a person brings: files, exported programs, building blocks, packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from joulemap.errors import ModelError, UsageError
+from joulemap.trace import build
+from joulemap.workspace.workspace import Workspace
+
+NET = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.first = torch.nn.Linear(16, width)
+        self.second = torch.nn.Linear(width, 4)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+def net():
+    return Net()
+
+def with_inputs():
+    return Net(32), (torch.zeros(2, 16),)
+
+def not_a_module():
+    return 3
+
+def fails():
+    raise RuntimeError("no weights here")
+
+instance = Net()
+instance.example_inputs = torch.zeros(1, 16)
+"""
+
+
+def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NET)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare(f"{tmp_path}/mine.py:net", inputs=["4,16"])
+    assert answer.batch == 4
+    (macs,) = {row[0] for row in workspace.sql("SELECT mac_count FROM runs").rows}
+    assert macs == 4 * (16 * 8 + 8 * 4)
+    pair = workspace.compare(f"{tmp_path}/mine.py:with_inputs", batch=2)
+    assert pair.rows[0].peak_memory_bytes is not None
+    assert pair.rows[0].peak_memory_bytes >= 4 * (16 * 32 + 32 + 32 * 4 + 4)
+    assert workspace.compare(f"{tmp_path}/mine.py:instance").rows[0].status == "ok"
+
+
+def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(NET)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    first = workspace.compare(f"{path}:net", inputs=["1,16"])
+    path.write_text(NET.replace("width: int = 8", "width: int = 9"))
+    second = workspace.compare(f"{path}:net", inputs=["1,16"])
+    assert not set(first.run_ids) & set(second.run_ids)
+    path.write_text(NET)
+    monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced again"))
+    assert workspace.compare(f"{path}:net", inputs=["1,16"]).run_ids == first.run_ids
+
+
+MULTIPLE = """
+import torch
+
+class Sum(torch.nn.Module):
+    def forward(self, x, scale):
+        return x * scale
+
+class Named(torch.nn.Module):
+    def forward(self, inputs):
+        return inputs["x"] @ inputs["y"]
+
+def keywords():
+    return Sum(), {"x": torch.zeros(4, 8), "scale": torch.zeros(4, 1)}
+
+def nested():
+    return Named(), ({"x": torch.zeros(3, 16), "y": torch.zeros(16, 8)},)
+
+def sequence():
+    return torch.nn.LSTM(16, 32), (torch.zeros(5, 2, 16),)
+
+def wide(width=4):
+    return torch.nn.Linear(width, 2), (torch.zeros(1, width),)
+"""
+
+
+def operators_of(workspace: Workspace, run_id: int) -> list[tuple[object, ...]]:
+    statement = (
+        "SELECT o.output_shape, o.mac_count FROM operators AS o JOIN runs AS r USING (workload_id) "
+        f"WHERE r.run_id = {run_id} ORDER BY o.operator_index"
+    )
+    return list(workspace.sql(statement).rows)
+
+
+def test_a_models_own_inputs_are_taken_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "many.py"
+    path.write_text(MULTIPLE)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    keywords = workspace.compare(f"{path}:keywords", hardware=["tpu_v4"])
+    assert (keywords.batch, operators_of(workspace, keywords.run_ids[0])) == (4, [("4x8", 0)])
+    nested = workspace.compare(f"{path}:nested", hardware=["tpu_v4"])
+    assert (nested.batch, operators_of(workspace, nested.run_ids[0])) == (3, [("3x8", 3 * 16 * 8)])
+    sequence = workspace.compare(f"{path}:sequence", hardware=["tpu_v4"])
+    assert sequence.batch == 5
+
+
+def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "many.py"
+    path.write_text(MULTIPLE)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare(f"{path}:keywords", hardware=["tpu_v4"], batch=6)
+    assert operators_of(workspace, answer.run_ids[0]) == [("6x8", 0)]
+    with pytest.raises(ModelError, match=r"inputs of 3x16, 16x8: the batch cannot be set to 6"):
+        workspace.compare(f"{path}:nested", hardware=["tpu_v4"], batch=6)
+
+
+def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "many.py"
+    path.write_text(MULTIPLE)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare(f"{path}:wide", hardware=["tpu_v4"], arguments={"width": 64})
+    assert operators_of(workspace, answer.run_ids[0]) == [("1x2", 128)]
+    named = workspace.compare(f"{path}:Sum", hardware=["tpu_v4"], inputs=["x=2,3:fp16", "scale=2,1:fp16"])
+    assert operators_of(workspace, named.run_ids[0]) == [("2x3", 0)]
+    with pytest.raises(ModelError, match="unexpected keyword argument 'depth'"):
+        workspace.compare(f"{path}:wide", arguments={"depth": 3})
+
+
+def test_a_changed_file_that_the_file_imports_is_another_workload(tmp_path: Path) -> None:
+    (tmp_path / "sizes.py").write_text("WIDTH = 16\n")
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import torch\nfrom sizes import WIDTH\n"
+        "def net():\n    return torch.nn.Linear(WIDTH, 1), torch.zeros(1, WIDTH)\n"
+    )
+    program = (
+        "import sys\nfrom joulemap.workspace.workspace import Workspace\n"
+        "print(Workspace(sys.argv[1]).compare(sys.argv[2], hardware=['tpu_v4']).rows[0].peak_memory_bytes)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "x.duckdb"), f"{path}:net"]
+    first = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (tmp_path / "sizes.py").write_text("WIDTH = 512\n")
+    second = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(second) > int(first)
+
+
+@pytest.mark.parametrize(
+    ("name", "macs"),
+    [
+        ("mlp", 196 * 2 * 768 * 3072),
+        ("conv_block", 56 * 56 * 64 * 64 * 9),
+        ("resnet_block", 2 * 56 * 56 * 64 * 64 * 9),
+        ("depthwise_separable_block", 56 * 56 * 128 * (9 + 128)),
+        ("attention_head", 3 * 196 * 768 * 64 + 2 * 196 * 196 * 64),
+        ("transformer_encoder_layer", 128 * 768 * (4 * 768 + 2 * 3072) + 2 * 128 * 128 * 768),
+        ("transformer_decoder_layer", 768 * (4 * 768 + 2 * 3072) + 2 * 1025 * 768),
+    ],
+)
+def test_a_building_block_is_a_model(name: str, macs: int, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare(name, hardware=["h100_sxm5"])
+    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.run_ids[0])) == macs
+
+
+def test_a_building_block_takes_arguments_and_names_wrong_ones(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare("mlp", hardware=["tpu_v4"], batch=2, arguments={"width": 8, "hidden": 16, "tokens": 4})
+    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.run_ids[0])) == 2 * 4 * 2 * 8 * 16
+    with pytest.raises(UsageError, match="takes no argument depth; it takes: width, hidden, tokens"):
+        workspace.compare("mlp", arguments={"depth": 2})
+    with pytest.raises(UsageError, match="width is -1, expected a positive whole number"):
+        workspace.compare("mlp", arguments={"width": -1})
+    with pytest.raises(UsageError, match="resnet18 takes no --model-arg"):
+        workspace.compare("resnet18", arguments={"width": 2})
+
+
+def test_an_exported_program_is_a_model(tmp_path: Path) -> None:
+    import torch
+
+    path = tmp_path / "net.pt2"
+    program = torch.export.export(torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU()), (torch.zeros(4, 16),))
+    torch.export.save(program, path)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare(str(path), hardware=["tpu_v4"])
+    assert answer.batch == 4
+    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.run_ids[0])) == 4 * 16 * 8
+    with pytest.raises(ModelError, match="the batch cannot be set to 8"):
+        workspace.compare(str(path), hardware=["tpu_v4"], batch=8)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ModelError, match=r"net\.pt2 cannot be read as a torch\.export program"):
+        workspace.compare(str(path), hardware=["tpu_v4"])
+
+
+def test_a_package_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from joulemap.trace import source
+
+    monkeypatch.setattr(source, "package_version", lambda name: "absent")
+    with pytest.raises(ModelError, match="needs the package transformers: pip install transformers"):
+        Workspace(tmp_path / "x.duckdb").compare("hf:BertConfig")
+
+
+def test_detection_says_what_it_assumes(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "x.duckdb").compare("ssdlite320_mobilenet_v3_large", hardware=["h100_sxm5"])
+    assert {row.kind for row in answer.caveats} == {"assumed"}
+    assert any("nms: every box is taken to survive" in row.text for row in answer.caveats)
+
+
+@pytest.mark.parametrize(
+    ("content", "factory", "message"),
+    [
+        (NET, "net", "brings no inputs"),
+        (NET, "zzz", "has no zzz"),
+        (NET, "not_a_module", "gave a int, expected an nn.Module"),
+        (NET, "fails", r"line 23: RuntimeError: no weights here"),
+        (NET + "def leaves():\n    raise SystemExit(3)\n", "leaves", "SystemExit: 3"),
+        (NET, "nett", "has no nett; did you mean net"),
+        ("def net(:\n", "net", "line 1: invalid syntax"),
+        ("import nonexistent_module\n", "net", "line 1: ModuleNotFoundError"),
+    ],
+)
+def test_a_users_file_that_fails_gives_its_own_error(content: str, factory: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(content)
+    with pytest.raises(ModelError, match=message):
+        Workspace(tmp_path / "x.duckdb").compare(f"{path}:{factory}")
+    assert not (tmp_path / "x.duckdb").exists()
+
+
+def test_a_users_file_without_a_factory_or_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NET)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    with pytest.raises(UsageError, match=r"mine\.py:factory"):
+        workspace.compare(f"{tmp_path}/mine.py")
+    with pytest.raises(ModelError, match="there is no file"):
+        workspace.compare(f"{tmp_path}/other.py:net")
