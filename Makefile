@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench clean
+.PHONY: demo install test test-slow lint type format bench models zoo clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -36,6 +36,13 @@ format: $(STAMP)
 bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
+
+models: $(STAMP)  ## rewrite the table of models from the installed torchvision
+	$(BIN)/python -m joulemap.trace.zoo > .zoo.csv
+	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
+
+zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about two minutes)
+	$(BIN)/python -m joulemap.workspace.make_zoo
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

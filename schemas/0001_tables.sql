@@ -122,6 +122,8 @@ CREATE TABLE model_entry (
     input_shape VARCHAR NOT NULL,
     input_layout VARCHAR NOT NULL CHECK (input_layout IN ('tensors', 'images', 'pair')),
     parameter_count BIGINT,
+    traced_parameter_count BIGINT,
+    mac_count BIGINT,
     published_mac_count BIGINT,
     is_traceable BOOLEAN NOT NULL,
     reason VARCHAR NOT NULL
@@ -133,6 +135,8 @@ COMMENT ON COLUMN model_entry.task IS 'classification, segmentation, video ...';
 COMMENT ON COLUMN model_entry.input_shape IS 'Of one sample, without the batch';
 COMMENT ON COLUMN model_entry.input_layout IS 'How inputs are handed over: tensors, a list of images, a pair of tensors';
 COMMENT ON COLUMN model_entry.parameter_count IS 'As published with the default weights';
+COMMENT ON COLUMN model_entry.traced_parameter_count IS 'Elements of all parameters, as the package traced it';
+COMMENT ON COLUMN model_entry.mac_count IS 'Multiply-accumulates at batch 1, as the package traced it';
 COMMENT ON COLUMN model_entry.published_mac_count IS 'As published with the default weights, batch 1';
 COMMENT ON COLUMN model_entry.is_traceable IS 'Whether joulemap traces it';
 COMMENT ON COLUMN model_entry.reason IS 'Why not, if not';
@@ -251,6 +255,7 @@ COMMENT ON COLUMN workload_tensor.is_output IS 'Returned by the model';
 
 CREATE TABLE workload_access (
     workload_id INTEGER NOT NULL,
+    access_index INTEGER NOT NULL CHECK (access_index >= 0),
     operator_index INTEGER NOT NULL,
     tensor_index INTEGER NOT NULL,
     role VARCHAR NOT NULL CHECK (role IN ('input', 'weight', 'output')),
@@ -261,6 +266,7 @@ CREATE TABLE workload_access (
 );
 COMMENT ON TABLE workload_access IS 'Traffic of one operator on one tensor';
 COMMENT ON COLUMN workload_access.workload_id IS 'workload';
+COMMENT ON COLUMN workload_access.access_index IS 'Execution order; an operator may read several parts of one tensor';
 COMMENT ON COLUMN workload_access.operator_index IS 'Who reads or writes';
 COMMENT ON COLUMN workload_access.tensor_index IS 'What';
 COMMENT ON COLUMN workload_access.role IS 'input, weight or output';

@@ -27,6 +27,8 @@ COMMANDS = [
     ("hardware", "list"),
     ("hardware", "show"),
     ("model", "list"),
+    ("model", "show"),
+    ("model", "trace"),
     ("db", "info"),
     ("db", "migrate"),
     ("db", "check"),
@@ -136,6 +138,8 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
         ("hardware", "list"),
         ("hardware", "show", "kpu_t256", "--energy"),
         ("model", "list"),
+        ("model", "show", "resnet18"),
+        ("model", "trace", "resnet18"),
         ("db", "info"),
         ("db", "check"),
     ],
@@ -260,7 +264,7 @@ def test_a_closed_pipe_is_no_error(database: Path) -> None:
 
 
 def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "joulemap", "compare", "resnet18"]
+    command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--retrace"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)

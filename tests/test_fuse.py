@@ -58,6 +58,32 @@ def _workload(request: pytest.FixtureRequest) -> Workload:
     return SMALL[request.param]()
 
 
+class Gated(nn.Module):
+    """A squeeze-and-excitation block as torchvision builds it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.squeeze = nn.Conv2d(8, 2, 1)
+        self.excite = nn.Conv2d(2, 8, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate = self.excite(functional.silu(self.squeeze(functional.adaptive_avg_pool2d(x, 1))))
+        return torch.sigmoid(gate) * x
+
+
+def test_a_squeeze_and_excitation_gate_is_one_subgraph() -> None:
+    workload = trace(Gated(), image(1, 8, 6))
+    assert patterns(workload) == ["squeeze_excitation", "mul"]
+    # the gate reads the feature map and writes eight values; what is between stays on chip
+    inside = sum(a.fused_byte_count for a in workload.accesses if a.operator_index < 5 and a.role != "weight")
+    assert inside == 4 * (8 * 6 * 6 + 8)
+
+
+def test_a_mean_before_a_classifier_is_no_gate() -> None:
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+    assert patterns(trace(head, image(1, 8, 6))) == ["adaptive_avg_pool", "linear"]
+
+
 def test_pointwise_operators_join_the_convolution_before_them() -> None:
     assert patterns(trace(ConvBlock(), image(1, 3, 8))) == ["conv2d+batch_norm+relu"]
     assert patterns(trace(ConvBlock(inplace=True), image(1, 3, 8))) == ["conv2d+batch_norm+relu"]

@@ -159,6 +159,12 @@ def test_listings_need_neither_a_database_nor_torch(listing: str, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_first_comparison_of_a_shipped_model_imports_no_torch(tmp_path: Path) -> None:
+    loaded = loaded_after(command("compare", "mobilenet_v2", "--batch", "3"), tmp_path)
+    assert "numpy" in loaded
+    assert not loaded & {"torch", "torchvision"}
+
+
 def test_a_second_comparison_imports_no_torch(own_database: Path) -> None:
     stored = loaded_after(command("compare", "resnet18", "--db", str(own_database)), own_database.parent)
     assert not stored & {"torch", "numpy", "pyarrow"}

@@ -29,6 +29,10 @@ RECORDS = {
     "explain.total": records.EnergyTotal,
     "edp.distribution": records.EdpShare,
     "audit.conservation": records.Finding,
+    "model.caveat": records.Caveat,
+    "model.profile": records.ModelProfile,
+    "model.mix": records.OperationShare,
+    "model.pattern": records.PatternShare,
 }
 
 

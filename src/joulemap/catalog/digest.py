@@ -9,9 +9,12 @@ from typing import Final
 
 DATA: Final = Path(__file__).parent / "data"
 
+ZOO: Final = DATA / "zoo"
+"""Workloads that ship with the package."""
+
 
 def _data_files() -> list[Path]:
-    folders = (DATA / "architecture", DATA / "hardware", DATA / "model")
+    folders = (DATA / "architecture", DATA / "hardware", DATA / "model", ZOO)
     return [path for folder in folders for path in sorted(folder.iterdir()) if path.suffix in (".toml", ".csv")]
 
 

@@ -18,6 +18,7 @@ from joulemap.cli.option import (
     Inputs,
     Output,
     Precision,
+    Retrace,
     Runtime,
     ShowSql,
     emit,
@@ -57,6 +58,7 @@ def compare(
     ] = "",
     inputs: Inputs = None,
     arguments: Arguments = None,
+    retrace: Retrace = False,
     level: Annotated[
         Level, typer.Option("--level", help="summary: one row per hardware; subgraph: who wins each subgraph.")
     ] = Level.SUMMARY,
@@ -86,6 +88,7 @@ def compare(
         baseline=baseline,
         inputs=inputs or (),
         arguments=read_arguments(arguments),
+        retrace=retrace,
     )
     from joulemap.report.render import Format
 

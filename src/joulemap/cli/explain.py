@@ -18,6 +18,7 @@ from joulemap.cli.option import (
     Inputs,
     Output,
     Precision,
+    Retrace,
     Runtime,
     ShowSql,
     emit,
@@ -43,6 +44,7 @@ def explain(
     runtime: Runtime = "fused",
     inputs: Inputs = None,
     arguments: Arguments = None,
+    retrace: Retrace = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Terms to show in a table; json and csv have all.")] = 20,
     form: FormatOption = Form.TABLE,
     output: Output = None,
@@ -68,6 +70,7 @@ def explain(
         runtime=runtime,
         inputs=inputs or (),
         arguments=read_arguments(arguments),
+        retrace=retrace,
     )
     from joulemap.report.explain import render_explanation
     from joulemap.report.render import Format

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
+    Arguments,
+    Batch,
     Database,
     Form,
     FormatOption,
+    Inputs,
     Output,
+    Retrace,
     ShowSql,
+    emit,
     emit_answer,
     emit_sql,
     open_workspace,
+    read_arguments,
 )
 
-app = typer.Typer(help="The models that can be asked for by name.", rich_markup_mode=None)
+app = typer.Typer(help="Models: which there are, what they consist of.", rich_markup_mode=None)
 
-
-@app.callback()
-def group() -> None:
-    """Show the models that can be asked for by name."""
+Model = Annotated[str, typer.Argument(help="A known name, path/to/file.py:factory, or a .pt2 file.")]
 
 
 @app.command("list")
@@ -33,7 +37,7 @@ def list_(
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
 ) -> None:
-    """List the models, with the reason where one cannot be traced. Needs no torch.
+    """List the models known by name. Needs no torch.
 
     \b
     joulemap model list
@@ -41,5 +45,64 @@ def list_(
     """
     answer = open_workspace(db).describe("model.list")
     emit_answer(answer, form, output)
+    if show_sql:
+        emit_sql((answer,))
+
+
+@app.command()
+def show(
+    model: Model,
+    batch: Batch = None,
+    inputs: Inputs = None,
+    arguments: Arguments = None,
+    retrace: Retrace = False,
+    form: FormatOption = Form.TABLE,
+    output: Output = None,
+    show_sql: ShowSql = False,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """Show a model's profile: MACs, bytes, arithmetic intensity, operation mix, activation peak, fusion patterns.
+
+    It depends on no hardware.
+
+    \b
+    joulemap model show vit_b_16
+    joulemap model show attention_head --model-arg tokens=1024 --format json
+    """
+    answer = open_workspace(db).profile(
+        model, batch=batch, inputs=inputs or (), arguments=read_arguments(arguments), retrace=retrace
+    )
+    from joulemap.report.profile import render_profile
+    from joulemap.report.render import Format
+
+    emit(render_profile(answer, Format(form.value)), output)
+    if show_sql:
+        emit_sql(answer.answers)
+
+
+@app.command()
+def trace(
+    model: Model,
+    batch: Batch = None,
+    inputs: Inputs = None,
+    arguments: Arguments = None,
+    retrace: Retrace = False,
+    form: FormatOption = Form.TABLE,
+    output: Output = None,
+    show_sql: ShowSql = False,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """Show a model's operators in execution order, with shapes, counts, bytes and subgraphs.
+
+    \b
+    joulemap model trace resnet18
+    joulemap model trace ./mine.py:net --input 1,3,64,64 --format csv
+    """
+    answer = open_workspace(db).operators(
+        model, batch=batch, inputs=inputs or (), arguments=read_arguments(arguments), retrace=retrace
+    )
+    columns = ("name", "operation", "output_shape", "mac_count", "input_bytes", "weight_bytes", "output_bytes",
+               "subgraph_index", "fusion_pattern", "is_counted")  # fmt: skip
+    emit_answer(answer, form, output, columns)
     if show_sql:
         emit_sql((answer,))

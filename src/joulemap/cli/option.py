@@ -52,6 +52,9 @@ Inputs = Annotated[
         show_default="the model's own",
     ),
 ]
+Retrace = Annotated[
+    bool, typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap.")
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Option("--model-arg", help="name=value for a factory or building block; repeat for several."),

@@ -49,3 +49,18 @@ class ModelEntry:
     is_traceable: bool
     reason: str
     """Why not, if not."""
+
+
+@attrs.frozen(kw_only=True)
+class ShippedWorkload:
+    """What the package has traced of a model, at its default input."""
+
+    model: str
+    is_affine: bool
+    """Whether its workload at other batches follows exactly from the shipped one."""
+    parameter_count: int
+    mac_count: int
+    """At batch 1."""
+    torch_version: str
+    torchvision_version: str
+    tracer_version: int

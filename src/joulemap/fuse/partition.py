@@ -1,8 +1,10 @@
 """Group operators into subgraphs that one kernel can run.
 
 A subgraph starts at the first operator in execution order that has none, and grows along the data flow while its
-last operator has exactly one consumer and that consumer is fusible. Whatever leaves a subgraph leaves from its
-last operator only, so no path can leave and come back: every subgraph is convex by construction.
+last operator has exactly one consumer and that consumer is fusible. A squeeze-and-excitation gate (mean, two small
+products with activations, sigmoid) is one subgraph, because all of it works on one value per channel. Whatever leaves
+a subgraph leaves from its last operator only, so no path can leave and come back: every subgraph is convex by
+construction.
 """
 
 from __future__ import annotations
@@ -14,6 +16,12 @@ from joulemap.domain.workload import Edge, Operator, Subgraph
 
 ANCHORS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
 """Kinds that lead a kernel; a subgraph has one, or two matmuls around a softmax (attention)."""
+
+GATES: Final = frozenset({"sigmoid", "hardsigmoid"})
+"""Operations that end a squeeze-and-excitation gate."""
+
+PRODUCTS_IN_GATE: Final = 2
+"""Squeeze and excite; some models do both in one."""
 
 POINTWISE: Final = frozenset({"batch_norm", "elementwise"})
 """Kinds that need only the element at hand, so that they run in the epilogue of any kernel."""
@@ -64,7 +72,12 @@ def partition(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Sub
         taken[start] = True
         indices = [start]
         members = [operators[start]]
-        while len(consumers[indices[-1]]) == 1:
+        gate = _gate(start, operators, consumers, taken)
+        for index in gate:
+            taken[index] = True
+            indices.append(index)
+            members.append(operators[index])
+        while not gate and len(consumers[indices[-1]]) == 1:
             (candidate,) = consumers[indices[-1]]
             if taken[candidate] or not _may_follow(members, operators[candidate]):
                 break
@@ -75,9 +88,37 @@ def partition(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Sub
     return tuple(subgraphs)
 
 
+def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int]], taken: Sequence[bool]) -> list[int]:
+    """Return the operators after `start` that make a squeeze-and-excitation gate with it, or nothing.
+
+    Every one but the last has a single consumer, so the gate is convex.
+    """
+    if operators[start].kind != "reduction":
+        return []
+    found: list[int] = []
+    products = 0
+    current = start
+    while len(consumers[current]) == 1:
+        (current,) = consumers[current]
+        operator = operators[current]
+        products += operator.kind in ("conv", "linear")
+        fits = operator.is_view or operator.kind in ("conv", "linear", "batch_norm", "elementwise")
+        if taken[current] or not fits or products > PRODUCTS_IN_GATE:
+            return []
+        found.append(current)
+        if operator.operation in GATES:
+            return found if products in (1, PRODUCTS_IN_GATE) else []
+    return []
+
+
 def _describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
     computing = [member for member in members if not member.is_view]
     leaders = [member for member in computing if member.kind in ANCHORS] or computing or list(members)
     operations = [member.operation for member in computing] or ["view"]
-    pattern = "attention" if operations.count("matmul") == 2 and "softmax" in operations else "+".join(operations)
+    if members[0].kind == "reduction" and operations[-1] in GATES:
+        pattern = "squeeze_excitation"
+    elif operations.count("matmul") == 2 and "softmax" in operations:
+        pattern = "attention"
+    else:
+        pattern = "+".join(operations)
     return Subgraph(pattern=pattern, name=leaders[0].name, operator_indices=tuple(indices))

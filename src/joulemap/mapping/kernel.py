@@ -9,11 +9,15 @@ rename memory, and in `fused` those that do not depend on the input, belong to n
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 import attrs
 import numpy as np
 
 from joulemap.columns.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, precision_scale, sum_by
+
+EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
+"""Kinds that another operator's kernel can compute on what it already holds."""
 
 
 @attrs.define(kw_only=True, eq=False, slots=False)
@@ -51,8 +55,8 @@ class KernelColumns:
 
     @cached_property
     def rides(self) -> Booleans:
-        """Operators without MACs that another operator leads: they run in its epilogue, on its tiles."""
-        mask: Booleans = self.is_active & ~self.leads & (self.work.mac_count == 0)
+        """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles."""
+        mask: Booleans = self.is_active & ~self.leads & self.work.of_kind(*EPILOGUE_KINDS)
         return mask
 
     @cached_property

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.domain.answer import Caveat, Comparison, EnergyTerm, EnergyTotal, Insight, Recommendation
+from joulemap.domain.answer import (
+    Caveat,
+    Comparison,
+    EnergyTerm,
+    EnergyTotal,
+    Insight,
+    ModelProfile,
+    OperationShare,
+    PatternShare,
+    Recommendation,
+)
 from joulemap.query.run import Answer
 
 
@@ -34,6 +44,18 @@ class ExplainAnswer:
 
     total: EnergyTotal
     terms: tuple[EnergyTerm, ...]
+    answers: tuple[Answer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class ProfileAnswer:
+    """What a model is before any hardware is chosen."""
+
+    profile: ModelProfile
+    mix: tuple[OperationShare, ...]
+    """Most MACs first."""
+    patterns: tuple[PatternShare, ...]
+    """Fusion patterns, most MACs first."""
     answers: tuple[Answer, ...]
 
 

@@ -27,7 +27,7 @@ def heading(column: Column) -> str:
         return name
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix):
-            name = name.removesuffix(suffix)
+            name = name.removesuffix(suffix) + (" share" if suffix == "_fraction" else "")
             break
     return name.replace("_", " ").strip()
 

@@ -67,7 +67,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     accesses = connection.execute(
         f"SELECT operator_index, list_position([{roles}], role) - 1 AS role, byte_count, fused_byte_count, "
         "item_bytes, is_boundary FROM workload_access WHERE workload_id = ? "
-        "ORDER BY operator_index, tensor_index, role",
+        "ORDER BY access_index",
         [workload_id],
     ).fetchnumpy()
     buffers = connection.execute(

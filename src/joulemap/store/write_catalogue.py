@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from joulemap.domain.catalogue import Catalogue, ModelEntry
+from joulemap.domain.catalogue import Catalogue, ModelEntry, ShippedWorkload
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import ActionKey
 from joulemap.store.connection import Connection
@@ -16,7 +16,11 @@ from joulemap.store.insert import insert_columns, next_id
 
 
 def write_catalogue(
-    connection: Connection, catalogue: Catalogue, models: Iterable[ModelEntry], package_version: str
+    connection: Connection,
+    catalogue: Catalogue,
+    models: Mapping[str, ModelEntry],
+    shipped: Mapping[str, ShippedWorkload],
+    package_version: str,
 ) -> None:
     """Store every hardware version that is new, and make this catalogue the current one."""
     known = {digest for (digest,) in connection.execute("SELECT hardware_digest FROM hardware_version").fetchall()}
@@ -34,7 +38,8 @@ def write_catalogue(
             "hardware_digest": [hardware.digest for hardware in catalogue.hardware.values()],
         },
     )
-    entries = list(models)
+    entries = list(models.values())
+    traced = [shipped.get(entry.name) for entry in entries]
     connection.execute("DELETE FROM model_entry")
     insert_columns(
         connection,
@@ -46,6 +51,8 @@ def write_catalogue(
             "input_shape": ["x".join(map(str, entry.input_shape)) for entry in entries],
             "input_layout": [entry.input_layout for entry in entries],
             "parameter_count": pa.array([entry.parameter_count for entry in entries], pa.int64()),
+            "traced_parameter_count": pa.array([one.parameter_count if one else None for one in traced], pa.int64()),
+            "mac_count": pa.array([one.mac_count if one else None for one in traced], pa.int64()),
             "published_mac_count": pa.array([entry.published_mac_count for entry in entries], pa.int64()),
             "is_traceable": [entry.is_traceable for entry in entries],
             "reason": [entry.reason for entry in entries],

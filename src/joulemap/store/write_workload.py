@@ -80,8 +80,9 @@ def write_workload(connection: Connection, workload: Workload) -> int:
     insert_records(
         connection,
         "workload_access",
-        workload.accesses,
+        _indexed(workload.accesses, "access_index"),
         (
+            "access_index",
             "operator_index",
             "tensor_index",
             "role",

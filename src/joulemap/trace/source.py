@@ -59,6 +59,8 @@ class ModelRequest:
     """How the inputs are handed over: `tensors`, or `images`: a list with one image for each of the batch."""
     arguments: tuple[tuple[str, str], ...] = ()
     """Of a factory, as written."""
+    is_default: bool = False
+    """Whether nothing but the batch differs from how the model ships."""
     path: Path | None = None
     factory: str = ""
     content_digest: str = ""
@@ -179,7 +181,14 @@ def _resolve_known(
         raise ModelError(f"{name} cannot be traced: {entry.reason}")
     batch = batch or 1
     if entry.task == "block":
-        return ModelRequest(model=name, kind="block", batch=batch, inputs=tuple(inputs), arguments=arguments)
+        return ModelRequest(
+            model=name,
+            kind="block",
+            batch=batch,
+            inputs=tuple(inputs),
+            arguments=arguments,
+            is_default=not inputs and not arguments,
+        )
     if arguments:
         raise UsageError(f"{name} takes no --model-arg; a factory in a file and the building blocks do")
     shape = (batch, *entry.input_shape)
@@ -190,7 +199,14 @@ def _resolve_known(
                 f"{name} takes an input of {len(shape)} dimensions (batch first), e.g. {','.join(map(str, shape))}"
             )
     layout = "images" if entry.input_layout == "images" else "tensors"
-    return ModelRequest(model=name, kind="zoo", batch=batch, inputs=wanted, layout=layout)
+    return ModelRequest(
+        model=name,
+        kind="zoo",
+        batch=batch,
+        inputs=wanted,
+        layout=layout,
+        is_default=all(spec == InputSpec(shape) for spec in wanted),
+    )
 
 
 def _resolve_path(

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.catalog.digest import catalogue_digest
-from joulemap.catalog.model import load_models
+from joulemap.catalog.digest import ZOO, catalogue_digest
+from joulemap.catalog.model import load_models, load_shipped
 from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_current_hardware, find_runs, find_workload
+from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, package_version, parse_input, resolve_model
 from joulemap.workspace.plan import MODEL_VERSION, POWER_MODE, PlannedRun, check_settings, plan_runs, select_hardware
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import Catalogue
+    from joulemap.domain.catalogue import Catalogue, ShippedWorkload
     from joulemap.domain.workload import Workload
 
 
@@ -33,11 +34,31 @@ class Question:
     architecture: tuple[str, ...]
     precision: str
     runtime: str
+    retrace: bool
+    """Whether to trace with the installed torch even where the package ships the workload."""
 
-    def plan(self, known: Mapping[str, tuple[str, str]]) -> tuple[PlannedRun, ...]:
-        """Return the runs that it needs; `known` is id -> (architecture, digest)."""
+    def plan(self, known: Mapping[str, tuple[str, str]], workload_key: str) -> tuple[PlannedRun, ...]:
+        """Return the runs that it needs of a workload; `known` is id -> (architecture, digest)."""
         chosen = select_hardware(known, self.hardware, self.architecture)
-        return plan_runs(self.request.key.digest, known, chosen, precision=self.precision, runtime=self.runtime)
+        return plan_runs(workload_key, known, chosen, precision=self.precision, runtime=self.runtime)
+
+    @property
+    def shipped(self) -> ShippedWorkload | None:
+        """What ships of exactly this workload, unless it is to be traced anew."""
+        entry = load_shipped().get(self.request.model)
+        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != TRACER_VERSION:
+            return None
+        return entry if self.request.batch == 1 or entry.is_affine else None
+
+    @property
+    def workload_keys(self) -> tuple[str, ...]:
+        """Keys that its workload may be stored under, the preferred one first: traced here, or shipped."""
+        entry = self.shipped
+        if entry is None:
+            return (self.request.key.digest,)
+        own = self.request.key
+        theirs = attrs.evolve(own, torch_version=entry.torch_version, torchvision_version=entry.torchvision_version)
+        return own.digest, f"shipped:{theirs.digest}"
 
 
 def ask(
@@ -50,6 +71,7 @@ def ask(
     runtime: str = "fused",
     inputs: Sequence[str] = (),
     arguments: Mapping[str, object] | None = None,
+    retrace: bool = False,
 ) -> Question:
     """Return a checked question; raises UnknownNameError, UsageError or ModelError."""
     check_settings(precision, runtime)
@@ -65,6 +87,7 @@ def ask(
         architecture=(architecture,) if isinstance(architecture, str) else tuple(architecture),
         precision=precision,
         runtime=runtime,
+        retrace=retrace,
     )
 
 
@@ -77,24 +100,52 @@ def answering(
     Reads only if everything is stored. Otherwise traces with no connection open, then evaluates and writes what is
     missing in one transaction.
     """
-    is_traced = False
+    key = None
     connection = _open_if_there(path)
     if connection is not None:
         with using(connection, path):
-            stored, is_traced = _look_up(connection, question)
+            key = _stored_key(connection, question)
+            stored = _stored_runs(connection, question, key) if key else ()
             if stored:
                 yield stored, connection
                 return
     from joulemap.catalog.load import load_catalogue
 
     catalogue = load_catalogue()
-    question.plan({entry.id: (entry.architecture, entry.digest) for entry in catalogue.hardware.values()})
-    workload = None if is_traced else trace(question.request, talk)
+    known = {entry.id: (entry.architecture, entry.digest) for entry in catalogue.hardware.values()}
+    question.plan(known, question.workload_keys[0])
+    workload = None if key or question.shipped else trace(question.request, talk)
     with using(open_for_writing(path), path) as connection:
         with transaction(connection):
             known = find_current_hardware(connection, catalogue_digest()) or store_catalogue(connection)
-            run_ids = _evaluate(connection, question, workload, question.plan(known), catalogue)
+            key = _ensure_workload(connection, question, workload)
+            run_ids = _evaluate(connection, question, key, question.plan(known, key), catalogue)
         yield run_ids, connection
+
+
+@contextlib.contextmanager
+def holding(path: Path, question: Question, talk: Callable[[str], None]) -> Iterator[tuple[int, Connection]]:
+    """Give out the id of a question's workload, stored if it was not, and a connection that holds it."""
+    connection = _open_if_there(path)
+    if connection is not None:
+        with using(connection, path):
+            key = _stored_key(connection, question)
+            if key is not None:
+                yield _workload_id(connection, key), connection
+                return
+    workload = None if question.shipped else trace(question.request, talk)
+    with using(open_for_writing(path), path) as connection:
+        with transaction(connection):
+            if not find_current_hardware(connection, catalogue_digest()):
+                store_catalogue(connection)
+            key = _ensure_workload(connection, question, workload)
+        yield _workload_id(connection, key), connection
+
+
+def _workload_id(connection: Connection, workload_key: str) -> int:
+    found = find_workload(connection, workload_key)
+    assert found is not None
+    return found
 
 
 def _open_if_there(path: Path) -> Connection | None:
@@ -105,15 +156,47 @@ def _open_if_there(path: Path) -> Connection | None:
     return None
 
 
-def _look_up(connection: Connection, question: Question) -> tuple[tuple[int, ...], bool]:
-    """Return (run ids if all are stored, whether the workload is)."""
+def _stored_key(connection: Connection, question: Question) -> str | None:
+    """Return the key of the question's workload if it is stored."""
+    for key in question.workload_keys:
+        if find_workload(connection, key) is not None:
+            return key
+    return None
+
+
+def _stored_runs(connection: Connection, question: Question, workload_key: str) -> tuple[int, ...]:
+    """Return the ids of the question's runs if all are stored, else nothing."""
     known = find_current_hardware(connection, catalogue_digest())
-    planned = question.plan(known) if known else ()
+    planned = question.plan(known, workload_key) if known else ()
     stored = find_runs(connection, [run.run_key for run in planned])
-    is_traced = find_workload(connection, question.request.key.digest) is not None
-    if not planned or any(run.run_key not in stored for run in planned):
-        return (), is_traced
-    return tuple(stored[run.run_key] for run in planned), is_traced
+    if any(run.run_key not in stored for run in planned):
+        return ()
+    return tuple(stored[run.run_key] for run in planned)
+
+
+def _ensure_workload(connection: Connection, question: Question, workload: Workload | None) -> str:
+    """Store the question's workload if it is not, traced or as it ships, and return its key."""
+    from joulemap.store.write_workload import write_workload
+    from joulemap.store.zoo import read_shipped
+
+    key = _stored_key(connection, question)
+    if key is not None:
+        return key
+    if workload is not None:
+        write_workload(connection, workload)
+        return question.request.key.digest
+    if question.shipped is None:
+        raise DatabaseError(f"the workload of {question.request.model} has gone; run again")
+    key = question.workload_keys[-1]
+    read_shipped(
+        connection,
+        ZOO,
+        question.request.model,
+        batch=question.request.batch or 1,
+        workload_key=key,
+        input_spec=question.request.key.input_spec,
+    )
+    return key
 
 
 def trace(request: ModelRequest, talk: Callable[[str], None]) -> Workload:
@@ -131,28 +214,24 @@ def store_catalogue(connection: Connection) -> dict[str, tuple[str, str]]:
     from joulemap.catalog.load import load_catalogue
     from joulemap.store.write_catalogue import write_catalogue
 
-    write_catalogue(connection, load_catalogue(), load_models().values(), package_version("joulemap"))
+    write_catalogue(connection, load_catalogue(), load_models(), load_shipped(), package_version("joulemap"))
     return find_current_hardware(connection, catalogue_digest())
 
 
 def _evaluate(
     connection: Connection,
     question: Question,
-    workload: Workload | None,
+    workload_key: str,
     planned: Sequence[PlannedRun],
     catalogue: Catalogue,
 ) -> tuple[int, ...]:
-    """Write the workload if it is new, evaluate the runs that are not stored, and return the ids of all."""
+    """Evaluate the runs that are not stored, write them, and return the ids of all."""
     from joulemap.domain.configuration import Configuration
     from joulemap.evaluate import evaluate
     from joulemap.store.read import read_batch, read_columns
     from joulemap.store.write_run import RunIdentity, RunWriter
-    from joulemap.store.write_workload import write_workload
 
-    request = question.request
-    found = find_workload(connection, request.key.digest) if workload is None else write_workload(connection, workload)
-    if found is None:
-        raise DatabaseError(f"the workload of {request.model} has gone; run again")
+    found = _workload_id(connection, workload_key)
     columns, batch = read_columns(connection, found), read_batch(connection, found)
     stored = find_runs(connection, [run.run_key for run in planned])
     writer = RunWriter(connection)

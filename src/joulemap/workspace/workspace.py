@@ -22,7 +22,7 @@ from joulemap.store.read import find_current_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.answer import EdpShare, Finding
-    from joulemap.query.answer import CompareAnswer, DatabaseInfo, ExplainAnswer
+    from joulemap.query.answer import CompareAnswer, DatabaseInfo, ExplainAnswer, ProfileAnswer
 
 METRICS: Final = ("energy",)
 """What an explanation decomposes: each is a query `explain.METRIC`."""
@@ -58,12 +58,14 @@ class Workspace:
         baseline: str = "",
         inputs: Sequence[str] = (),
         arguments: Mapping[str, object] | None = None,
+        retrace: bool = False,
     ) -> CompareAnswer:
         """Return the model on each hardware: the named ones, those of the named architectures, or the default four.
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; `inputs` are
-        written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. A hardware that cannot run
-        the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError or
+        written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace`
+        ignores the workload that ships with the package. A hardware that cannot run the configuration is an
+        `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError or
         DatabaseError; UnsupportedError if no hardware can run it.
         """
         from joulemap.domain.answer import Caveat, Comparison, Insight, Recommendation
@@ -79,6 +81,7 @@ class Workspace:
             runtime=runtime,
             inputs=inputs,
             arguments=arguments,
+            retrace=retrace,
         )
         with answering(self.path, question, self._talk) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
@@ -116,6 +119,7 @@ class Workspace:
         runtime: str = "fused",
         inputs: Sequence[str] = (),
         arguments: Mapping[str, object] | None = None,
+        retrace: bool = False,
     ) -> ExplainAnswer:
         """Return why B differs from A in a metric, as terms that sum to the difference exactly.
 
@@ -135,6 +139,7 @@ class Workspace:
             runtime=runtime,
             inputs=inputs,
             arguments=arguments,
+            retrace=retrace,
         )
         with answering(self.path, question, self._talk) as (run_ids, connection):
             summary = run_query(connection, find_query("compare.summary"), {"run_ids": list(run_ids)})
@@ -148,6 +153,49 @@ class Workspace:
                 total=EnergyTotal(*total.rows[0]),
                 terms=tuple(EnergyTerm(*row) for row in terms.rows),
                 answers=(total, terms),
+            )
+
+    def operators(
+        self,
+        model: str,
+        *,
+        batch: int | None = None,
+        inputs: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+        retrace: bool = False,
+    ) -> Answer:
+        """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
+        from joulemap.workspace.question import ask, holding
+
+        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
+        with holding(self.path, question, self._talk) as (workload_id, connection):
+            return run_query(connection, find_query("model.operator"), {"workload_id": workload_id})
+
+    def profile(
+        self,
+        model: str,
+        *,
+        batch: int | None = None,
+        inputs: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+        retrace: bool = False,
+    ) -> ProfileAnswer:
+        """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
+        from joulemap.domain.answer import ModelProfile, OperationShare, PatternShare
+        from joulemap.query.answer import ProfileAnswer
+        from joulemap.workspace.question import ask, holding
+
+        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
+        with holding(self.path, question, self._talk) as (workload_id, connection):
+            which = {"workload_id": workload_id}
+            total = run_query(connection, find_query("model.profile"), which)
+            mix = run_query(connection, find_query("model.mix"), which)
+            pattern = run_query(connection, find_query("model.pattern"), which)
+            return ProfileAnswer(
+                profile=ModelProfile(*total.rows[0]),
+                mix=tuple(OperationShare(*row) for row in mix.rows),
+                patterns=tuple(PatternShare(*row) for row in pattern.rows),
+                answers=(total, mix, pattern),
             )
 
     def edp(self, run_id: int) -> tuple[EdpShare, ...]:

@@ -1,0 +1,45 @@
+/*
+name = "model.operator"
+version = 1
+schema = 2
+summary = "The operators of a workload in execution order"
+grain = "one row per operator"
+order = ["operator_index"]
+[parameters]
+workload_id = { type = "INTEGER", meaning = "workload, as `sql` shows it in operators" }
+[columns]
+operator_index = { type = "INTEGER", meaning = "execution order" }
+name = { type = "VARCHAR", meaning = "module path, with the operation where the module holds several" }
+operation = { type = "VARCHAR", meaning = "conv2d, relu, add ..." }
+output_shape = { type = "VARCHAR", meaning = "e.g. 1x64x56x56" }
+dtype = { type = "VARCHAR", meaning = "of the output" }
+mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
+special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
+input_bytes = { type = "BIGINT", unit = "B", meaning = "activations read" }
+weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and constants read" }
+output_bytes = { type = "BIGINT", unit = "B", meaning = "written" }
+subgraph_index = { type = "INTEGER", meaning = "the one subgraph that holds it" }
+fusion_pattern = { type = "VARCHAR", meaning = "of its subgraph" }
+aten = { type = "VARCHAR", meaning = "dispatched ATen operator" }
+is_counted = { type = "BOOLEAN", meaning = "whether its arithmetic has a formula" }
+*/
+SELECT
+    operator_index,
+    name,
+    operation,
+    output_shape,
+    dtype,
+    mac_count,
+    elementwise_count,
+    special_count,
+    input_bytes,
+    weight_bytes,
+    output_bytes,
+    subgraph_index,
+    pattern AS fusion_pattern,
+    aten,
+    kind <> 'uncounted' AS is_counted
+FROM operators
+WHERE workload_id = $workload_id
+ORDER BY operator_index

@@ -1,0 +1,53 @@
+/*
+name = "model.pattern"
+version = 1
+schema = 2
+summary = "The fusion patterns of a workload"
+grain = "one row per pattern, views apart"
+order = ["mac_count descending", "moved_bytes descending", "fusion_pattern"]
+[parameters]
+workload_id = { type = "INTEGER", meaning = "workload" }
+[columns]
+fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs" }
+operator_count = { type = "BIGINT", meaning = "operators in them, views included" }
+mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+mac_fraction = { type = "DOUBLE", meaning = "of all MACs" }
+moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, unfused" }
+fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, fused" }
+saved_fraction = { type = "DOUBLE", meaning = "part of the bytes that fusing keeps on chip" }
+*/
+WITH traffic AS (
+    SELECT
+        operator_index,
+        sum(byte_count) AS moved_bytes,
+        sum(fused_byte_count) AS fused_moved_bytes
+    FROM workload_access
+    WHERE workload_id = $workload_id
+    GROUP BY operator_index
+),
+pattern AS (
+    SELECT
+        s.pattern AS fusion_pattern,
+        count(DISTINCT s.subgraph_index) AS subgraph_count,
+        count(*) AS operator_count,
+        CAST(sum(o.mac_count) AS BIGINT) AS mac_count,
+        CAST(sum(coalesce(t.moved_bytes, 0)) AS BIGINT) AS moved_bytes,
+        CAST(sum(coalesce(t.fused_moved_bytes, 0)) AS BIGINT) AS fused_moved_bytes
+    FROM workload_operator AS o
+    JOIN workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
+    LEFT JOIN traffic AS t ON t.operator_index = o.operator_index
+    WHERE o.workload_id = $workload_id AND s.pattern <> 'view'
+    GROUP BY s.pattern
+)
+SELECT
+    fusion_pattern,
+    subgraph_count,
+    operator_count,
+    mac_count,
+    mac_count / nullif(CAST(sum(mac_count) OVER () AS DOUBLE), 0e0) AS mac_fraction,
+    moved_bytes,
+    fused_moved_bytes,
+    1e0 - fused_moved_bytes / nullif(CAST(moved_bytes AS DOUBLE), 0e0) AS saved_fraction
+FROM pattern
+ORDER BY mac_count DESC, moved_bytes DESC, fusion_pattern

@@ -1,0 +1,99 @@
+/*
+name = "model.profile"
+version = 1
+schema = 2
+summary = "A workload as a whole, before any hardware is chosen"
+grain = "one row"
+order = ["the only row"]
+[parameters]
+workload_id = { type = "INTEGER", meaning = "workload" }
+[columns]
+name = { type = "VARCHAR", meaning = "model" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+input_spec = { type = "VARCHAR", meaning = "shapes and dtypes of the inputs" }
+parameter_count = { type = "BIGINT", meaning = "elements of all parameters, shared ones once" }
+mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+flop_count = { type = "BIGINT", meaning = "two for each multiply-accumulate" }
+elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
+special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
+operator_count = { type = "BIGINT", meaning = "operators, views included" }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs" }
+uncounted_count = { type = "BIGINT", meaning = "operators whose arithmetic has no formula" }
+weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
+moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every operator is a kernel" }
+fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every subgraph is a kernel" }
+peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "largest sum of live activations over the execution order" }
+fused_peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "the same without what a subgraph keeps on chip" }
+arithmetic_intensity_ops_per_byte = { type = "DOUBLE", meaning = "FLOPs over moved_bytes" }
+fused_arithmetic_intensity_ops_per_byte = { type = "DOUBLE", meaning = "FLOPs over fused_moved_bytes" }
+assumption_count = { type = "BIGINT", meaning = "what the trace had to assume; see the view assumptions" }
+is_shipped = { type = "BOOLEAN", meaning = "traced when joulemap was made, not here" }
+torch_version = { type = "VARCHAR", meaning = "torch that traced it" }
+torchvision_version = { type = "VARCHAR", meaning = "torchvision that built it" }
+tracer_version = { type = "INTEGER", meaning = "version of the tracer's rules" }
+*/
+WITH work AS (
+    SELECT
+        CAST(sum(mac_count) AS BIGINT) AS mac_count,
+        CAST(sum(elementwise_count) AS BIGINT) AS elementwise_count,
+        CAST(sum(special_count) AS BIGINT) AS special_count,
+        count(*) AS operator_count,
+        count(*) FILTER (WHERE kind = 'uncounted') AS uncounted_count
+    FROM workload_operator
+    WHERE workload_id = $workload_id
+),
+traffic AS (
+    SELECT CAST(sum(byte_count) AS BIGINT) AS moved_bytes, CAST(sum(fused_byte_count) AS BIGINT) AS fused_moved_bytes
+    FROM workload_access
+    WHERE workload_id = $workload_id
+),
+change AS (
+    SELECT birth_index AS step, byte_count AS bytes, CASE WHEN is_hidden THEN 0 ELSE byte_count END AS fused_bytes
+    FROM workload_buffer
+    WHERE workload_id = $workload_id
+    UNION ALL
+    SELECT death_index + 1, -byte_count, CASE WHEN is_hidden THEN 0 ELSE -byte_count END
+    FROM workload_buffer
+    WHERE workload_id = $workload_id
+),
+live AS (
+    SELECT
+        sum(sum(bytes)) OVER (ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS bytes,
+        sum(sum(fused_bytes)) OVER (ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS fused_bytes
+    FROM change
+    GROUP BY step
+),
+peak AS (
+    SELECT CAST(max(bytes) AS BIGINT) AS peak_bytes, CAST(max(fused_bytes) AS BIGINT) AS fused_peak_bytes
+    FROM live
+)
+SELECT
+    w.model AS name,
+    w.batch,
+    w.input_spec,
+    w.parameter_count,
+    k.mac_count,
+    2 * k.mac_count AS flop_count,
+    k.elementwise_count,
+    k.special_count,
+    k.operator_count,
+    (SELECT count(*) FROM workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
+    k.uncounted_count,
+    w.weight_bytes,
+    t.moved_bytes,
+    t.fused_moved_bytes,
+    p.peak_bytes AS peak_activation_bytes,
+    p.fused_peak_bytes AS fused_peak_activation_bytes,
+    2 * k.mac_count / nullif(CAST(t.moved_bytes AS DOUBLE), 0e0) AS arithmetic_intensity_ops_per_byte,
+    2 * k.mac_count / nullif(CAST(t.fused_moved_bytes AS DOUBLE), 0e0) AS fused_arithmetic_intensity_ops_per_byte,
+    len(w.notes) AS assumption_count,
+    starts_with(w.workload_key, 'shipped:') AS is_shipped,
+    w.torch_version,
+    w.torchvision_version,
+    w.tracer_version
+FROM workload AS w
+CROSS JOIN work AS k
+CROSS JOIN traffic AS t
+CROSS JOIN peak AS p
+WHERE w.workload_id = $workload_id
+ORDER BY w.workload_id

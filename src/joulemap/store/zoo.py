@@ -1,0 +1,210 @@
+"""Workloads that ship with the package: written once by `make zoo`, read into a database when first asked for.
+
+A shipped workload is a trace at batch 1 and how each of its numbers grows with the batch. Costs are affine in the batch
+for most models: with v1 and v2 traced at batches 1 and 2 and e = v2 - 2 v1,
+
+    v(b) = v1 + (v2 - v1) (b - 1) = v1 b + e (b - 1)
+
+e is 0 for what is proportional and -v1 for what is constant, so it takes next to no space. Whether a model is affine is
+not assumed: a third trace at `PROOF_BATCH` must agree in every number of every table, or the model ships at batch 1
+only and is traced for any other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from joulemap.domain.catalogue import ShippedWorkload
+from joulemap.store.connection import Connection
+from joulemap.store.insert import next_id, utc_now
+
+PROOF_BATCH: Final = 5
+
+GROWING: Final = {
+    "workload_operator": (
+        "mac_count",
+        "elementwise_count",
+        "special_count",
+        "output_element_count",
+        "gemm_m",
+        "gemm_n",
+        "gemm_k",
+        "gemm_groups",
+    ),
+    "workload_tensor": ("byte_count",),
+    "workload_access": ("byte_count", "fused_byte_count"),
+    "workload_buffer": ("byte_count",),
+    "workload_edge": (),
+    "workload_subgraph": (),
+}
+"""table -> its numbers that may depend on the batch."""
+
+SHAPES: Final = {"workload_operator": "output_shape", "workload_tensor": "shape"}
+"""table -> its column that holds a shape as text."""
+
+ROW: Final = {
+    "workload_operator": ("operator_index",),
+    "workload_tensor": ("tensor_index",),
+    "workload_access": ("access_index",),
+    "workload_buffer": ("buffer_index",),
+    "workload_edge": ("producer_index", "consumer_index", "tensor_index"),
+    "workload_subgraph": ("subgraph_index",),
+}
+"""table -> what names a row of one workload."""
+
+
+def read_shipped(
+    connection: Connection, folder: Path, model: str, *, batch: int, workload_key: str, input_spec: str
+) -> int:
+    """Copy a shipped workload into the database at a batch, and return its id. The caller holds the transaction."""
+    workload_id = next_id(connection, "workload", "workload_id")
+    values = {"model": model, "batch": batch, "workload_id": workload_id}
+    connection.execute(
+        "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $batch, parameter_count, "
+        "weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now "
+        "FROM read_parquet($path) WHERE model = $model",
+        {
+            **values,
+            "workload_key": workload_key,
+            "input_spec": input_spec,
+            "now": utc_now(),
+            "path": str(folder / "workload.parquet"),
+        },
+    )
+    for table, growing in GROWING.items():
+        columns = [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()]
+        picked = [_grown(table, column, growing) for column in columns]
+        connection.execute(
+            f"INSERT INTO {table} SELECT {', '.join(picked)} FROM read_parquet($path) "
+            f"WHERE model = $model AND $batch > 0 ORDER BY {', '.join(ROW[table])}",
+            {**values, "path": str(folder / f"{table}.parquet")},
+        )
+    return workload_id
+
+
+def _grown(table: str, column: str, growing: tuple[str, ...]) -> str:
+    """Return the expression of a column at the batch asked for."""
+    if column == "workload_id":
+        return "$workload_id"
+    if column in growing:
+        return f"{column} * $batch + {column}_excess * ($batch - 1)"
+    if SHAPES.get(table) == column:
+        return (
+            f"array_to_string(list_transform(list_zip({column}, {column}_excess), "
+            "lambda pair: pair[1] * $batch + pair[2] * ($batch - 1)), 'x')"
+        )
+    return column
+
+
+def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:
+    """Write the workloads of a database that holds each model at batches 1, 2 and `PROOF_BATCH`; return what ships.
+
+    Models with a trace at batch 1 alone, or whose third trace disagrees, are written without growth.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE chosen AS
+        SELECT
+            model,
+            max(workload_id) FILTER (WHERE batch = 1) AS one,
+            max(workload_id) FILTER (WHERE batch = 2) AS two,
+            max(workload_id) FILTER (WHERE batch = {PROOF_BATCH}) AS proof,
+            TRUE AS is_affine
+        FROM workload
+        GROUP BY model
+        HAVING one IS NOT NULL
+        """
+    )
+    connection.execute("UPDATE chosen SET is_affine = FALSE WHERE two IS NULL OR proof IS NULL")
+    for table in GROWING:
+        connection.execute(
+            "UPDATE chosen SET is_affine = FALSE "
+            f"WHERE model IN (SELECT model FROM ({_disagreement(connection, table)}))"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in GROWING:
+        _copy(connection, _shipped_rows(connection, table), folder / f"{table}.parquet")
+    _copy(
+        connection,
+        "SELECT w.model, w.source, w.parameter_count, w.weight_bytes, w.torch_version, "
+        "w.torchvision_version, w.tracer_version, w.notes FROM chosen AS c JOIN workload AS w ON w.workload_id = c.one "
+        "ORDER BY w.model",
+        folder / "workload.parquet",
+    )
+    rows = connection.execute(
+        "SELECT w.model, c.is_affine, w.parameter_count, CAST(coalesce(sum(o.mac_count), 0) AS BIGINT), "
+        "w.torch_version, w.torchvision_version, w.tracer_version "
+        "FROM chosen AS c JOIN workload AS w ON w.workload_id = c.one "
+        "JOIN workload_operator AS o ON o.workload_id = c.one GROUP BY ALL ORDER BY w.model"
+    ).fetchall()
+    names = [field.name for field in attrs.fields(ShippedWorkload)]
+    return tuple(ShippedWorkload(**dict(zip(names, row, strict=True))) for row in rows)
+
+
+def _copy(connection: Connection, query: str, path: Path) -> None:
+    connection.execute(
+        f"COPY ({query}) TO '{path}' (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 19, ROW_GROUP_SIZE 4096)"
+    )
+
+
+def _fixed(connection: Connection, table: str) -> list[str]:
+    """Return the columns of a table that may not depend on the batch."""
+    varying = {"workload_id", SHAPES.get(table), *GROWING[table]}
+    columns = [str(row[0]) for row in connection.execute(f"DESCRIBE {table}").fetchall()]
+    return [column for column in columns if column not in varying]
+
+
+def _shape(alias: str, column: str) -> str:
+    return f"CAST(string_split(nullif({alias}.{column}, ''), 'x') AS BIGINT[])"
+
+
+def _shipped_rows(connection: Connection, table: str) -> str:
+    keys = " AND ".join(f"b.{key} = a.{key}" for key in ROW[table])
+    picked = [f"a.{column}" for column in _fixed(connection, table)]
+    for column in GROWING[table]:
+        picked += [
+            f"a.{column}",
+            f"CASE WHEN c.is_affine THEN b.{column} - 2 * a.{column} ELSE 0 END AS {column}_excess",
+        ]
+    if table in SHAPES:
+        column = SHAPES[table]
+        first, second = _shape("a", column), _shape("b", column)
+        picked += [
+            f"{first} AS {column}",
+            f"CASE WHEN c.is_affine THEN list_transform(list_zip({first}, {second}), "
+            "lambda pair: pair[2] - 2 * pair[1]) "
+            f"ELSE list_transform({first}, lambda size: 0) END AS {column}_excess",
+        ]
+    order = ", ".join(f"a.{key}" for key in ROW[table])
+    return (
+        f"SELECT c.model, {', '.join(picked)} FROM chosen AS c JOIN {table} AS a ON a.workload_id = c.one "
+        f"LEFT JOIN {table} AS b ON b.workload_id = c.two AND {keys} ORDER BY c.model, {order}"
+    )
+
+
+def _disagreement(connection: Connection, table: str) -> str:
+    """Return a query of the models whose traces at three batches are not on one line in this table."""
+
+    def side(alias: str, which: str) -> str:
+        return f"(SELECT c.model, t.* FROM chosen AS c JOIN {table} AS t ON t.workload_id = c.{which}) AS {alias}"
+
+    keys = ", ".join(("model", *ROW[table]))
+    other = [f"a.{column} IS DISTINCT FROM {x}.{column}" for column in _fixed(connection, table) for x in "bp"]
+    other += [
+        f"p.{column} IS DISTINCT FROM a.{column} + (b.{column} - a.{column}) * {PROOF_BATCH - 1}"
+        for column in GROWING[table]
+    ]
+    if table in SHAPES:
+        shapes = ", ".join(_shape(alias, SHAPES[table]) for alias in "abp")
+        other.append(
+            f"len(list_filter(list_zip({shapes}), lambda size: size[3] IS DISTINCT FROM "
+            f"size[1] + (size[2] - size[1]) * {PROOF_BATCH - 1})) > 0"
+        )
+    return (
+        f"SELECT DISTINCT coalesce(a.model, b.model, p.model) AS model FROM {side('a', 'one')} "
+        f"FULL JOIN {side('b', 'two')} USING ({keys}) FULL JOIN {side('p', 'proof')} USING ({keys}) "
+        f"WHERE a.workload_id IS NULL OR b.workload_id IS NULL OR p.workload_id IS NULL OR {' OR '.join(other)}"
+    )

@@ -1,0 +1,124 @@
+"""Workloads that ship: they are what the installed torch traces, at any batch that they promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from joulemap.catalog.digest import ZOO
+from joulemap.catalog.model import load_models, load_shipped
+from joulemap.domain.workload import Workload
+from joulemap.fuse import fuse
+from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.write_workload import write_workload
+from joulemap.store.zoo import GROWING, SHAPES, read_shipped
+from joulemap.trace import TRACER_VERSION, build
+from joulemap.trace.build import trace_request
+from joulemap.trace.source import resolve_model
+from joulemap.workspace.workspace import Workspace
+
+SAMPLE = ("resnet18", "attention_head", "shufflenet_v2_x0_5", "swin_t", "densenet121")
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_models()) if name not in SAMPLE]
+CLASSIFIERS = [name for name, entry in sorted(load_models().items()) if entry.task == "classification"]
+
+
+def traced(name: str, batch: int) -> Workload:
+    return fuse(trace_request(resolve_model(name, load_models(), batch=batch)))
+
+
+def rows(connection: Connection, workload_id: int, table: str) -> list[tuple[object, ...]]:
+    """Everything that a workload says in a table, whatever torch called its operators."""
+    columns = [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall() if row[0] != "workload_id"]
+    return connection.execute(
+        f"SELECT {', '.join(columns)} FROM {table} WHERE workload_id = ? ORDER BY ALL", [workload_id]
+    ).fetchall()
+
+
+def assert_shipped_is_traced(name: str, batch: int) -> None:
+    connection = open_in_memory()
+    anew = write_workload(connection, traced(name, batch))
+    shipped = read_shipped(connection, ZOO, name, batch=batch, workload_key="shipped", input_spec="")
+    for table in GROWING:
+        assert rows(connection, shipped, table) == rows(connection, anew, table), (name, table)
+    whole = "SELECT parameter_count, weight_bytes, notes, batch FROM workload WHERE workload_id = ?"
+    assert connection.execute(whole, [shipped]).fetchall() == connection.execute(whole, [anew]).fetchall()
+
+
+def test_every_model_that_can_be_traced_ships() -> None:
+    models, shipped = load_models(), load_shipped()
+    assert {name for name, entry in models.items() if entry.is_traceable} == set(shipped)
+    assert len(shipped) >= 128
+    assert all(entry.tracer_version == TRACER_VERSION for entry in shipped.values())
+    assert sum(path.stat().st_size for path in ZOO.iterdir()) < 4_000_000
+
+
+@pytest.mark.parametrize("name", [*SAMPLE, *SLOW])
+def test_a_shipped_workload_is_what_the_installed_torch_traces(name: str) -> None:
+    assert_shipped_is_traced(name, 1)
+
+
+@pytest.mark.parametrize("batch", [2, 8, 32])
+@pytest.mark.parametrize("name", [*SAMPLE, *[param for param in SLOW if param.values[0] in CLASSIFIERS]])
+def test_a_batch_that_ships_is_what_the_installed_torch_traces(name: str, batch: int) -> None:
+    if load_shipped()[name].is_affine:
+        assert_shipped_is_traced(name, batch)
+    else:
+        assert name.startswith(("maxvit", "swin_v2")), f"{name} is not known to be special at batch 1"
+
+
+def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced"))
+    workspace = Workspace(tmp_path / "x.duckdb")
+    one, many = (workspace.profile("resnet50", batch=batch).profile for batch in (1, 13))
+    assert one.is_shipped
+    assert many.mac_count == 13 * one.mac_count == 13 * 4_089_184_256
+    assert many.weight_bytes == one.weight_bytes
+    assert workspace.compare("resnet50", batch=13).rows[0].batch == 13
+    assert workspace.check() == ()
+
+
+def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "x.duckdb")
+    shipped = workspace.profile("squeezenet1_1").profile
+    anew = workspace.profile("squeezenet1_1", retrace=True).profile
+    assert (shipped.is_shipped, anew.is_shipped) == (True, False)
+    assert (shipped.mac_count, shipped.moved_bytes) == (anew.mac_count, anew.moved_bytes)
+    assert not workspace.profile("squeezenet1_1", inputs=["1,3,128,128"]).profile.is_shipped
+    assert workspace.profile("squeezenet1_1").profile == anew, "what was traced here is preferred"
+
+
+def test_what_ships_of_another_tracer_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from joulemap.workspace import question
+
+    monkeypatch.setattr(question, "TRACER_VERSION", TRACER_VERSION + 1)
+    assert not Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile.is_shipped
+
+
+def test_a_profile_counts_what_the_shapes_say(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "x.duckdb").profile("vit_b_16")
+    assert answer.profile.mac_count == 17_563_828_224
+    assert answer.profile.parameter_count == 86_567_656
+    assert sum(row.mac_count for row in answer.mix) == answer.profile.mac_count
+    assert sum(row.mac_count for row in answer.patterns) == answer.profile.mac_count
+    assert sum(row.moved_bytes for row in answer.mix) == answer.profile.moved_bytes
+    assert sum(row.fused_moved_bytes for row in answer.patterns) == answer.profile.fused_moved_bytes
+    attention = next(row for row in answer.patterns if row.fusion_pattern == "attention")
+    assert (attention.subgraph_count, attention.mac_count) == (12, 12 * 2 * 197 * 197 * 768)
+
+
+def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
+    from joulemap.columns.workload import columns_of
+
+    found = Workspace(tmp_path / "x.duckdb").profile("densenet121").profile
+    columns = columns_of(traced("densenet121", 1))
+    assert found.peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=False)
+    assert found.fused_peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=True)
+
+
+def test_shapes_are_stored_where_the_zoo_looks_for_them() -> None:
+    connection = open_in_memory()
+    for table, column in SHAPES.items():
+        assert column in [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()]
