@@ -277,6 +277,7 @@ COMMENT ON COLUMN workload_access.is_boundary IS 'Enters or leaves the model';
 
 CREATE TABLE workload_edge (
     workload_id INTEGER NOT NULL,
+    edge_index INTEGER NOT NULL CHECK (edge_index >= 0),
     producer_index INTEGER NOT NULL,
     consumer_index INTEGER NOT NULL,
     tensor_index INTEGER NOT NULL,
@@ -284,6 +285,7 @@ CREATE TABLE workload_edge (
 );
 COMMENT ON TABLE workload_edge IS 'Data dependences between operators';
 COMMENT ON COLUMN workload_edge.workload_id IS 'workload';
+COMMENT ON COLUMN workload_edge.edge_index IS 'Execution order; an operator may read one result twice';
 COMMENT ON COLUMN workload_edge.producer_index IS 'Operator that writes';
 COMMENT ON COLUMN workload_edge.consumer_index IS 'Operator that reads';
 COMMENT ON COLUMN workload_edge.tensor_index IS 'What flows';

@@ -111,7 +111,7 @@ def test_no_foreign_keys_guard_the_tables() -> None:
 def test_a_transaction_that_raises_leaves_nothing() -> None:
     connection = open_in_memory()
     with pytest.raises(KeyboardInterrupt), transaction(connection):
-        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 1, 0)")
+        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 0, 1, 0)")
         raise KeyboardInterrupt
     assert connection.execute("SELECT count(*) FROM workload_edge").fetchall() == [(0,)]
 
@@ -119,8 +119,8 @@ def test_a_transaction_that_raises_leaves_nothing() -> None:
 def test_a_transaction_with_a_failed_statement_leaves_nothing() -> None:
     connection = open_in_memory()
     with pytest.raises(duckdb.ConstraintException), transaction(connection):
-        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 1, 0)")
-        connection.execute("INSERT INTO workload_edge VALUES (1, 1, 0, 0)")
+        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 0, 1, 0)")
+        connection.execute("INSERT INTO workload_edge VALUES (1, 1, 1, 0, 0)")
     assert connection.execute("SELECT count(*) FROM workload_edge").fetchall() == [(0,)]
 
 

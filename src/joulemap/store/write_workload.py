@@ -96,8 +96,8 @@ def write_workload(connection: Connection, workload: Workload) -> int:
     insert_records(
         connection,
         "workload_edge",
-        workload.edges,
-        ("producer_index", "consumer_index", "tensor_index"),
+        _indexed(workload.edges, "edge_index"),
+        ("edge_index", "producer_index", "consumer_index", "tensor_index"),
         workload_id=workload_id,
     )
     insert_records(

@@ -50,7 +50,7 @@ ROW: Final = {
     "workload_tensor": ("tensor_index",),
     "workload_access": ("access_index",),
     "workload_buffer": ("buffer_index",),
-    "workload_edge": ("producer_index", "consumer_index", "tensor_index"),
+    "workload_edge": ("edge_index",),
     "workload_subgraph": ("subgraph_index",),
 }
 """table -> what names a row of one workload."""
