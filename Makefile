@@ -36,6 +36,7 @@ format: $(STAMP)
 bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python benchmarks/tracing.py --all
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.trace.zoo > .zoo.csv

@@ -42,14 +42,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "bench.duckdb")
         fresh = [os.path.join(folder, f"fresh{index}.duckdb") for index in range(REPEATS + 1)]
+        traced = [os.path.join(folder, f"traced{index}.duckdb") for index in range(REPEATS + 1)]
         bare = os.path.join(folder, "bare.py")
         Path(bare).write_text(BARE_TYPER)
         subprocess.run([joulemap, "compare", "resnet18", "--db", path], capture_output=True, check=True)
         pairs = {
-            "first compare resnet18, empty database": (
-                lambda index: [joulemap, "compare", "resnet18", "--db", fresh[index]],
+            "first compare, no database, traced": (
+                lambda index: [joulemap, "compare", "resnet18", "--retrace", "--db", traced[index]],
                 [python, "-c", "import torch, torchvision.models"],
                 1.6,
+            ),
+            "first compare, no database, as it ships": (
+                lambda index: [joulemap, "compare", "resnet18", "--db", fresh[index]],
+                [python, "-c", "import duckdb, typer, rich"],
+                3.0,
             ),
             "second compare, runs stored": (
                 lambda _: [joulemap, "compare", "resnet18", "--db", path],

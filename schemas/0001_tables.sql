@@ -160,7 +160,7 @@ COMMENT ON TABLE workload IS 'A traced model at one input shape';
 COMMENT ON COLUMN workload.workload_id IS 'Number used in the tables of its parts';
 COMMENT ON COLUMN workload.workload_key IS 'Digest of all that a trace depends on';
 COMMENT ON COLUMN workload.model IS 'The name that it was asked for by';
-COMMENT ON COLUMN workload.source IS 'torchvision:NAME, or file:DIGEST:FACTORY';
+COMMENT ON COLUMN workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:FACTORY, exported:DIGEST:, timm:NAME or hf:NAME';
 COMMENT ON COLUMN workload.input_spec IS 'Input shapes and dtypes';
 COMMENT ON COLUMN workload.batch IS 'Samples in one input';
 COMMENT ON COLUMN workload.parameter_count IS 'Elements of all parameters, shared ones once';

@@ -152,6 +152,46 @@ def test_a_changed_file_that_the_file_imports_is_another_workload(tmp_path: Path
     assert int(second) > int(first)
 
 
+def test_files_that_a_package_imports_relatively_count_for_the_key(tmp_path: Path) -> None:
+    package = tmp_path / "parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .sizes import WIDTH\n")
+    (package / "sizes.py").write_text("WIDTH = 16\n")
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import torch\nfrom parts import WIDTH\n"
+        "def net():\n    return torch.nn.Linear(WIDTH, 1), torch.zeros(1, WIDTH)\n"
+    )
+    workspace = Workspace(tmp_path / "x.duckdb")
+    first = workspace.profile(f"{path}:net").profile
+    (package / "sizes.py").write_text("WIDTH = 512\n")
+    assert (first.mac_count, workspace.profile(f"{path}:net").profile.mac_count) == (16, 512)
+
+
+def test_weights_that_two_modules_share_are_counted_once(tmp_path: Path) -> None:
+    path = tmp_path / "tied.py"
+    path.write_text(
+        "import torch\n"
+        "def net():\n"
+        "    first, second = torch.nn.Linear(8, 8, bias=False), torch.nn.Linear(8, 8, bias=False)\n"
+        "    first.weight = second.weight = torch.nn.Parameter(torch.ones(8, 8))\n"
+        "    return torch.nn.Sequential(first, second), torch.zeros(1, 8)\n"
+    )
+    profile = Workspace(tmp_path / "x.duckdb").profile(f"{path}:net").profile
+    assert (profile.parameter_count, profile.weight_bytes, profile.mac_count) == (64, 256, 128)
+
+
+def test_inputs_that_a_model_does_not_take_are_refused(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "x.duckdb")
+    with pytest.raises(UsageError, match="resnet18 takes 1 input, 2 given"):
+        workspace.profile("resnet18", inputs=["1,3,224,224", "1,3,224,224"])
+    with pytest.raises(UsageError, match="raft_large takes 2 inputs, 1 given"):
+        workspace.profile("raft_large", inputs=["1,3,520,960"])
+    (tmp_path / "mine.py").write_text(NET)
+    with pytest.raises(ModelError, match="is not a factory"):
+        workspace.profile(f"{tmp_path}/mine.py:instance", arguments={"width": 3})
+
+
 @pytest.mark.parametrize(
     ("name", "macs"),
     [

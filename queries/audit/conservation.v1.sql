@@ -164,10 +164,12 @@ broken AS (
         'an operator is in exactly one subgraph of its workload',
         o.workload_id,
         'operator ' || o.operator_index,
-        'a row of workload_subgraph',
-        'none'
+        'one row of workload_subgraph',
+        CAST(count(g.subgraph_index) AS VARCHAR)
     FROM workload_operator AS o
-    ANTI JOIN workload_subgraph AS g ON g.workload_id = o.workload_id AND g.subgraph_index = o.subgraph_index
+    LEFT JOIN workload_subgraph AS g ON g.workload_id = o.workload_id AND g.subgraph_index = o.subgraph_index
+    GROUP BY o.workload_id, o.operator_index
+    HAVING count(g.subgraph_index) <> 1
     UNION ALL
     SELECT
         'static energy is static power x latency',

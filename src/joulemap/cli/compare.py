@@ -41,7 +41,7 @@ class Level(StrEnum):
 
 
 def compare(
-    model: Annotated[str, typer.Argument(help="A known name, path/to/file.py:factory, or a .pt2 file.")],
+    model: Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")],
     hardware: Annotated[
         str,
         typer.Option("--hardware", help="Ids, comma-separated; see `joulemap hardware list`.",
@@ -69,7 +69,7 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare a model on several hardware: energy, latency, memory, utilization, and what to choose.
 
-    The first time, the model is traced (a few seconds); the answer is stored and the next one is immediate.
+    Models by name ship traced; any other is traced the first time (a few seconds). Answers are stored.
 
     \b
     joulemap compare resnet18

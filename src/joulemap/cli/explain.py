@@ -35,7 +35,7 @@ class Metric(StrEnum):
 
 
 def explain(
-    model: Annotated[str, typer.Argument(help="A name from `joulemap model list`, or path/to/file.py:factory.")],
+    model: Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")],
     hardware_a: Annotated[str, typer.Argument(metavar="A", help="Hardware id.")],
     hardware_b: Annotated[str, typer.Argument(metavar="B", help="Hardware id.")],
     metric: Annotated[Metric, typer.Option("--metric", help="What to explain.")] = Metric.ENERGY,

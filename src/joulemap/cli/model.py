@@ -27,7 +27,7 @@ from joulemap.cli.option import (
 
 app = typer.Typer(help="Models: which there are, what they consist of.", rich_markup_mode=None)
 
-Model = Annotated[str, typer.Argument(help="A known name, path/to/file.py:factory, or a .pt2 file.")]
+Model = Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")]
 
 
 @app.command("list")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from joulemap.domain.catalogue import Catalogue, ModelEntry, ShippedWorkload
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import ActionKey
+from joulemap.domain.reference import EnergyAction
 from joulemap.store.connection import Connection
 from joulemap.store.insert import insert_columns, next_id
 
@@ -24,9 +24,9 @@ def write_catalogue(
 ) -> None:
     """Store every hardware version that is new, and make this catalogue the current one."""
     known = {digest for (digest,) in connection.execute("SELECT hardware_digest FROM hardware_version").fetchall()}
-    for hardware in catalogue.hardware.values():
-        if hardware.digest not in known:
-            _write_hardware(connection, hardware, package_version)
+    fresh = [hardware for hardware in catalogue.hardware.values() if hardware.digest not in known]
+    if fresh:
+        _write_hardware(connection, fresh, package_version)
     connection.execute("DELETE FROM catalogue_entry")
     insert_columns(
         connection,
@@ -60,97 +60,110 @@ def write_catalogue(
     )
 
 
-def _write_hardware(connection: Connection, hardware: Hardware, package_version: str) -> None:
-    digest = hardware.digest
-    connection.execute(
-        "INSERT INTO hardware_version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            digest,
-            hardware.id,
-            hardware.name,
-            hardware.vendor,
-            hardware.architecture,
-            list(hardware.deployment),
-            hardware.microarchitecture,
-            hardware.unit_name,
-            hardware.memory_type,
-            hardware.projection,
-            package_version,
-        ],
+def _write_hardware(connection: Connection, fresh: Sequence[Hardware], package_version: str) -> None:
+    """Write hardware versions, all of them into one table after the other."""
+    insert_columns(
+        connection,
+        "hardware_version",
+        {
+            "hardware_digest": [one.digest for one in fresh],
+            "hardware": [one.id for one in fresh],
+            "deployment": pa.array([list(one.deployment) for one in fresh], pa.list_(pa.string())),
+            "package_version": [package_version] * len(fresh),
+            **{
+                field: [getattr(one, field) for one in fresh]
+                for field in (
+                    "name",
+                    "vendor",
+                    "architecture",
+                    "microarchitecture",
+                    "unit_name",
+                    "memory_type",
+                    "projection",
+                )
+            },
+        },
     )
-    facts = list(hardware.quantities())
+    facts = [(one.digest, index, *fact) for one in fresh for index, fact in enumerate(one.quantities())]
     insert_columns(
         connection,
         "hardware_fact",
         {
-            "hardware_digest": [digest] * len(facts),
-            "fact_index": list(range(len(facts))),
-            "quantity": [name for name, _ in facts],
-            "value": [quantity.value for _, quantity in facts],
-            "unit": [quantity.unit for _, quantity in facts],
-            "basis": [quantity.basis for _, quantity in facts],
-            "source": [quantity.source for _, quantity in facts],
-            "note": [quantity.note for _, quantity in facts],
+            "hardware_digest": [digest for digest, *_ in facts],
+            "fact_index": [index for _, index, *_ in facts],
+            "quantity": [name for _, _, name, _ in facts],
+            **{
+                field: [getattr(quantity, field) for _, _, _, quantity in facts]
+                for field in ("value", "unit", "basis", "source", "note")
+            },
         },
     )
-    peaks = list(hardware.peaks.items())
+    peaks = [(one.digest, index, *peak) for one in fresh for index, peak in enumerate(one.peaks.items())]
     insert_columns(
         connection,
         "hardware_precision",
         {
-            "hardware_digest": [digest] * len(peaks),
-            "precision_index": list(range(len(peaks))),
-            "precision": [precision for precision, _ in peaks],
-            "peak_ops_per_s": [peak.rate.value for _, peak in peaks],
-            "units_count": [peak.unit_count for _, peak in peaks],
-            "clock_hz": [peak.clock_hz for _, peak in peaks],
+            "hardware_digest": [digest for digest, *_ in peaks],
+            "precision_index": [index for _, index, *_ in peaks],
+            "precision": [precision for _, _, precision, _ in peaks],
+            "peak_ops_per_s": [peak.rate.value for _, _, _, peak in peaks],
+            "units_count": [peak.unit_count for _, _, _, peak in peaks],
+            "clock_hz": [peak.clock_hz for _, _, _, peak in peaks],
         },
     )
-    actions = hardware.reference.actions
-    ids = _action_ids(connection, hardware)
+    ids = _action_ids(connection, fresh)
+    actions = [(one, action) for one in fresh for action in one.reference]
     insert_columns(
         connection,
         "energy_per_action",
         {
-            "hardware_digest": [digest] * len(actions),
-            "action_id": [ids[action.key] for action in actions],
-            "energy_per_action_fj": [action.energy_per_action_fj for action in actions],
-            "low_fj": pa.array([action.low_fj for action in actions], pa.float64()),
-            "high_fj": pa.array([action.high_fj for action in actions], pa.float64()),
-            "basis": [action.basis for action in actions],
-            "source": [action.source for action in actions],
-            "count_formula": [action.count_formula for action in actions],
+            "hardware_digest": [one.digest for one, _ in actions],
+            "action_id": [ids[(one.architecture, *_identity(action))] for one, action in actions],
+            "low_fj": pa.array([action.low_fj for _, action in actions], pa.float64()),
+            "high_fj": pa.array([action.high_fj for _, action in actions], pa.float64()),
+            **{
+                field: [getattr(action, field) for _, action in actions]
+                for field in ("energy_per_action_fj", "basis", "source", "count_formula")
+            },
         },
     )
 
 
-def _action_ids(connection: Connection, hardware: Hardware) -> dict[ActionKey, int]:
-    """Return the id of each action of a hardware, adding to the vocabulary what is new."""
-    fields = ("category", "component", "action", "part", "per")
-    known = {
+ACTION_FIELDS: Final = ("category", "component", "action", "part", "per")
+"""What tells two actions of one architecture apart."""
+
+
+def _identity(action: EnergyAction) -> tuple[str, ...]:
+    return tuple(getattr(action, field) for field in ACTION_FIELDS)
+
+
+def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tuple[str, ...], int]:
+    """Return (architecture, *identity) -> id for every action, adding to the vocabulary what is new."""
+    ids = {
         tuple(row[1:]): int(row[0])
         for row in connection.execute(
-            "SELECT action_id, category, component, action, part, per FROM action WHERE architecture = ?",
-            [hardware.architecture],
+            f"SELECT action_id, architecture, {', '.join(ACTION_FIELDS)} FROM action"
         ).fetchall()
     }
     following = next_id(connection, "action", "action_id")
     fresh = []
-    for action in hardware.reference:
-        row = tuple(getattr(action, field) for field in fields)
-        if row not in known:
-            known[row] = following
-            fresh.append(action)
-            following += 1
+    for one in hardware:
+        for action in one.reference:
+            row = (one.architecture, *_identity(action))
+            if row not in ids:
+                ids[row] = following
+                fresh.append(row)
+                following += 1
     if fresh:
-        columns: dict[str, Any] = {field: [getattr(action, field) for action in fresh] for field in fields}
-        columns["action_id"] = [known[tuple(getattr(action, field) for field in fields)] for action in fresh]
-        columns["architecture"] = [hardware.architecture] * len(fresh)
-        insert_columns(connection, "action", columns)
-    return {action.key: known[tuple(getattr(action, field) for field in fields)] for action in hardware.reference}
+        names = ("architecture", *ACTION_FIELDS)
+        columns: dict[str, Any] = {name: [row[index] for row in fresh] for index, name in enumerate(names)}
+        insert_columns(connection, "action", {"action_id": [ids[row] for row in fresh], **columns})
+    return ids
 
 
 def read_action_ids(connection: Connection, hardware: Hardware) -> np.ndarray[Any, np.dtype[np.uint16]]:
     """Return the stored action id of each row of the hardware's reference table."""
-    ids = _action_ids(connection, hardware)
-    return np.array([ids[action.key] for action in hardware.reference], dtype=np.uint16)
+    ids = _action_ids(connection, (hardware,))
+    return np.array(
+        [ids[(hardware.architecture, *_identity(action))] for action in hardware.reference], dtype=np.uint16
+    )

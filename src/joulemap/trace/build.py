@@ -46,7 +46,9 @@ def trace_request(request: ModelRequest) -> Workload:
         module, own = hub.build(request)
     positional, named = _given(request) if request.inputs else _own(own, request)
     batch = _batch_of(request, (positional, named))
-    workload = trace_module(module, positional, named, key=request.key, model=request.model, batch=batch)
+    workload = trace_module(
+        module, positional, named, key=request.key, model=request.model, batch=batch, may_change=True
+    )
     return attrs.evolve(workload, notes=(*notes, *workload.notes))
 
 

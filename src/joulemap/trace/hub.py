@@ -51,4 +51,6 @@ def _build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
         channels = getattr(configuration, "num_channels", 3)
         return module, {"pixel_values": torch.empty((request.batch or 1, channels, size, size), device="meta")}
     ids = torch.empty((request.batch or 1, TOKENS), dtype=torch.int64, device="meta")
+    if getattr(configuration, "is_encoder_decoder", False):
+        return module, {"input_ids": ids, "decoder_input_ids": ids}
     return module, {"input_ids": ids}

@@ -72,13 +72,17 @@ def trace_module(
     key: WorkloadKey,
     model: str,
     batch: int,
+    may_change: bool = False,
 ) -> Workload:
     """Return the workload of `module(*args, **kwargs)` in inference, not yet fused.
 
-    The module is not changed: a copy without weights runs on the meta device. Raises ModelError, naming the module
-    path that was reached, where the forward pass fails.
+    The module is not changed, unless it `may_change`: a copy without weights runs on the meta device. Raises
+    ModelError, naming the module path that was reached, where the forward pass fails.
     """
-    module = _copy_on_meta(module).eval()
+    if may_change and all(parameter.is_meta for parameter in module.parameters()):
+        module = module.to("meta").eval()
+    else:
+        module = _copy_on_meta(module).eval()
     inputs = tree_map(_to_meta, (tuple(args), dict(kwargs or {})))
     recorder = Recorder(module)
     for leaf in tree_leaves(inputs):

@@ -163,8 +163,14 @@ def resolve_model(
             raise UsageError(f"name the function, class or module in {path_text} that makes it: {path_text}:factory")
         return _resolve_path(name, path_text, "file", size, inputs, given, factory)
     if name.endswith(".pt2"):
+        _refuse_arguments(name, given)
         return _resolve_path(name, name, "exported", size, inputs, given, "")
     return _resolve_known(name, models, size, inputs, given)
+
+
+def _refuse_arguments(name: str, arguments: tuple[tuple[str, str], ...]) -> None:
+    if arguments:
+        raise UsageError(f"{name} takes no --model-arg; a factory in a file and the building blocks do")
 
 
 def _resolve_known(
@@ -189,10 +195,12 @@ def _resolve_known(
             arguments=arguments,
             is_default=not inputs and not arguments,
         )
-    if arguments:
-        raise UsageError(f"{name} takes no --model-arg; a factory in a file and the building blocks do")
+    _refuse_arguments(name, arguments)
     shape = (batch, *entry.input_shape)
-    wanted = tuple(inputs) or (InputSpec(shape),) * (2 if entry.input_layout == "pair" else 1)
+    count = 2 if entry.input_layout == "pair" else 1
+    if inputs and len(inputs) != count:
+        raise UsageError(f"{name} takes {count} input{'s' if count > 1 else ''}, {len(inputs)} given")
+    wanted = tuple(inputs) or (InputSpec(shape),) * count
     for spec in wanted:
         if len(spec.shape) != len(shape):
             raise UsageError(
@@ -233,42 +241,51 @@ def _resolve_path(
     )
 
 
-def _content_digest(path: Path) -> str:
-    """Return a digest of a file and, for Python, of every file beside it that it imports, however indirectly."""
-    digest = hashlib.sha256()
-    waiting, seen = [path.resolve()], set[Path]()
+def local_files(path: Path) -> list[Path]:
+    """Return a Python file and every file beside it that it imports, however indirectly; any other file alone."""
+    top = path.resolve()
+    waiting, seen = [top], list[Path]()
     while waiting:
         current = waiting.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        content = current.read_bytes()
-        if len(seen) > 1:
-            digest.update(current.relative_to(path.resolve().parent).as_posix().encode())
-        digest.update(content)
-        if current.suffix == ".py":
-            waiting.extend(sorted(_local_imports(content, path.resolve().parent)))
+        if current not in seen:
+            seen.append(current)
+            if current.suffix == ".py":
+                waiting.extend(sorted(_local_imports(current, top.parent)))
+    return seen
+
+
+def _content_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    folder = path.resolve().parent
+    for index, file in enumerate(local_files(path)):
+        digest.update(file.relative_to(folder).as_posix().encode() if index else b"")
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _local_imports(content: bytes, folder: Path) -> set[Path]:
-    """Return the files under a folder that a module's import statements name."""
+def _local_imports(file: Path, folder: Path) -> set[Path]:
+    """Return the files under a folder that a module's import statements name; relative ones from where it stands."""
     try:
-        tree = ast.parse(content)
+        tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
         return set()
-    names: set[str] = set()
+    named: set[tuple[Path, str]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
+            named.update((folder, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
+            start = folder
+            if node.level:
+                start = file.parents[node.level - 1]
+                if not start.is_relative_to(folder):
+                    continue
             stem = node.module or ""
-            names.add(stem)
-            names.update(f"{stem}.{alias.name}".strip(".") for alias in node.names)
+            named.add((start, stem))
+            named.update((start, f"{stem}.{alias.name}".strip(".")) for alias in node.names)
     files: set[Path] = set()
-    for name in names:
-        parts = name.split(".")
+    for start, name in named:
+        parts = [part for part in name.split(".") if part and part != "*"]
         for length in range(1, len(parts) + 1):
-            place = folder.joinpath(*parts[:length])
-            files.update(file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
+            place = start.joinpath(*parts[:length])
+            files.update(found for found in (place.with_suffix(".py"), place / "__init__.py") if found.is_file())
     return files

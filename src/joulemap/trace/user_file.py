@@ -13,7 +13,7 @@ import torch
 
 from joulemap.errors import Interrupted, ModelError
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.source import ModelRequest
+from joulemap.trace.source import ModelRequest, local_files
 
 
 def build(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:
@@ -25,12 +25,15 @@ def build(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn
         raise ModelError(f"{path} cannot be imported")
     namespace = importlib.util.module_from_spec(specification)
     sys.path.insert(0, str(path.parent))
+    _forget(local_files(path))
     try:
         with build_on_meta():
             specification.loader.exec_module(namespace)
             made = _find(namespace, request.factory, path)
             if not isinstance(made, torch.nn.Module) and callable(made):
                 made = made(**arguments)
+            elif arguments:
+                raise ModelError(f"{request.model} is not a factory: it takes no --model-arg")
     except (ModelError, Interrupted):
         raise
     except SyntaxError as error:
@@ -47,6 +50,14 @@ def build(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn
             f"{request.model} gave a {type(made).__name__}, expected an nn.Module or a pair (module, inputs)"
         )
     return made, inputs if inputs is not None else getattr(made, "example_inputs", None)
+
+
+def _forget(files: list[Path]) -> None:
+    """Let files be imported as they are now, also where a long-lived process imported them before."""
+    for name, module in list(sys.modules.items()):
+        place = getattr(module, "__file__", None)
+        if place is not None and Path(place) in files:
+            del sys.modules[name]
 
 
 def _find(namespace: Any, factory: str, path: Path) -> Any:
