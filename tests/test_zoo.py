@@ -15,7 +15,7 @@ from joulemap.store.write_workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, read_shipped
 from joulemap.trace import TRACER_VERSION, build
 from joulemap.trace.build import trace_request
-from joulemap.trace.source import resolve_model
+from joulemap.trace.source import package_version, resolve_model
 from joulemap.workspace.workspace import Workspace
 
 SAMPLE = ("resnet18", "attention_head", "shufflenet_v2_x0_5", "swin_t", "densenet121")
@@ -35,12 +35,32 @@ def rows(connection: Connection, workload_id: int, table: str) -> list[tuple[obj
     ).fetchall()
 
 
+def summary(connection: Connection, workload_id: int) -> list[tuple[object, ...]]:
+    """MACs and bytes of each fusion pattern."""
+    return connection.execute(
+        """
+        SELECT s.pattern, sum(o.mac_count), sum(a.byte_count), sum(a.fused_byte_count)
+        FROM workload_operator AS o
+        JOIN workload_subgraph AS s USING (workload_id, subgraph_index)
+        JOIN (
+            SELECT operator_index, sum(byte_count) AS byte_count, sum(fused_byte_count) AS fused_byte_count
+            FROM workload_access WHERE workload_id = $id GROUP BY operator_index
+        ) AS a USING (operator_index)
+        WHERE o.workload_id = $id GROUP BY s.pattern ORDER BY s.pattern
+        """,
+        {"id": workload_id},
+    ).fetchall()
+
+
 def assert_shipped_is_traced(name: str, batch: int) -> None:
     connection = open_in_memory()
     anew = write_workload(connection, traced(name, batch))
     shipped = read_shipped(connection, ZOO, name, batch=batch, workload_key="shipped", input_spec="")
-    for table in GROWING:
-        assert rows(connection, shipped, table) == rows(connection, anew, table), (name, table)
+    if load_shipped()[name].torch_version == package_version("torch"):
+        for table in GROWING:
+            assert rows(connection, shipped, table) == rows(connection, anew, table), (name, table)
+    else:  # operator lists differ between torch versions: what they add up to does not
+        assert summary(connection, shipped) == summary(connection, anew), name
     whole = "SELECT parameter_count, weight_bytes, notes, batch FROM workload WHERE workload_id = ?"
     assert connection.execute(whole, [shipped]).fetchall() == connection.execute(whole, [anew]).fetchall()
 
@@ -78,6 +98,14 @@ def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
     assert many.weight_bytes == one.weight_bytes
     assert workspace.compare("resnet50", batch=13).rows[0].batch == 13
     assert workspace.check() == ()
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
+    connection = open_in_memory()
+    anew = write_workload(connection, traced(name, 3))
+    shipped = read_shipped(connection, ZOO, name, batch=3, workload_key="shipped", input_spec="")
+    assert summary(connection, shipped) == summary(connection, anew)
 
 
 def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
-from joulemap.mapping.traffic import ceil_divide, dram_bytes, tiled_bytes
+from joulemap.mapping.traffic import ceil_divide, memory_time, tiled_bytes
 
 MATRIX_PRECISIONS: Final = frozenset({"bf16", "int8"})
 """Precisions that run on the matrix unit."""
@@ -85,11 +85,7 @@ class Cpu:
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
         compute = waves * (np.where(has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
 
-        l3 = hardware.level("l3")
-        read, written = dram_bytes(kernels, l3.capacity.value, keeps_weights=True)
-        dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        l3_rate = (l3.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("l3_efficiency")
-        memory = np.maximum(kernels.moved_bytes / l3_rate, (read + written) / dram_rate)
+        memory, read, written = memory_time(kernels, hardware, hardware.level("l3"))
         launch = hardware.coefficient("region_cost")
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")

@@ -22,7 +22,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
-from joulemap.mapping.traffic import ceil_divide, dram_bytes
+from joulemap.mapping.traffic import ceil_divide, memory_time
 
 MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul")
 
@@ -59,11 +59,7 @@ class DomainFlow:
         simple_cycles = np.where(rides | has_macs, 0.0, simple / stream)
         compute = waves * (block_cycles + simple_cycles) / peak.clock_hz
 
-        l3 = hardware.level("l3")
-        read, written = dram_bytes(kernels, l3.capacity.value, keeps_weights=False)
-        l3_rate = (l3.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("l3_efficiency")
-        dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        memory = np.maximum(kernels.moved_bytes / l3_rate, (read + written) / dram_rate)
+        memory, read, written = memory_time(kernels, hardware, hardware.level("l3"))
         launch = hardware.coefficient("program_cost")
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")

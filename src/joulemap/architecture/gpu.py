@@ -28,7 +28,7 @@ from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.workload import KINDS
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
-from joulemap.mapping.traffic import ceil_divide, dram_bytes, tiled_bytes
+from joulemap.mapping.traffic import ceil_divide, memory_time, tiled_bytes
 
 TENSOR_PRECISIONS: Final = frozenset({"tf32", "fp16", "bf16", "fp8", "int8"})
 """Precisions whose dense peak is that of the tensor cores."""
@@ -109,11 +109,7 @@ class Gpu:
         waves = np.where(simple, ceil_divide(tiles, float(units)), waves)
         executed = np.where(work.of_kind(*GEMM_KINDS), executed, work.mac_count)
 
-        l2 = hardware.level("l2")
-        read, written = dram_bytes(kernels, l2.capacity.value, keeps_weights=True)
-        l2_rate = (l2.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("l2_efficiency")
-        dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        memory = np.maximum(kernels.moved_bytes / l2_rate, (read + written) / dram_rate)
+        memory, read, written = memory_time(kernels, hardware, hardware.level("l2"))
         factor = hardware.coefficient("batch_norm_traffic_factor", mode)
         memory = np.where(work.of_kind("batch_norm") & kernels.leads, memory * factor, memory)
         active = kernels.is_active

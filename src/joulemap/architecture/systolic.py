@@ -22,7 +22,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
-from joulemap.mapping.traffic import ceil_divide, dram_bytes
+from joulemap.mapping.traffic import ceil_divide, memory_time
 
 MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul")
 VECTOR_BYTES: Final = 4.0
@@ -64,11 +64,7 @@ class Systolic:
         compute = np.where(has_macs, np.minimum(on_array, on_vector), 0.0)
         compute = compute + work.elementwise_count / vector_rate + special_s
 
-        cmem = hardware.level("cmem")
-        read, written = dram_bytes(kernels, cmem.capacity.value, keeps_weights=False)
-        cmem_rate = (cmem.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("cmem_efficiency")
-        dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        memory = np.maximum(kernels.moved_bytes / cmem_rate, (read + written) / dram_rate)
+        memory, read, written = memory_time(kernels, hardware, hardware.level("cmem"))
         launch = hardware.coefficient("program_cost")
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")

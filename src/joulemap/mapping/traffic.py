@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joulemap.columns.workload import Booleans, Floats
+from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.mapping.kernel import KernelColumns
 
 
@@ -48,6 +49,19 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     passes = np.maximum(ceil_divide(smaller, capacity_bytes), 1.0)
     again = np.where((kernels.work.mac_count > 0) & ~fits, (passes - 1.0) * larger, 0.0)
     return read + weights + again, written
+
+
+def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:
+    """Return (seconds, DRAM bytes read, DRAM bytes written) per operator under the last on-chip level.
+
+    Everything that crosses a kernel's boundary goes through the last level, what does not fit there through DRAM too;
+    the slower of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
+    """
+    read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=last_level.kind == "cache")
+    bandwidth = (last_level.bandwidth or hardware.memory_bandwidth).value
+    level_rate = bandwidth * hardware.coefficient(f"{last_level.name}_efficiency")
+    dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+    return np.maximum(kernels.moved_bytes / level_rate, (read + written) / dram_rate), read, written
 
 
 def operand_bytes(kernels: KernelColumns) -> tuple[Floats, Floats]:

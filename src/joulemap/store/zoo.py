@@ -17,6 +17,7 @@ from typing import Final
 
 import attrs
 
+from joulemap.columns.workload import OPERATOR_COUNTS
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.store.connection import Connection
 from joulemap.store.insert import next_id, utc_now
@@ -24,16 +25,7 @@ from joulemap.store.insert import next_id, utc_now
 PROOF_BATCH: Final = 5
 
 GROWING: Final = {
-    "workload_operator": (
-        "mac_count",
-        "elementwise_count",
-        "special_count",
-        "output_element_count",
-        "gemm_m",
-        "gemm_n",
-        "gemm_k",
-        "gemm_groups",
-    ),
+    "workload_operator": tuple(name for name in OPERATOR_COUNTS if name != "tap_count"),
     "workload_tensor": ("byte_count",),
     "workload_access": ("byte_count", "fused_byte_count"),
     "workload_buffer": ("byte_count",),
