@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare import assert_close
@@ -39,6 +39,7 @@ def test_a_line_is_count_times_price() -> None:
     assert found.total_fj == 78_000
 
 
+@settings(deadline=None)
 @given(st.floats(0.0, 1e12))
 def test_energy_is_rounded_to_whole_femtojoules(count: float) -> None:
     assert ledger({READ: np.array([count])}, 1).total_fj == round(count * READ_FJ)
