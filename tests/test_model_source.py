@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from joulemap.errors import ModelError, UsageError
 from joulemap.trace import build
@@ -223,8 +224,6 @@ def test_a_building_block_takes_arguments_and_names_wrong_ones(tmp_path: Path) -
 
 
 def test_an_exported_program_is_a_model(tmp_path: Path) -> None:
-    import torch
-
     path = tmp_path / "net.pt2"
     program = torch.export.export(torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU()), (torch.zeros(4, 16),))
     torch.export.save(program, path)
@@ -237,6 +236,24 @@ def test_an_exported_program_is_a_model(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ModelError, match=r"net\.pt2 cannot be read as a torch\.export program"):
         workspace.compare(str(path), hardware=["tpu_v4"])
+
+
+class Gated(torch.nn.Module):
+    """Takes a keyword argument, and holds nothing of its own."""
+
+    def forward(self, *values: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+        return sum(values, gate) * gate
+
+
+@pytest.mark.parametrize("positional", [(), (torch.zeros(3, 8),)])
+def test_an_exported_program_keeps_its_named_inputs(positional: tuple[torch.Tensor, ...], tmp_path: Path) -> None:
+    path = tmp_path / "gated.pt2"
+    torch.export.save(torch.export.export(Gated(), positional, {"gate": torch.zeros(3, 8)}), path)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.compare(str(path), hardware=["tpu_v4"])
+    assert answer.batch == 3
+    elementwise = workspace.sql("SELECT sum(elementwise_count) FROM workload_operator").rows
+    assert elementwise == ((3 * 8 * (1 + len(positional)),),)
 
 
 def test_a_package_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

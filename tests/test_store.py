@@ -220,6 +220,19 @@ def test_a_new_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_system_without_links_takes_a_new_database_by_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    path = tmp_path / "new.duckdb"
+    open_for_writing(path).close()
+    assert list(tmp_path.iterdir()) == [path]
+    open_for_reading(path).close()
+
+
 def test_creating_in_a_missing_folder_says_so(tmp_path: Path) -> None:
     with pytest.raises(DatabaseError, match="does not exist"):
         open_for_writing(tmp_path / "no" / "new.duckdb")

@@ -143,18 +143,10 @@ class Cpu:
         )
         l1_read = loads * width + matrix_bytes
         reuse = hardware.coefficient("l2_block_reuse")
-        l2_read = np.maximum(
-            np.where(is_gemm, np.maximum(l1_read / reuse, crossing_read), crossing_read), crossing_read
-        )
-        l3_read = np.where(
-            is_gemm,
-            np.minimum(
-                tiled_bytes(kernels, np.maximum(work.gemm_m / placement.units_total, 1.0), work.gemm_n, item),
-                l2_read,
-            ),
-            crossing_read,
-        )
-        l3_read = np.maximum(l3_read, crossing_read)
+        l2_read = np.maximum(np.where(is_gemm, l1_read / reuse, 0.0), crossing_read)
+        rows_per_core = np.maximum(work.gemm_m / placement.units_total, 1.0)
+        tiled = np.minimum(tiled_bytes(kernels, rows_per_core, work.gemm_n, item), l2_read)
+        l3_read = np.maximum(np.where(is_gemm, tiled, 0.0), crossing_read)
         written = kernels.output_bytes
         line = hardware.coefficient("cache_line")
         dram = placement.dram_read_bytes + placement.dram_write_bytes

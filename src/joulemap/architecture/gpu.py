@@ -224,9 +224,6 @@ class Gpu:
         tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac")
         k_blocks = ceil_divide(work.gemm_k, hardware.coefficient("k_block"))
         arrivals = placement.tile_count * hardware.coefficient("warps_per_block") * k_blocks
-        first = np.zeros(kernels.kernel_count)
-        first[:1] = 1.0
-        launches = np.ones(kernels.kernel_count) if kernels.runtime == "eager" else first
         fences = placement.units_used[kernels.leader]
         return {
             ("tensor_core", f"{precision}_mac"): tensor_macs,
@@ -260,7 +257,7 @@ class Gpu:
             ("barrier", "arrival"): np.where(is_gemm, arrivals, 0.0),
             ("coherence", "fence"): kernels.at_leader(fences),
             ("thread_block", "launch"): placement.tile_count,
-            ("kernel", "launch"): kernels.at_leader(launches),
+            ("kernel", "launch"): kernels.host_launch_count,
         }
 
 

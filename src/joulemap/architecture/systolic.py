@@ -126,10 +126,6 @@ class Systolic:
         cores = hardware.geometry["core_count"].value
         bundles = placement.detail["cycles"] * cores
         tiles = placement.tile_count
-        launches = np.zeros(kernels.kernel_count)
-        launches[:1] = 1.0
-        if kernels.runtime == "eager":
-            launches[:] = 1.0
         mac_action = "int8_mac" if precision == "int8" else "bf16_mac"
         return {
             ("mxu", mac_action): mxu_macs,
@@ -156,7 +152,7 @@ class Systolic:
             ("vliw_bundle", "decode"): bundles,
             ("sync_flag", "wait"): transfers + 2.0 * tiles,
             ("loop", "branch"): tiles,
-            ("program", "launch"): kernels.at_leader(launches),
+            ("program", "launch"): kernels.host_launch_count,
             ("onchip_wire", "transfer"): (read_in + kernels.output_bytes) * hardware.coefficient("wire_length"),
         }
 

@@ -13,7 +13,6 @@ from joulemap.cli.option import (
     Arguments,
     Batch,
     Database,
-    Form,
     FormatOption,
     Inputs,
     Output,
@@ -28,6 +27,7 @@ from joulemap.cli.option import (
     repeat_options,
     split_names,
 )
+from joulemap.report.format import Format
 
 if TYPE_CHECKING:
     from joulemap.query import Answer
@@ -62,7 +62,7 @@ def compare(
     level: Annotated[
         Level, typer.Option("--level", help="summary: one row per hardware; subgraph: who wins each subgraph.")
     ] = Level.SUMMARY,
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -90,19 +90,17 @@ def compare(
         arguments=read_arguments(arguments),
         retrace=retrace,
     )
-    from joulemap.report.render import Format
-
     if level is Level.SUBGRAPH:
         from joulemap.report.render import render_answer
 
         winners = workspace.query("compare.winner", {"run_ids": list(answer.run_ids)})
-        emit(render_answer(winners, Format(form.value)), output)
+        emit(render_answer(winners, form), output)
         answers: tuple[Answer, ...] = (winners,)
     else:
         from joulemap.report.compare import render_comparison
 
         again = repeat_options(batch=batch, input=inputs, model_arg=arguments, db=db)
-        emit(render_comparison(answer, Format(form.value), again), output)
+        emit(render_comparison(answer, form, again), output)
         answers = answer.answers
     if show_sql:
         emit_sql(answers)

@@ -9,29 +9,29 @@ import typer
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Database,
-    Form,
     FormatOption,
     Output,
     emit,
     emit_answer,
     open_workspace,
 )
+from joulemap.report.format import Format
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
 
 
 @app.command()
-def info(form: FormatOption = Form.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
+def info(form: FormatOption = Format.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
     """Show file, schema version, size and tables.
 
     \b
     joulemap db info
     """
     from joulemap.report.cell import show
-    from joulemap.report.render import Format, render_answer, write_json
+    from joulemap.report.render import render_answer, write_json
 
     known = open_workspace(db).info()
-    if form is Form.JSON:
+    if form is Format.JSON:
         emit(
             write_json(
                 {
@@ -44,8 +44,8 @@ def info(form: FormatOption = Form.TABLE, output: Output = None, db: Database = 
             output,
         )
         return
-    text = render_answer(known.content, Format(form.value))
-    if form is not Form.CSV:
+    text = render_answer(known.content, form)
+    if form is not Format.CSV:
         size = show(known.size_bytes, "size_bytes", "B")
         text = f"{known.path}: schema {known.schema_version}, {size}\n\n{text}"
     emit(text, output)
@@ -63,7 +63,7 @@ def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
 
 
 @app.command()
-def check(form: FormatOption = Form.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
+def check(form: FormatOption = Format.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
     """Prove that the parts add up to their wholes; exit code 6 and a row for each rule that is broken.
 
     \b
@@ -74,7 +74,7 @@ def check(form: FormatOption = Form.TABLE, output: Output = None, db: Database =
     workspace = open_workspace(db)
     workspace.scan()
     answer = workspace.query("audit.conservation")
-    if answer.rows or form is not Form.TABLE:
+    if answer.rows or form is not Format.TABLE:
         emit_answer(answer, form, output)
     else:
         emit("ok: every part adds up", output)

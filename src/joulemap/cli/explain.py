@@ -13,7 +13,6 @@ from joulemap.cli.option import (
     Arguments,
     Batch,
     Database,
-    Form,
     FormatOption,
     Inputs,
     Output,
@@ -26,6 +25,7 @@ from joulemap.cli.option import (
     open_workspace,
     read_arguments,
 )
+from joulemap.report.format import Format
 
 
 class Metric(StrEnum):
@@ -46,7 +46,7 @@ def explain(
     arguments: Arguments = None,
     retrace: Retrace = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Terms to show in a table; json and csv have all.")] = 20,
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -73,8 +73,7 @@ def explain(
         retrace=retrace,
     )
     from joulemap.report.explain import render_explanation
-    from joulemap.report.render import Format
 
-    emit(render_explanation(answer, Format(form.value), limit), output)
+    emit(render_explanation(answer, form, limit), output)
     if show_sql:
         emit_sql(answer.answers)

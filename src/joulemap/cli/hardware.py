@@ -10,7 +10,6 @@ import typer
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Database,
-    Form,
     FormatOption,
     Output,
     ShowSql,
@@ -18,6 +17,7 @@ from joulemap.cli.option import (
     emit_sql,
     open_workspace,
 )
+from joulemap.report.format import Format
 
 app = typer.Typer(help="The hardware that joulemap knows.", rich_markup_mode=None)
 
@@ -27,7 +27,7 @@ def list_(
     architecture: Annotated[
         str, typer.Option("--architecture", help="Only this class: cpu, gpu, tpu or kpu.", show_default="all")
     ] = "",
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -55,7 +55,7 @@ def show(
     energy: Annotated[
         bool, typer.Option("--energy", help="The energy reference table instead of the other numbers.")
     ] = False,
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),

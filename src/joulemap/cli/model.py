@@ -12,7 +12,6 @@ from joulemap.cli.option import (
     Arguments,
     Batch,
     Database,
-    Form,
     FormatOption,
     Inputs,
     Output,
@@ -24,6 +23,7 @@ from joulemap.cli.option import (
     open_workspace,
     read_arguments,
 )
+from joulemap.report.format import Format
 
 app = typer.Typer(help="Models: which there are, what they consist of.", rich_markup_mode=None)
 
@@ -32,7 +32,7 @@ Model = Annotated[str, typer.Argument(help="A known name, file.py:factory, model
 
 @app.command("list")
 def list_(
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -56,7 +56,7 @@ def show(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -73,9 +73,8 @@ def show(
         model, batch=batch, inputs=inputs or (), arguments=read_arguments(arguments), retrace=retrace
     )
     from joulemap.report.profile import render_profile
-    from joulemap.report.render import Format
 
-    emit(render_profile(answer, Format(form.value)), output)
+    emit(render_profile(answer, form), output)
     if show_sql:
         emit_sql(answer.answers)
 
@@ -87,7 +86,7 @@ def trace(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),

@@ -6,11 +6,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+from joulemap.report.format import Format
 
 if TYPE_CHECKING:
     from joulemap.query import Answer
@@ -19,23 +20,16 @@ if TYPE_CHECKING:
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 
 
-class Form(StrEnum):
-    """Output formats."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-
-
 Database = Annotated[
     Path,
     typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE),
 ]
-FormatOption = Annotated[Form, typer.Option("--format", "-f", help="How to write the answer.")]
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to write the answer.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the answer to this file, not to stdout.")]
 ShowSql = Annotated[bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")]
-Batch = Annotated[int | None, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1, or the model's own")
+]
 Precision = Annotated[str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, int8 or int4.")]
 Runtime = Annotated[
     str,
@@ -136,8 +130,8 @@ def emit_sql(answers: Iterable[Answer]) -> None:
         print(show_sql(find_query(answer.title), answer.parameters), end="\n\n", file=sys.stderr)
 
 
-def emit_answer(answer: Answer, form: Form, output: Path | None, columns: Sequence[str] = ()) -> None:
+def emit_answer(answer: Answer, form: Format, output: Path | None, columns: Sequence[str] = ()) -> None:
     """Write one query's answer; `columns` limits what people see."""
-    from joulemap.report.render import Format, render_answer
+    from joulemap.report.render import render_answer
 
-    emit(render_answer(answer, Format(form.value), columns), output)
+    emit(render_answer(answer, form, columns), output)

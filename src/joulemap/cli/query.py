@@ -10,7 +10,6 @@ import typer
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Database,
-    Form,
     FormatOption,
     Output,
     ShowSql,
@@ -19,12 +18,13 @@ from joulemap.cli.option import (
     emit_sql,
     open_workspace,
 )
+from joulemap.report.format import Format
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 
 
 @app.command("list")
-def list_(form: FormatOption = Form.TABLE, output: Output = None) -> None:
+def list_(form: FormatOption = Format.TABLE, output: Output = None) -> None:
     """List the queries that ship with joulemap.
 
     \b
@@ -70,7 +70,7 @@ def run(
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="key=value; repeat for several.")
     ] = None,
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),

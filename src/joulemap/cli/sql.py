@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.option import DEFAULT_DATABASE, Database, Form, FormatOption, Output, emit_answer, open_workspace
+from joulemap.cli.option import DEFAULT_DATABASE, Database, FormatOption, Output, emit_answer, open_workspace
+from joulemap.report.format import Format
 
 
 def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT over the views.")],
-    form: FormatOption = Form.TABLE,
+    form: FormatOption = Format.TABLE,
     output: Output = None,
     db: Database = Path(DEFAULT_DATABASE),
 ) -> None:

@@ -87,6 +87,13 @@ class KernelColumns:
         placed[self.leader] = values
         return placed
 
+    @property
+    def host_launch_count(self) -> Floats:
+        """How often the host launches, per operator: once per kernel in `eager`, else once per run, at its first."""
+        launches = np.zeros(self.kernel_count)
+        launches[: None if self.runtime == "eager" else 1] = 1.0
+        return self.at_leader(launches)
+
 
 def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision."""

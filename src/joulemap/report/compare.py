@@ -10,7 +10,8 @@ import attrs
 from joulemap.domain.answer import Comparison, Insight, Recommendation
 from joulemap.query.answer import CompareAnswer
 from joulemap.report.cell import PROJECTED, show, show_quantity
-from joulemap.report.render import Format, draw_table, write_csv, write_json
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, write_csv, write_json
 
 GOALS = {
     "energy": "lowest energy",

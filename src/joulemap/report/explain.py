@@ -7,7 +7,8 @@ import attrs
 from joulemap.domain.answer import EnergyTerm
 from joulemap.query.answer import ExplainAnswer
 from joulemap.report.cell import show, show_quantity
-from joulemap.report.render import Format, draw_table, write_csv, write_json
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, write_csv, write_json
 
 HEADINGS = (
     "term", "where", "action", "difference", "share", "count A", "count B", "price A", "price B", "per", "basis",

@@ -7,7 +7,8 @@ import attrs
 from joulemap.domain.answer import OperationShare
 from joulemap.query.answer import ProfileAnswer
 from joulemap.report.cell import heading, show_in
-from joulemap.report.render import Format, draw_table, render_answer, write_csv, write_json
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, render_answer, write_csv, write_json
 
 SHOWN = 12
 """Operations and patterns that people see; programs get all."""

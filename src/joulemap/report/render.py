@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import Any
 
 from joulemap.query import Answer
 from joulemap.report.cell import heading, plain, show_in
-
-
-class Format(StrEnum):
-    """How an answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
+from joulemap.report.format import Format
 
 
 def draw_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, is_markdown: bool = False) -> str:

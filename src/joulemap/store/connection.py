@@ -121,12 +121,22 @@ def _create(path: Path) -> None:
             migrate(connection)
             connection.execute("CHECKPOINT")
             connection.close()
-            with contextlib.suppress(FileExistsError):
-                os.link(draft, path)
+            _publish(draft, path)
     except OSError as error:
         raise DatabaseError(f"cannot create {path}: {error.strerror or error}") from error
     except duckdb.Error as error:
         raise _refuse(path, error) from error
+
+
+def _publish(draft: Path, path: Path) -> None:
+    """Give a finished database its name, unless another process was first; file systems without links rename."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except OSError:
+        if not path.exists():
+            draft.rename(path)
 
 
 def _sweep(path: Path) -> None:

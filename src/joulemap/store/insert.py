@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from joulemap.store.connection import Connection
-
-
-def utc_now() -> datetime:
-    """Return the time, UTC, as TIMESTAMP columns hold it."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any]) -> None:

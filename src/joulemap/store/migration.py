@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
@@ -12,6 +11,7 @@ import duckdb
 
 from joulemap.errors import DatabaseError
 from joulemap.resource import folder
+from joulemap.store.clock import utc_now
 
 SCHEMA_VERSION: Final = 2
 """The newest migration that this code knows; a test compares it with the files."""
@@ -74,7 +74,7 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
 def migrate(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
     """Apply the migrations that the database lacks and return their numbers.
 
-    Raises DatabaseError if an applied migration differs from its file.
+    Raises DatabaseError if there is one to apply and an applied one differs from its file.
     """
     if (schema_version(connection) or 0) > 0:
         applied = dict(connection.execute("SELECT version, checksum FROM schema_migration").fetchall())
@@ -99,7 +99,7 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
                     migration.version,
                     migration.name,
                     migration.checksum,
-                    datetime.now(UTC).replace(tzinfo=None),
+                    utc_now(),
                 ],
             )
         except BaseException:

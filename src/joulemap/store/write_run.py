@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from joulemap.columns.run import BOTTLENECKS, RunColumns
+from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
-from joulemap.store.insert import insert_columns, next_id, utc_now
+from joulemap.store.insert import insert_columns, next_id
 from joulemap.store.write_catalogue import read_action_ids
 
 

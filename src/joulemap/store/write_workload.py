@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from joulemap.domain.workload import Workload
+from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
-from joulemap.store.insert import insert_columns, insert_records, next_id, utc_now
+from joulemap.store.insert import insert_columns, insert_records, next_id
 
 
 def _shape_text(shape: tuple[int, ...]) -> str:

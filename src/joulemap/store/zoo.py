@@ -19,8 +19,9 @@ import attrs
 
 from joulemap.columns.workload import OPERATOR_COUNTS
 from joulemap.domain.catalogue import ShippedWorkload
+from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
-from joulemap.store.insert import next_id, utc_now
+from joulemap.store.insert import next_id
 
 PROOF_BATCH: Final = 5
 

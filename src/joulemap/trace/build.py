@@ -47,7 +47,13 @@ def trace_request(request: ModelRequest) -> Workload:
     positional, named = _given(request) if request.inputs else _own(own, request)
     batch = _batch_of(request, (positional, named))
     workload = trace_module(
-        module, positional, named, key=request.key, model=request.model, batch=batch, may_change=True
+        module,
+        positional,
+        named,
+        key=request.key,
+        model=request.model,
+        batch=batch,
+        may_change=request.kind != "exported",  # an exported module refuses eval(), its copy does not
     )
     return attrs.evolve(workload, notes=(*notes, *workload.notes))
 
@@ -84,6 +90,9 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
             "or set module.example_inputs"
         )
     sized = own if request.batch is None else _with_batch(own, request.batch, request)
+    if request.kind == "exported":
+        positional, named = sized
+        return positional, named
     if isinstance(sized, torch.Tensor):
         return (sized,), {}
     if isinstance(sized, Mapping):

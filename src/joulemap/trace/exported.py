@@ -12,7 +12,10 @@ from joulemap.trace.source import ModelRequest
 
 
 def build(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
-    """Return (module, the inputs it was exported with); ModelError for a file that is damaged or something else."""
+    """Return (module, (positional, named) inputs it was exported with, or None if it keeps none).
+
+    Raises ModelError for a file that is damaged or something else.
+    """
     assert request.path is not None
     logger = logging.getLogger("torch.export")
     before = logger.disabled
@@ -27,8 +30,4 @@ def build(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
         ) from error
     finally:
         logger.disabled = before
-    inputs = program.example_inputs
-    if inputs is None:
-        return module, None
-    positional, named = inputs
-    return module, positional or named
+    return module, program.example_inputs

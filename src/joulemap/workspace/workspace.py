@@ -63,10 +63,10 @@ class Workspace:
         """Return the model on each hardware: the named ones, those of the named architectures, or the default four.
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; `inputs` are
-        written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace`
-        ignores the workload that ships with the package. A hardware that cannot run the configuration is an
-        `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError or
-        DatabaseError; UnsupportedError if no hardware can run it.
+        written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace` ignores the
+        workload that ships with the package. A hardware that cannot run the configuration is an `unsupported` row with
+        its reason. Raises UnknownNameError, UsageError, ModelError or DatabaseError; UnsupportedError if no hardware
+        can run it.
         """
         from joulemap.domain.answer import Caveat, Comparison, Insight, Recommendation
         from joulemap.query.answer import CompareAnswer
