@@ -115,8 +115,6 @@ class _Assembly:
         cost = count(call.name, Call(call.args, call.kwargs, call.outputs))
         if call.is_view:
             cost = Cost(kind="view", operation=cost.operation)
-        elif not call.reads and not call.outputs:
-            return
         operator = self.add_operator(call, cost, own_path=own_path)
         if not call.is_view:
             reads = call.reads
