@@ -109,7 +109,7 @@ def test_hardware_is_chosen_by_name_by_class_or_both(database: Path, untraceable
     with pytest.raises(UsageError, match="none of tpu_v4 is of architecture cpu"):
         workspace.compare("resnet18", hardware=["tpu_v4"], architecture=["cpu"])
     with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):
-        workspace.compare("resnet18", hardware=["h100"])
+        workspace.compare("resnet18", hardware=["h100_sxm4"])
 
 
 def test_every_level_adds_up_to_the_femtojoule(database: Path) -> None:
