@@ -73,7 +73,7 @@ class Systolic:
         tiles = weight_tiles * row_blocks
         waves = ceil_divide(tiles, units)
         streamed_rows = np.maximum(ceil_divide(work.gemm_m, row_blocks), rows)
-        row_rate = max(1.0, peak.operations_per_clock / FLOPS_PER_MAC / (rows * columns))
+        row_rate = self._row_rate(kernels.precision, hardware)
         cycles = passes * waves * streamed_rows / row_rate + rows + columns
         on_array = cycles / clock_hz
 
@@ -109,6 +109,12 @@ class Systolic:
                 "cycles": np.where(active, compute * clock_hz, 0.0),
             },
         )
+
+    @staticmethod
+    def _row_rate(precision: str, hardware: Hardware) -> float:
+        """Return the rows that an array takes each cycle: more than one where narrow integers run faster."""
+        elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
+        return max(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements)
 
     @staticmethod
     def _passes(precision: str, hardware: Hardware) -> float:
@@ -148,12 +154,13 @@ class Systolic:
         bundles = placement.detail["cycles"] * cores
         tiles = placement.tile_count
         mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
+        idle_slots = np.maximum(placement.executed_macs * passes * on_mxu - mxu_macs, 0.0)
         has_cmem = float(any(level.name == "cmem" for level in hardware.memory_levels))
         return {
             ("mxu", mac_action): mxu_macs,
             ("pe_register", "shift"): mxu_macs,
             ("weight", "shift_in"): weights * placement.detail["row_blocks"],
-            ("mxu", "idle_cycle"): np.maximum(placement.executed_macs * passes * on_mxu - mxu_macs, 0.0),
+            ("mxu", "idle_cycle"): idle_slots / self._row_rate(precision, hardware),
             ("partial_sum", "drain"): results,
             ("vpu", "elementwise"): elementwise,
             ("vpu", "special_function"): special,
