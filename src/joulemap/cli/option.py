@@ -30,7 +30,7 @@ ShowSql = Annotated[bool, typer.Option("--show-sql", help="Also print the querie
 Batch = Annotated[
     int | None, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1, or the model's own")
 ]
-Precision = Annotated[str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, int8 or int4.")]
+Precision = Annotated[str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")]
 PowerMode = Annotated[
     str,
     typer.Option(
