@@ -12,7 +12,8 @@ A chain of operations occupies successive stages and streams one vector per cloc
 PCUs of their own and run as one pipeline, so what rides on a product takes no time.
 
 Each kernel is a configuration: its bits are loaded from DRAM before it starts, once for all units that do the same
-work, and nothing is fetched or decoded while it runs. PMUs are scratchpads: weights stream from DRAM every time. Words are 32 bits wide on chip at every precision.
+work, and nothing is fetched or decoded while it runs. PMUs are scratchpads: weights stream from DRAM every time. Words
+are 32 bits wide on chip at every precision.
 """
 
 from __future__ import annotations

@@ -11,9 +11,12 @@ with another tensor, pooling and whatever stands alone run on the misc engine, w
 engine. What the DPU has no instruction for (softmax, layer norm, special functions, products of two activations) runs
 on the Arm cores of the same chip.
 
-Memory. The on-chip buffers hold tiles, not tensors: every input and output of a kernel crosses DDR, and every image
-streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot use all of the
-bandwidth. int8 only.
+A layer with fewer input channels than ip takes the taps of a row of its window as further channels (channel
+augmentation).
+
+Memory. A kernel whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
+there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
+use all of the bandwidth. int8 only.
 """
 
 from __future__ import annotations
@@ -57,9 +60,8 @@ class Dpu:
         array_cycles = (
             work.gemm_groups
             * ceil_divide(pixels, geometry["pixel_parallelism"].value)
-            * ceil_divide(work.gemm_k / taps, geometry["input_channel_parallelism"].value)
+            * self._input_steps(kernels, hardware)
             * ceil_divide(work.gemm_n, geometry["output_channel_parallelism"].value)
-            * taps
         )
         misc_pixels = geometry["misc_pixel_parallelism"].value
         channels = geometry["input_channel_parallelism"].value
@@ -93,7 +95,9 @@ class Dpu:
             wave_count=np.where(runs, rounds, 0.0),
             units_used=np.where(runs, min(batch, units), 0.0),
             units_total=peak.unit_count,
-            executed_macs=np.where(on_array, array_cycles * batch * macs_per_clock, np.where(active, work.mac_count, 0)),
+            executed_macs=np.where(
+                on_array, array_cycles * batch * macs_per_clock, np.where(active, work.mac_count, 0)
+            ),
             detail={
                 "on_array": on_array.astype(np.float64),
                 "array_cycles": array_cycles * batch,
@@ -101,6 +105,19 @@ class Dpu:
                 "folded": folded.astype(np.float64),
             },
         )
+
+    @staticmethod
+    def _input_steps(kernels: KernelColumns, hardware: Hardware) -> Floats:
+        """Return clocks for all input channels and taps of a block of outputs."""
+        work = kernels.work
+        parallelism = hardware.geometry["input_channel_parallelism"].value
+        taps = np.maximum(work.tap_count, 1.0)
+        channels = work.gemm_k / taps
+        row = np.maximum(np.floor(np.sqrt(taps)), 1.0)
+        plain = ceil_divide(channels, parallelism) * taps
+        augmented = ceil_divide(channels * row, parallelism) * ceil_divide(taps, row)
+        steps: Floats = np.where(channels < parallelism, np.minimum(plain, augmented), plain)
+        return steps
 
     @staticmethod
     def _on_array(kernels: KernelColumns) -> Booleans:
@@ -131,10 +148,14 @@ class Dpu:
         batch = float(kernels.work.batch)
         buffer = hardware.level("buffer").capacity.value
         image = kernels.input_bytes / batch
+        of_image = kernels.per_kernel((kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes)
+        fits = kernels.per_operator(of_image) <= buffer
+        inputs = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
+        outputs = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
         parts = ceil_divide(np.minimum(image, kernels.weight_bytes), buffer)
         again = np.maximum(parts - 1.0, 0.0) * np.maximum(image, kernels.weight_bytes) * batch
-        read = kernels.input_bytes + kernels.weight_bytes * batch + np.where(self._on_array(kernels), again, 0.0)
-        return np.where(kernels.is_active, read, 0.0), np.where(kernels.is_active, kernels.output_bytes, 0.0)
+        read = inputs + kernels.weight_bytes * batch + np.where(self._on_array(kernels), again, 0.0)
+        return np.where(kernels.is_active, read, 0.0), np.where(kernels.is_active, outputs, 0.0)
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the eight categories; the catalogue states each formula in words."""
@@ -148,6 +169,8 @@ class Dpu:
         array_cycles = placement.detail["array_cycles"]
         misc = np.where(active & ~on_processor, work.elementwise_count, 0.0)
         crossing = placement.dram_read_bytes
+        loaded = kernels.weight_bytes * float(work.batch)
+        inputs = np.maximum(crossing - loaded, 0.0)
         written = placement.dram_write_bytes
         pixels = geometry["pixel_parallelism"].value
         out_channels = geometry["output_channel_parallelism"].value
@@ -161,9 +184,9 @@ class Dpu:
         layers = kernels.at_leader(np.ones(kernels.kernel_count)) * float(work.batch)
         cycles_per_instruction = hardware.coefficient("cycles_per_instruction")
         instructions = (array_cycles + placement.detail["misc_cycles"]) / cycles_per_instruction + transfers
-        results = work.output_element_count * ceil_divide(
-            work.gemm_k / np.maximum(work.tap_count, 1.0), geometry["input_channel_parallelism"].value
-        )
+        # the accumulators add up over the taps; a sum leaves and returns for each block of input channels
+        depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
+        results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
         busy = array_cycles + placement.detail["misc_cycles"]
         operations = self._processor_operations(kernels, hardware)
         return {
@@ -174,9 +197,9 @@ class Dpu:
             ("fabric_clock", "cycle"): busy,
             ("misc_engine", "elementwise"): misc,
             ("feature_buffer", "read"): np.maximum(window, kernels.input_bytes) + written,
-            ("feature_buffer", "write"): kernels.input_bytes + written,
+            ("feature_buffer", "write"): inputs + kernels.output_bytes,
             ("weight_buffer", "read"): weights,
-            ("weight_buffer", "write"): np.maximum(crossing - kernels.input_bytes, 0.0),
+            ("weight_buffer", "write"): loaded,
             ("axi_port", "transfer"): moved,
             ("dma", "descriptor"): transfers,
             ("instruction", "fetch"): instructions,

@@ -186,9 +186,7 @@ class Dsp:
         return counts
 
     @staticmethod
-    def _matrix_counts(
-        macs: Floats, kernels: KernelColumns, placement: Placement, hardware: Hardware
-    ) -> ActionCounts:
+    def _matrix_counts(macs: Floats, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
         """Return what the matrix engine does: MACs, panels loaded, partial sums, slots without a MAC."""
         rows = hardware.geometry["matrix_rows"].value
         on_matrix = placement.detail["on_matrix"]

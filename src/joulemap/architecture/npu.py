@@ -4,25 +4,28 @@ Time of a tensor engine, with q MACs per clock of a unit at the precision. What 
 geometry:
 
     weight_rows x weight_columns (K x N)      a weight tile stays, rows of activations stream through it
-        busy = waves x max(rows of a block R C / q, R) + R + C
+        busy = waves x max(rows of a block R C / q, R / s) + (R + C) / s          s rows pass in a clock: array_step
     output_rows x output_columns (M x N)      a block of outputs stays, both operands stream
         busy = waves x (ceil(K R C / q) + tile_overhead)
-    dataflow_intervals d                      every layer has its own part of the fabric, images follow one another
-        busy = MACs / (q U) x (batch + d - 1) / batch
+    neither                                   as outputs, in a square of floor(sqrt(q))
+    dataflow_intervals d                      every layer has its part of the fabric, images follow each other
+        busy = MACs / model's MACs x (batch + d - 1) x interval
+        interval = max(model's MACs of an image / (q U), clocks_per_position x positions of the largest layer x e)
 
-    tensor = busy / (clock x tensor_efficiency)
+    tensor = busy / (clock x e)                                                  e = tensor_efficiency
     vector = (EW + special_function_clocks SF) / (vector lanes x clock)
 
-MACs run on the vector engine where that is faster (a depthwise convolution). The engines work side by side: a kernel
-takes as long as the busier of them.
+MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
+work side by side: a kernel takes as long as the busier of them.
 
-Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `resident_programs` keeps a model's weights there
-between inferences if weights and live activations fit. A chip with `host_link_lanes` has no DRAM: what does not fit
-and what enters or leaves the model crosses the link to the host.
+Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `resident_programs` keeps a model in SRAM if its
+weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
+leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import attrs
@@ -33,7 +36,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement, overlap_engines
-from joulemap.mapping.traffic import ceil_divide, memory_time
+from joulemap.mapping.traffic import ceil_divide, dram_bytes
 
 ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
@@ -72,16 +75,15 @@ class Npu:
         engine = self._engine(kernels, hardware)
         tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
         lane_rate = self._lanes(kernels.precision, hardware) * peak.clock_hz
-        on_tensor = has_macs & (tensor_s <= work.mac_count / lane_rate)
+        on_tensor = has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
         simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
         vector_macs = np.where(has_macs & ~on_tensor, work.mac_count, 0.0)
         vector_s = np.where(active, (simple + vector_macs) / lane_rate, 0.0)
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        memory, read, written = memory_time(
-            kernels, hardware, hardware.level("sram"), keeps_weights="resident_programs" in hardware.geometry
-        )
+        read, written = self._outside_bytes(kernels, hardware)
+        memory = self._memory_s(kernels, read + written, hardware)
         launch = hardware.coefficient("layer_cost")
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")
@@ -106,6 +108,27 @@ class Npu:
         )
 
     @staticmethod
+    def _is_dataflow(hardware: Hardware) -> bool:
+        return "dataflow_intervals" in hardware.geometry
+
+    @staticmethod
+    def _outside_bytes(kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
+        """Return the bytes (read, written) that leave the SRAM, per operator."""
+        capacity = hardware.level("sram").capacity.value
+        image = kernels.peak_activation_bytes / kernels.work.batch
+        if "resident_programs" in hardware.geometry and kernels.total_weight_bytes + image <= capacity:
+            return kernels.entering_bytes, kernels.leaving_bytes
+        return dram_bytes(kernels, capacity, keeps_weights=False)
+
+    @staticmethod
+    def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware) -> Floats:
+        level = hardware.level("sram")
+        width = (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
+        outside_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        slower: Floats = np.maximum(kernels.moved_bytes / width, outside / outside_rate)
+        return slower
+
+    @staticmethod
     def _lanes(precision: str, hardware: Hardware) -> float:
         """Elements that all vector engines take each clock."""
         item = max(PRECISION_BYTES[precision], NARROWEST_VECTOR_BYTES)
@@ -124,22 +147,29 @@ class Npu:
             blocks = ceil_divide(m, hardware.coefficient("row_block"))
             panels = groups * ceil_divide(k, rows) * ceil_divide(n, columns)
             waves = ceil_divide(panels * blocks, peak.unit_count)
-            streamed = np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns / unit_macs, rows)
+            step = hardware.coefficient("array_step")
+            streamed = np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns / unit_macs, rows / step)
             return _Engine(
                 tiles=panels * blocks,
                 waves=waves,
-                busy=waves * streamed + rows + columns,
+                busy=waves * streamed + (rows + columns) / step,
                 activations=groups * m * k * ceil_divide(n, columns),
                 weights=panels * blocks * rows * columns,
                 sums=groups * m * n * ceil_divide(k, rows),
             )
-        rows, columns = geometry["output_rows"].value, geometry["output_columns"].value
+        rows = columns = max(1.0, math.floor(math.sqrt(unit_macs)))
+        if "output_rows" in geometry:
+            rows, columns = geometry["output_rows"].value, geometry["output_columns"].value
         tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
         waves = ceil_divide(tiles, peak.unit_count)
         busy = waves * (ceil_divide(k * rows * columns, unit_macs) + hardware.coefficient("tile_overhead"))
-        if "dataflow_intervals" in geometry:
-            images = (work.batch + geometry["dataflow_intervals"].value - 1.0) / work.batch
-            busy = work.mac_count / (unit_macs * peak.unit_count) * images
+        if Npu._is_dataflow(hardware):
+            macs = np.where(kernels.is_active, work.mac_count, 0.0)
+            total = max(float(macs.sum()), 1.0)
+            positions = float(np.where(macs > 0, m, 0.0).max(initial=0.0)) / work.batch
+            pace = positions * hardware.coefficient("clocks_per_position") * hardware.coefficient("tensor_efficiency")
+            interval = max(total / work.batch / (unit_macs * peak.unit_count), pace)
+            busy = macs / total * interval * (work.batch + geometry["dataflow_intervals"].value - 1.0)
         return _Engine(
             tiles=tiles,
             waves=waves,

@@ -25,7 +25,10 @@ app = typer.Typer(help="The hardware that joulemap knows.", rich_markup_mode=Non
 @app.command("list")
 def list_(
     architecture: Annotated[
-        str, typer.Option("--architecture", help="Only this class: cpu, gpu, tpu, kpu, dsp, npu, dpu or cgra.", show_default="all")
+        str,
+        typer.Option(
+            "--architecture", help="Only this class: cpu, gpu, tpu, kpu, dsp, npu, dpu or cgra.", show_default="all"
+        ),
     ] = "",
     form: FormatOption = Format.TABLE,
     output: Output = None,

@@ -51,17 +51,13 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     return read + weights + again, written
 
 
-def memory_time(
-    kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel, *, keeps_weights: bool | None = None
-) -> tuple[Floats, Floats, Floats]:
+def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:
     """Return (seconds, DRAM bytes read, DRAM bytes written) per operator under the last on-chip level.
 
     Everything that crosses a kernel's boundary goes through the last level, what does not fit there through DRAM too;
-    the slower of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`. Whether
-    weights stay between inferences follows from the level's kind unless the architecture knows better.
+    the slower of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
     """
-    kept = last_level.kind == "cache" if keeps_weights is None else keeps_weights
-    read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=kept)
+    read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=last_level.kind == "cache")
     bandwidth = (last_level.bandwidth or hardware.memory_bandwidth).value
     level_rate = bandwidth * hardware.coefficient(f"{last_level.name}_efficiency")
     dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
