@@ -31,15 +31,12 @@ def _load(own: tuple[Path, ...], digest: str) -> Catalogue:
     return Catalogue({one.id: one for one in hardware}, digest)
 
 
-def load_files(files: Iterable[Path], taken: Iterable[Hardware] = ()) -> tuple[Hardware, ...]:
+def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
     """Return the hardware of these files, in their order.
 
-    Raises CatalogueError for a file that breaks a rule or that takes a name of another or of `taken`.
+    Raises CatalogueError for a file that breaks a rule or that takes a name of another.
     """
     owner: dict[str, str] = {}
-    for one in taken:
-        for name in (one.id, *one.aliases):
-            owner.setdefault(fold_name(name), f"hardware {one.id}")
     loaded = []
     for path in files:
         hardware = load_hardware(path)

@@ -1,10 +1,10 @@
-"""Entries of data files to `Hardware` records: SI units, defaults, peaks, prices at the chip's node, and their checks."""
+"""Entries of data files to `Hardware` records, and what is checked on the way."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -103,7 +103,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
     if not peaks:
         raise ValueError("peaks: there is none; give at least one, e.g. [peaks.fp32]")
     _check_bandwidth(given, chip.quantities.memory_bandwidth.explanation)
-    quantities = complete_quantities(given, peaks, shared.defaults)
+    quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
     _check_power(quantities)
     levels = tuple(

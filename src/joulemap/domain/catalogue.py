@@ -46,6 +46,10 @@ class HardwareEntry:
             digest=hardware.digest,
         )
 
+    def has_mode(self, name: str) -> bool:
+        """Whether it has a power mode of this name."""
+        return fold_name(name) in (fold_name(mode) for mode in (DEFAULT_MODE, *self.power_modes))
+
     def find_mode(self, name: str) -> str:
         """Return the power mode of this name; UnknownNameError names those that it has."""
         for mode in (DEFAULT_MODE, *self.power_modes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 
 import attrs
@@ -53,6 +54,11 @@ class PowerMode:
     static_power: Quantity | None = None
 
 
+def mode_digest(digest: str, power_mode: str) -> str:
+    """Return the digest of a hardware at a power mode; its own at `default`."""
+    return digest if power_mode == "default" else hashlib.sha256(f"{digest}@{power_mode}".encode()).hexdigest()[:16]
+
+
 @attrs.frozen(kw_only=True)
 class Hardware:
     """One target with everything the models need, each number with unit, basis and source."""
@@ -100,6 +106,8 @@ class Hardware:
     peaks: Mapping[str, Peak]
     """precision -> peak."""
     power_modes: tuple[PowerMode, ...] = ()
+    power_mode: str = "default"
+    """The one of them that these numbers are of."""
     coefficients: Mapping[str, Quantity]
     """The class's model coefficients, e.g. `dram_efficiency`."""
     reference: EnergyReference
@@ -143,7 +151,7 @@ class Hardware:
         Peaks scale with the units that are on and with the clock, on-chip bandwidths too; cap, memory bandwidth and
         static power are the mode's where it states them. Static power that it does not state is not lowered.
         """
-        if name == "default":
+        if name == self.power_mode:
             return self
         mode = next((mode for mode in self.power_modes if mode.name == name), None)
         if mode is None:
@@ -183,6 +191,8 @@ class Hardware:
                 for precision, peak in self.peaks.items()
             },
             reference=self.reference.with_static(static),
+            power_mode=name,
+            digest=mode_digest(self.digest, name),
         )
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:

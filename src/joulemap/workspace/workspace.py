@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.errors import LockedDatabaseError, UnsupportedError, UsageError
+from joulemap.errors import UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
 from joulemap.store.connection import (
-    Connection,
     confine,
     open_for_reading,
     open_for_writing,
-    open_in_memory,
     read_everything,
     using,
 )
-from joulemap.store.read import find_current_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.answer import EdpShare, Finding
@@ -52,6 +48,8 @@ class Workspace:
         *,
         hardware: Sequence[str] = (),
         architecture: Sequence[str] = (),
+        deployment: Sequence[str] = (),
+        power_mode: str = "",
         batch: int | None = None,
         precision: str = "fp32",
         runtime: str = "fused",
@@ -60,7 +58,10 @@ class Workspace:
         arguments: Mapping[str, object] | None = None,
         retrace: bool = False,
     ) -> CompareAnswer:
-        """Return the model on each hardware: the named ones, those of the named architectures, or the default four.
+        """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+
+        A hardware is an id or alias (`h100_sxm5`, `H100`), with a power mode as `jetson_orin_nano_8gb@15W`, or a file
+        or folder of hardware files; `power_mode` is that of all names without one.
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; `inputs` are
         written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace` ignores the
@@ -76,6 +77,8 @@ class Workspace:
             model,
             hardware=hardware,
             architecture=architecture,
+            deployment=deployment,
+            power_mode=power_mode,
             batch=batch,
             precision=precision,
             runtime=runtime,
@@ -216,7 +219,9 @@ class Workspace:
         Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
         """
         query = find_query(name)
-        with using(self._open_with_catalogue(), self.path) as connection:
+        from joulemap.workspace.catalogue import opening_catalogue
+
+        with opening_catalogue(self.path) as connection:
             return run_query(connection, query, parameters or {})
 
     def sql(self, statement: str) -> Answer:
@@ -255,17 +260,3 @@ class Workspace:
 
         open_for_writing(self.path).close()
         return SCHEMA_VERSION
-
-    def _open_with_catalogue(self) -> Connection:
-        from joulemap.catalog.digest import catalogue_digest
-        from joulemap.workspace.question import store_catalogue
-
-        if self.path.exists():
-            with contextlib.suppress(LockedDatabaseError):
-                connection = open_for_reading(self.path)
-                if find_current_hardware(connection, catalogue_digest()):
-                    return connection
-                connection.close()
-        connection = open_in_memory()
-        store_catalogue(connection)
-        return connection
