@@ -38,7 +38,7 @@ COMMANDS = [
 BAD = [
     (("compare", "resnet19"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
     (("compare", "re'snet;18"), ExitCode.UNKNOWN_NAME, "unknown model"),
-    (("compare", "resnet18", "--hardware", "h100"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5?"),
+    (("compare", "resnet18", "--hardware", "h100"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("compare", "resnet18", "--architecture", "gpx"), ExitCode.UNKNOWN_NAME, "did you mean gpu?"),
     (("compare", "resnet18", "--batch", "0"), ExitCode.USAGE, "batch is 0, expected a whole number from 1"),
     (("compare", "resnet18", "--batch", "-1"), ExitCode.USAGE, "batch is -1"),
@@ -65,7 +65,7 @@ BAD = [
     (("query", "show", "nothing"), ExitCode.UNKNOWN_NAME, "unknown query 'nothing'"),
     (("query",), ExitCode.USAGE, "Missing command"),
     (("hardware", "show", "h100"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5?"),
-    (("hardware", "list", "--architecture", "fpga"), ExitCode.UNKNOWN_NAME, "known: cpu, gpu, kpu, tpu"),
+    (("hardware", "list", "--architecture", "quantum"), ExitCode.UNKNOWN_NAME, "known: cgra, cpu, dpu, dsp"),
     (("db", "info"), ExitCode.DATABASE, "there is no database"),
     (("nonsense",), ExitCode.USAGE, "No such command 'nonsense'"),
 ]
