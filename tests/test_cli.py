@@ -65,7 +65,7 @@ BAD = [
     (("query", "show", "nothing"), ExitCode.UNKNOWN_NAME, "unknown query 'nothing'"),
     (("query",), ExitCode.USAGE, "Missing command"),
     (("hardware", "show", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
-    (("hardware", "list", "--architecture", "fpga"), ExitCode.UNKNOWN_NAME, "known: cpu, gpu, kpu, tpu"),
+    (("hardware", "list", "--architecture", "quantum"), ExitCode.UNKNOWN_NAME, "known: cgra, cpu, dpu, dsp"),
     (("db", "info"), ExitCode.DATABASE, "there is no database"),
     (("nonsense",), ExitCode.USAGE, "No such command 'nonsense'"),
 ]

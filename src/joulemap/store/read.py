@@ -38,8 +38,8 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns
     from joulemap.domain.workload import KINDS, ROLES
 
-    (weight_bytes,) = connection.execute(
-        "SELECT weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
+    batch, weight_bytes = connection.execute(
+        "SELECT batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
     ).fetchall()[0]
     kinds = ", ".join(f"'{kind}'" for kind in KINDS)
     roles = ", ".join(f"'{role}'" for role in ROLES)
@@ -61,6 +61,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         [workload_id],
     ).fetchnumpy()
     return WorkloadColumns(
+        batch=int(batch),
         weight_bytes=int(weight_bytes),
         kind=operators["kind"].astype(np.int64),
         is_foldable=operators["is_foldable"].astype(bool),
