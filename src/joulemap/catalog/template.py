@@ -73,7 +73,7 @@ def minimal_text(architecture: str) -> str:
     """Return the smallest file of a class, with the numbers of a shipped one; CatalogueError for a class unknown."""
     shared, _ = load_class(architecture, "template")
     example = _example(architecture)
-    comment = f"\n# unit_count counts what this class calls a {example.unit_name}"
+    comment = f"\n# a unit of this class: {example.unit_name}"
     if shared.defaults:
         rules = "".join(f"\n#   {entry.quantity}" for entry in shared.defaults)
         comment += (
