@@ -105,7 +105,7 @@ def test_every_mode_stays_within_the_chip(hardware: str, mode: str) -> None:
     there = chip.in_mode(mode)
     assert there.static_power.value < there.tdp.value
     assert 1 <= there.units <= chip.units
-    for precision, peak in there.peaks.items():
+    for peak in there.peaks.values():
         product = peak.unit_count * peak.operations_per_clock * peak.clock_hz
         if not peak.explanation:
             assert_close(product, peak.rate.value, rel=0.05 + 1.0 / peak.unit_count)

@@ -73,9 +73,7 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    from joulemap.report.hardware import render_list
-
-    emit(render_list(answer, form, LISTED), output)
+    emit_answer(answer, form, output, LISTED)
     if show_sql:
         emit_sql((answer,))
 

@@ -53,6 +53,9 @@ class Recommendation:
     tied_count: int
     """Runs that are exactly as good, the winner included."""
     is_projection: bool
+    published_hardware: str | None
+    """The best whose key numbers are neither projections nor estimates."""
+    published_value: float | None
 
 
 @attrs.frozen

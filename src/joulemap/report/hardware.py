@@ -18,20 +18,6 @@ RIDGE = ("precision", "peak_ops_per_s", "units_count", "operations_per_clock", "
          "peak_ops_per_j", "basis", "explanation")  # fmt: skip
 
 
-def render_list(answer: Answer, form: Format, columns: Sequence[str]) -> str:
-    """Return the list of hardware; people see projections marked."""
-    if form in (Format.JSON, Format.CSV):
-        return render_answer(answer, form)
-    name, marked = answer.names.index("hardware"), answer.names.index("is_projection")
-    rows = tuple(
-        (*row[:name], f"{PROJECTED}{row[name]}" if row[marked] else row[name], *row[name + 1 :]) for row in answer.rows
-    )
-    text = render_answer(attrs.evolve(answer, rows=rows), form, columns)
-    if any(row[marked] for row in answer.rows):
-        text += f"\n\n{PROJECTED} key numbers are projections or estimates: `joulemap hardware show ID` says why"
-    return text
-
-
 def render_hardware(answer: HardwareAnswer, form: Format) -> str:
     """Return everything of one hardware; csv holds its numbers."""
     if form is Format.CSV:

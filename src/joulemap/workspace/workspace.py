@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
+from joulemap.query.run import find_projected
 from joulemap.store.connection import (
     confine,
     open_for_reading,
@@ -159,7 +160,7 @@ class Workspace:
             if refused:
                 raise UnsupportedError("; ".join(row.reason for row in refused))
             sides = {"run_a": run_ids[0], "run_b": run_ids[-1]}
-            total = run_query(connection, find_query("explain.total"), sides)
+            total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
             terms = run_query(connection, find_query(f"explain.{metric}"), sides)
             return ExplainAnswer(
                 total=EnergyTotal(*total.rows[0]),
@@ -220,7 +221,7 @@ class Workspace:
         """Run a query of `queries/` read-only; raises UnknownNameError, UsageError, SqlError or DatabaseError."""
         query = find_query(name)
         with using(open_for_reading(self.path), self.path) as connection:
-            return run_query(connection, query, parameters or {})
+            return find_projected(connection, run_query(connection, query, parameters or {}))
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
         """Run a query about the catalogue, whether or not there is a database.
@@ -231,7 +232,7 @@ class Workspace:
         from joulemap.workspace.catalogue import opening_catalogue
 
         with opening_catalogue(self.path) as connection:
-            return run_query(connection, query, parameters or {})
+            return find_projected(connection, run_query(connection, query, parameters or {}))
 
     def hardware_list(
         self,
@@ -311,7 +312,7 @@ class Workspace:
             ).fetchall()
             explanation = None
             if evaluated == [(0,)]:
-                total = run_query(connection, find_query("explain.total"), sides)
+                total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
                 terms = run_query(connection, find_query("explain.energy"), sides)
                 answers += [total, terms]
                 explanation = ExplainAnswer(
@@ -330,7 +331,7 @@ class Workspace:
         """Run one ad-hoc statement read-only, without access to files or settings."""
         with using(open_for_reading(self.path), self.path) as connection:
             confine(connection)
-            return run_sql(connection, statement)
+            return find_projected(connection, run_sql(connection, statement))
 
     def check(self) -> tuple[Finding, ...]:
         """Return every rule that the database breaks; an empty answer proves that the parts add up."""
