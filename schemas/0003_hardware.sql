@@ -8,8 +8,10 @@ COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for 
 COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
 
 ALTER TABLE hardware_precision ADD COLUMN operations_per_clock DOUBLE;
+ALTER TABLE hardware_precision ADD COLUMN engine VARCHAR DEFAULT '';
 ALTER TABLE hardware_precision ADD COLUMN explanation VARCHAR DEFAULT '';
 COMMENT ON COLUMN hardware_precision.operations_per_clock IS 'Of one unit';
+COMMENT ON COLUMN hardware_precision.engine IS 'Component that gives the peak where a unit has several, e.g. tensor_core; empty if unknown';
 COMMENT ON COLUMN hardware_precision.explanation IS 'Why units x operations per clock x clock is not the peak, where it is not';
 
 ALTER TABLE energy_per_action ADD COLUMN action_index INTEGER;

@@ -44,6 +44,19 @@ FJ_PER_J: Final = 10**15
 FS_PER_S: Final = 10**15
 
 
+def parse_si(text: str, unit: str) -> float:
+    """Return what `30W`, `16 GB` or `0.5` is in `unit`; ValueError says what was expected."""
+    from quantiphy import InvalidNumber, Quantity
+
+    try:
+        quantity = Quantity(text)
+    except InvalidNumber as error:
+        raise ValueError(f"{text!r} is not a number with a unit such as 1.5k{unit}") from error
+    if quantity.units not in ("", unit):
+        raise ValueError(f"{text!r} is in {quantity.units}, expected {unit}")
+    return float(quantity)
+
+
 def format_si(value: float, unit: str, digits: int = 3) -> str:
     """Return `value` with an SI prefix and `digits` significant digits, e.g. `12.3 mJ`."""
     from quantiphy import Quantity

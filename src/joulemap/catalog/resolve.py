@@ -235,6 +235,7 @@ def _resolve_peak(precision: str, entry: PeakEntry, resolve: Resolve, unit_count
         operations_per_clock=operations,
         unit_count=units,
         clock_hz=clock,
+        engine=entry.engine,
         explanation=entry.explanation,
     )
 

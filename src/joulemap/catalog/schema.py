@@ -64,6 +64,8 @@ class PeakEntry:
     """Of one unit; left out, it follows from rate, units and clock."""
     clock_ghz: float | None = None
     unit_count: int | None = None
+    engine: str = ""
+    """The component that gives the rate where a unit has several, e.g. `tensor_core`."""
     explanation: str = ""
     """Why units x operations per clock x clock is not the published rate, where it is not."""
 

@@ -22,6 +22,8 @@ class Peak:
     unit_count: int
     """Units that have this precision; fewer than the chip's on a heterogeneous chip."""
     clock_hz: float
+    engine: str = ""
+    """The component that gives the rate where a unit has several, e.g. `tensor_core`; empty if unknown."""
     explanation: str = ""
     """Why the product is not the published rate, where it is not."""
 

@@ -169,7 +169,7 @@ def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
     place = given[given.index("--db") :] if "--db" in given else []
     steps: list[list[str]] = []
     if len(answered) > 1:
-        pair = [answered[-1].hardware, answered[0].hardware]
+        pair = [answer.spelling.get(row.hardware, row.hardware) for row in (answered[-1], answered[0])]
         steps.append(["explain", answer.model, *pair, *settings, *given, "--metric", "energy"])
     steps.append(["query", "run", "edp.distribution", "-p", f"run_id={answered[0].run_id}", *place])
     if len(answered) > 1:

@@ -71,7 +71,9 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     )
     facts = rows("hardware_fact", "quantity, value, unit, basis, source, note", "fact_index")
     peaks = rows(
-        "hardware_precision", "precision, operations_per_clock, units_count, clock_hz, explanation", "precision_index"
+        "hardware_precision",
+        "precision, operations_per_clock, units_count, clock_hz, engine, explanation",
+        "precision_index",
     )
     levels = rows("hardware_level", "level, kind, per", "level_index")
     modes = rows("hardware_power_mode", "power_mode", "mode_index")
@@ -136,9 +138,10 @@ def _assemble(
                 operations_per_clock=operations,
                 unit_count=units,
                 clock_hz=clock,
+                engine=engine,
                 explanation=explanation,
             )
-            for precision, operations, units, clock, explanation in peaks
+            for precision, operations, units, clock, engine, explanation in peaks
         },
         power_modes=tuple(
             PowerMode(

@@ -110,7 +110,7 @@ def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_ve
             "units_count": [peak.unit_count for _, _, _, peak in peaks],
             **{
                 field: [getattr(peak, field) for _, _, _, peak in peaks]
-                for field in ("clock_hz", "operations_per_clock", "explanation")
+                for field in ("clock_hz", "operations_per_clock", "engine", "explanation")
             },
         },
     )

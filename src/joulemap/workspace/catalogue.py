@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.model import load_models, load_shipped
-from joulemap.domain.catalogue import HardwareEntry
-from joulemap.errors import LockedDatabaseError, OlderDatabaseError
+from joulemap.domain.catalogue import HardwareEntry, fold_name
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store.connection import Connection, open_for_reading, open_in_memory, using
 from joulemap.store.read_hardware import find_current_hardware
 from joulemap.store.template import Template, find_template
@@ -25,6 +26,17 @@ def known_hardware() -> dict[str, HardwareEntry]:
     from joulemap.catalog.load import load_catalogue
 
     return load_catalogue().entries
+
+
+def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry]) -> None:
+    """Raise CatalogueError where a hardware takes the name of another one of the catalogue."""
+    taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
+    for name in (hardware.id, *hardware.aliases):
+        other = taken.get(fold_name(name))
+        if other is not None and other.digest != hardware.digest:
+            raise CatalogueError(
+                f"{hardware.id}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
+            )
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -43,12 +43,27 @@ class PlannedRun:
     run_key: str
 
 
-def check_settings(precision: str, runtime: str) -> None:
-    """Raise UsageError for a precision or runtime that does not exist."""
+def check_precision(precision: str) -> None:
+    """Raise UsageError for a precision that does not exist."""
     if precision not in PRECISION_BYTES:
         raise UsageError(f"unknown precision {precision!r}; known: {', '.join(PRECISION_BYTES)}")
+
+
+def check_settings(precision: str, runtime: str) -> None:
+    """Raise UsageError for a precision or runtime that does not exist."""
+    check_precision(precision)
     if runtime not in RUNTIMES:
         raise UsageError(f"unknown runtime {runtime!r}; known: {', '.join(RUNTIMES)}")
+
+
+def check_filters(architectures: Iterable[str], deployments: Iterable[str], classes: Collection[str]) -> None:
+    """Raise UnknownNameError for an architecture class or deployment that does not exist."""
+    for architecture in architectures:
+        if architecture not in classes:
+            raise UnknownNameError("architecture", architecture, classes)
+    for deployment in deployments:
+        if deployment not in DEPLOYMENTS:
+            raise UnknownNameError("deployment", deployment, DEPLOYMENTS)
 
 
 def select_hardware(known: Mapping[str, HardwareEntry], choice: Choice) -> tuple[tuple[HardwareEntry, str], ...]:
@@ -57,12 +72,7 @@ def select_hardware(known: Mapping[str, HardwareEntry], choice: Choice) -> tuple
     Raises UnknownNameError for a name that does not exist, UsageError where nothing is left.
     """
     classes = sorted({entry.architecture for entry in known.values()})
-    for architecture in choice.architectures:
-        if architecture not in classes:
-            raise UnknownNameError("architecture", architecture, classes)
-    for deployment in choice.deployments:
-        if deployment not in DEPLOYMENTS:
-            raise UnknownNameError("deployment", deployment, DEPLOYMENTS)
+    check_filters(choice.architectures, choice.deployments, classes)
     if choice.names:
         pairs = [_find(known, name, choice.power_mode) for name in choice.names]
     else:

@@ -12,14 +12,14 @@ import attrs
 
 from joulemap.catalog.digest import ZOO, catalogue_digest, expand_paths, is_hardware_path
 from joulemap.catalog.model import load_models, load_shipped
-from joulemap.domain.catalogue import HardwareEntry, fold_name
-from joulemap.errors import CatalogueError, DatabaseError, OlderDatabaseError, UnsupportedError
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
+from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_runs, find_workload
 from joulemap.store.read_hardware import find_current_hardware, has_hardware, read_hardware
 from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, package_version, parse_input, resolve_model
-from joulemap.workspace.catalogue import known_hardware, store_catalogue, template
+from joulemap.workspace.catalogue import check_names, known_hardware, store_catalogue, template
 from joulemap.workspace.plan import MODEL_VERSION, Choice, PlannedRun, check_settings, plan_runs, select_hardware
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class Question:
 
     request: ModelRequest
     choice: Choice
-    own: tuple[Hardware, ...]
-    """Hardware that was named by file."""
+    own: Mapping[str, Hardware]
+    """File -> the hardware that was named by it."""
     precision: str
     runtime: str
     retrace: bool
@@ -48,16 +48,22 @@ class Question:
 
     def _with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
-        taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
         entries = dict(known)
-        for hardware in self.own:
-            for name in (hardware.id, *hardware.aliases):
-                other = taken.get(fold_name(name))
-                if other is not None and other.digest != hardware.digest:
-                    taker = f"the catalogue's {other.id}"
-                    raise CatalogueError(f"{hardware.id}: the name {name!r} is already that of {taker}; choose another")
+        for hardware in self.own.values():
+            check_names(hardware, known)
             entries[hardware.id] = HardwareEntry.of(hardware)
         return entries
+
+    @property
+    def spelling(self) -> dict[str, str]:
+        """How to ask again for hardware that was named by file: its name in an answer -> what to write."""
+        paths = {hardware.id: path for path, hardware in self.own.items()}
+        return {
+            name: f"{paths[plain]}{at}{mode}"
+            for name in self.choice.names
+            for plain, at, mode in [name.partition("@")]
+            if plain in paths
+        }
 
     @property
     def shipped(self) -> ShippedWorkload | None:
@@ -116,10 +122,18 @@ def ask(
     )
 
 
-def read_names(hardware: Sequence[str]) -> tuple[tuple[str, ...], tuple[Hardware, ...]]:
-    """Return names with files and folders replaced by the ids inside, and the hardware of those files."""
+def name_configuration(name: str) -> str:
+    """Return a hardware as comparisons show it, from an id, alias or file with a power mode or without."""
+    names, own = read_names((name,))
+    known = {**known_hardware(), **{one.id: HardwareEntry.of(one) for one in own.values()}}
+    ((entry, mode),) = select_hardware(known, Choice(names=names))[:1]
+    return entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
+
+
+def read_names(hardware: Sequence[str]) -> tuple[tuple[str, ...], dict[str, Hardware]]:
+    """Return names with files and folders replaced by the ids inside, and file -> hardware of those files."""
     names: list[str] = []
-    own: list[Hardware] = []
+    own: dict[str, Hardware] = {}
     for name in hardware:
         place, at, mode = name.partition("@")
         if not is_hardware_path(place):
@@ -127,10 +141,11 @@ def read_names(hardware: Sequence[str]) -> tuple[tuple[str, ...], tuple[Hardware
             continue
         from joulemap.catalog.load import load_files
 
-        found = load_files(expand_paths([Path(place).expanduser()]))
-        names += [f"{one.id}{at}{mode}" for one in found]
-        own += found
-    return tuple(names), tuple(own)
+        files = expand_paths([Path(place).expanduser()])
+        for path, one in zip(files, load_files(files), strict=True):
+            names.append(f"{one.id}{at}{mode}")
+            own[place if len(files) == 1 and path == Path(place) else str(path)] = one
+    return tuple(names), own
 
 
 @contextlib.contextmanager
@@ -300,7 +315,7 @@ def _ensure_hardware(
     connection: Connection, question: Question, planned: Sequence[PlannedRun]
 ) -> dict[tuple[str, str], Hardware]:
     """Return (digest, power mode) -> hardware at that mode for these runs, stored if it was not."""
-    own = {hardware.digest: hardware for hardware in question.own}
+    own = {hardware.digest: hardware for hardware in question.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in planned} - own.keys()), **own}
     targets = {
         (run.hardware_digest, run.power_mode): known[run.hardware_digest].in_mode(run.power_mode) for run in planned

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.errors import UnsupportedError, UsageError
+from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
 from joulemap.store.connection import (
     confine,
@@ -18,7 +18,14 @@ from joulemap.store.connection import (
 
 if TYPE_CHECKING:
     from joulemap.domain.answer import EdpShare, Finding
-    from joulemap.query.answer import CompareAnswer, DatabaseInfo, ExplainAnswer, ProfileAnswer
+    from joulemap.query.answer import (
+        CompareAnswer,
+        DatabaseInfo,
+        DifferenceAnswer,
+        ExplainAnswer,
+        HardwareAnswer,
+        ProfileAnswer,
+    )
 
 METRICS: Final = ("energy",)
 """What an explanation decomposes: each is a query `explain.METRIC`."""
@@ -71,7 +78,7 @@ class Workspace:
         """
         from joulemap.domain.answer import Caveat, Comparison, Insight, Recommendation
         from joulemap.query.answer import CompareAnswer
-        from joulemap.workspace.question import answering, ask
+        from joulemap.workspace.question import answering, ask, name_configuration
 
         question = ask(
             model,
@@ -88,6 +95,7 @@ class Workspace:
         )
         with answering(self.path, question, self._talk) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
+            baseline = name_configuration(baseline) if baseline else ""
             summary = run_query(connection, find_query("compare.summary"), {**ids, "baseline": baseline})
             rows = tuple(Comparison(*row) for row in summary.rows)
             if all(row.status != "ok" for row in rows):
@@ -107,6 +115,7 @@ class Workspace:
                 recommendations=tuple(Recommendation(*row) for row in best.rows),
                 insights=tuple(Insight(*row) for row in insight.rows),
                 caveats=tuple(Caveat(*row) for row in caveat.rows),
+                spelling=question.spelling,
                 answers=(best, summary, insight, caveat),
             )
 
@@ -223,6 +232,99 @@ class Workspace:
 
         with opening_catalogue(self.path) as connection:
             return run_query(connection, query, parameters or {})
+
+    def hardware_list(
+        self,
+        *,
+        architecture: str = "",
+        deployment: str = "",
+        precision: str = "",
+        min_memory_bytes: float = 0.0,
+        max_power_w: float = 0.0,
+        max_price_usd: float = 0.0,
+    ) -> Answer:
+        """Return the hardware of the catalogue that pass every filter; a filter of 0 or "" lets all pass.
+
+        Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
+        """
+        from joulemap.workspace.catalogue import known_hardware
+        from joulemap.workspace.plan import check_filters, check_precision
+
+        classes = {entry.architecture for entry in known_hardware().values()}
+        check_filters([architecture] if architecture else [], [deployment] if deployment else [], classes)
+        if precision:
+            check_precision(precision)
+        return self.describe(
+            "hardware.list",
+            {
+                "architecture": architecture,
+                "deployment": deployment,
+                "precision": precision,
+                "min_memory_bytes": min_memory_bytes,
+                "max_power_w": max_power_w,
+                "max_price_usd": max_price_usd,
+            },
+        )
+
+    def hardware(self, name: str) -> HardwareAnswer:
+        """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
+
+        Raises UnknownNameError, or CatalogueError for a file that breaks a rule.
+        """
+        from joulemap.query.answer import HardwareAnswer
+        from joulemap.workspace.hardware import opening_hardware
+
+        with opening_hardware(self.path, name) as (connection, found):
+            which = {"hardware": found}
+            return HardwareAnswer(
+                summary=run_query(connection, find_query("hardware.summary"), which),
+                ridge=run_query(connection, find_query("hardware.ridge"), which),
+                fact=run_query(connection, find_query("hardware.fact"), which),
+            )
+
+    def energy_reference(self, name: str) -> Answer:
+        """Return the energy reference table of one hardware; named and raising as `hardware`."""
+        from joulemap.workspace.hardware import opening_hardware
+
+        with opening_hardware(self.path, name) as (connection, found):
+            return run_query(connection, find_query("hardware.energy"), {"hardware": found})
+
+    def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
+        """Return what differs between two runs: settings, constants, and the terms of their energies.
+
+        Raises UnknownNameError for a run that is not stored, DatabaseError.
+        """
+        from joulemap.domain.answer import Constant, EnergyTerm, EnergyTotal, Setting
+        from joulemap.query.answer import DifferenceAnswer, ExplainAnswer
+
+        with using(open_for_reading(self.path), self.path) as connection:
+            stored = {run_id for (run_id,) in connection.execute("SELECT run_id FROM run").fetchall()}
+            for run_id in (run_a, run_b):
+                if run_id not in stored:
+                    raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+            sides = {"run_a": run_a, "run_b": run_b}
+            setting = run_query(connection, find_query("run.setting"), sides)
+            constant = run_query(connection, find_query("run.constant"), sides)
+            answers = [setting, constant]
+            evaluated = connection.execute(
+                "SELECT count(*) FROM run WHERE run_id IN ($run_a, $run_b) AND refusal IS NOT NULL", sides
+            ).fetchall()
+            explanation = None
+            if evaluated == [(0,)]:
+                total = run_query(connection, find_query("explain.total"), sides)
+                terms = run_query(connection, find_query("explain.energy"), sides)
+                answers += [total, terms]
+                explanation = ExplainAnswer(
+                    total=EnergyTotal(*total.rows[0]),
+                    terms=tuple(EnergyTerm(*row) for row in terms.rows),
+                    answers=(total, terms),
+                )
+            return DifferenceAnswer(
+                settings=tuple(Setting(*row) for row in setting.rows),
+                constants=tuple(Constant(*row) for row in constant.rows),
+                explanation=explanation,
+                answers=tuple(answers),
+            )
 
     def sql(self, statement: str) -> Answer:
         """Run one ad-hoc statement read-only, without access to files or settings."""
