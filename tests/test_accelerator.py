@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import torch
 
 from compare import assert_close
 from convolution import convolution, count, run
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import load_catalogue, load_hardware
+from joulemap.catalog.template import minimal_text
 from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import Hardware
@@ -82,6 +84,15 @@ def works() -> dict[str, WorkloadColumns]:
         "self attention": columns(SelfAttention(), torch.empty(2, 5, 16, device="meta")),
         "uncounted": columns(Fourier(), torch.empty(2, 8, device="meta")),
     }
+
+
+@pytest.mark.parametrize("architecture", CATEGORIES)
+def test_the_smallest_file_of_a_class_is_enough(architecture: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(minimal_text(architecture))
+    hardware = load_hardware(path)
+    for precision in hardware.peaks:
+        assert run(hardware, precision, convolution()).latency_fs > 0
 
 
 def test_each_class_has_its_targets() -> None:

@@ -30,7 +30,7 @@ def test_the_matrix_engine_counts_macs_panels_and_idle_slots() -> None:
     # one matrix instruction per cycle, each in a packet, and the stores of results
     packets = 26 * (576 / 0.5 + 128) + OUTPUT / 64 / 2
     assert_close(count(found, "vliw_packet", "fetch"), packets, rel=1e-12)
-    assert_close(count(found, "scalar_unit", "instruction"), packets, rel=1e-12)
+    assert_close(count(found, "scalar_alu", "operation"), packets, rel=1e-12)
 
 
 def test_without_a_matrix_engine_contexts_take_tiles_of_vector_registers() -> None:

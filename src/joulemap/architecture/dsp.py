@@ -163,7 +163,7 @@ class Dsp:
             ("vliw_packet", "decode"): packets,
             ("vliw_packet", "dispatch"): packets,
             ("hardware_loop", "iteration"): packets / hardware.coefficient("packets_per_iteration"),
-            ("scalar_unit", "instruction"): scalar,
+            ("scalar_alu", "operation"): scalar,
             ("vector_fma", f"{precision}_mac"): vector_macs,
             ("vector_alu", "elementwise"): elementwise,
             ("vector_alu", "special_function"): special,
