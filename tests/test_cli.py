@@ -179,7 +179,7 @@ def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, datab
     plain = joulemap("compare", "resnet18", "--db", database)
     shown = joulemap("compare", "resnet18", "--show-sql", "--db", database)
     assert shown.stdout == plain.stdout
-    for title in ("compare.summary@1", "compare.recommendation@1", "compare.insight@1"):
+    for title in ("compare.summary@1", "compare.recommendation@2", "compare.insight@1"):
         assert f"-- {title}: " in shown.stderr
     assert "SET VARIABLE run_ids = [" in shown.stderr
 

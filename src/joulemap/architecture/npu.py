@@ -88,6 +88,8 @@ class Npu:
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")
         slots = tensor_s * peak.clock_hz * peak.unit_count * unit_macs
+        unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
+        vector_rows = ceil_divide(vector_macs, unit_lanes)
         return Placement(
             compute_s=compute,
             memory_s=np.where(active, memory, 0.0),
@@ -96,7 +98,7 @@ class Npu:
             dram_write_bytes=np.where(active, written, 0.0),
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
             wave_count=np.where(on_tensor, engine.waves, 0.0),
-            units_used=np.where(on_tensor, np.minimum(engine.tiles, peak.unit_count), 0.0),
+            units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), peak.unit_count),
             units_total=peak.unit_count,
             executed_macs=np.where(on_tensor, slots, np.where(active, work.mac_count, 0.0)),
             detail={
