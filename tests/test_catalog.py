@@ -178,3 +178,30 @@ def test_a_shipped_file_repeats_as_a_record() -> None:
     chip, content = read_file(DATA / "hardware" / "tpu_v4.toml", HardwareFile)
     assert chip.id == "tpu_v4"
     assert content == (DATA / "hardware" / "tpu_v4.toml").read_bytes()
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_a_chip_whose_key_numbers_are_assumed_says_so(hardware: Hardware) -> None:
+    key = [hardware.unit_count, hardware.clock, hardware.memory_bandwidth, hardware.tdp]
+    if any(quantity.basis == "assumed" for quantity in key):
+        assert hardware.is_projection
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_what_ships_is_described_in_full(hardware: Hardware) -> None:
+    for text in (hardware.name, hardware.vendor, hardware.microarchitecture, hardware.unit_name, hardware.memory_type):
+        assert text
+        assert text != "not given"
+    assert hardware.deployment
+    assert hardware.launch_year is not None
+    for name, quantity in hardware.quantities():
+        assert not quantity.source.startswith("class default"), name
+
+
+def test_the_facts_are_all_there() -> None:
+    assert len(ALL) >= 50
+    classes = [hardware.architecture for hardware in ALL]
+    assert {name: classes.count(name) for name in set(classes)} == {
+        "cpu": 12, "gpu": 20, "tpu": 5, "kpu": 3, "dsp": 2, "npu": 6, "dpu": 2, "cgra": 1,
+    }  # fmt: skip
+    assert {deployment for hardware in ALL for deployment in hardware.deployment} == {"datacenter", "edge", "embedded"}

@@ -62,6 +62,6 @@ def format_si(value: float, unit: str, digits: int = 3) -> str:
     from quantiphy import Quantity
 
     with Quantity.prefs(  # type: ignore[no-untyped-call]
-        map_sf=Quantity.map_sf_to_greek, strip_zeros=True
+        map_sf=Quantity.map_sf_to_greek, output_sf="EPTGMkmunpfa", strip_zeros=True
     ):
         return str(Quantity(value, unit).render(prec=digits - 1))

@@ -32,6 +32,9 @@ FJ_PER_PJ: Final = 1000.0
 
 DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
 
+KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
+"""With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
+
 UNITS: Final[Mapping[str, str]] = {
     "process_node": "nm",
     "launch_year": "year",
@@ -132,7 +135,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
         unit_name=chip.unit_name or shared.unit_name,
         memory_type=chip.memory_type or "not given",
         aliases=tuple(chip.aliases),
-        projection=chip.projection,
+        projection=chip.projection or _name_estimates(quantities, peaks),
         doubts=tuple(chip.doubts),
         geometry=complete_geometry(geometry, quantities, peaks, shared.defaults),
         memory_levels=levels or complete_levels(quantities, peaks, shared),
@@ -148,6 +151,17 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
         digest=digest,
         **quantities,
     )
+
+
+def _name_estimates(quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak]) -> str:
+    """Return which key numbers are assumptions, for a chip that does not say so itself; empty where none is.
+
+    A precision whose peak is assumed makes the chip an estimate only if no other peak is known.
+    """
+    assumed = [name for name in KEY_QUANTITIES if quantities[name].basis == "assumed"]
+    if all(peak.rate.basis == "assumed" for peak in peaks.values()):
+        assumed.append("every peak")
+    return f"not known, so estimated: {', '.join(assumed)}" if assumed else ""
 
 
 def _check_texts(chip: HardwareFile) -> None:

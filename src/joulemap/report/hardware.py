@@ -28,7 +28,8 @@ def render_hardware(answer: HardwareAnswer, form: Format) -> str:
     mark = PROJECTED if summary["projection"] else ""
     lines = [
         f"{mark}{summary['hardware']}: {summary['name']} ({summary['vendor']}, {summary['microarchitecture']})",
-        f"architecture {summary['architecture']}, {summary['units_total_count']} {summary['unit_name']}s, "
+        f"architecture {summary['architecture']}, {summary['units_total_count']} {summary['unit_name']}"
+        f"{'' if summary['units_total_count'] == 1 else 's'}, "
         f"{summary['memory_type']}; for {', '.join(summary['deployment']) or 'no deployment in particular'}",
     ]
     if summary["aliases"]:
