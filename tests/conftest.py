@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -59,8 +59,11 @@ def own_database(database: Path, tmp_path: Path) -> Path:
 def joulemap(tmp_path: Path) -> Run:
     """Run `joulemap` in an empty folder; the database is `joulemap.duckdb` there unless a test says otherwise."""
 
-    def run(*arguments: object, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, cwd: Path = tmp_path, variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if name != "JOULEMAP_DB"}
+        environment.update(variables or {})
         return subprocess.run(
             [sys.executable, "-m", "joulemap", *map(str, arguments)],
             capture_output=True,

@@ -94,9 +94,9 @@ class Workspace:
             arguments=arguments,
             retrace=retrace,
         )
+        baseline = name_configuration(baseline) if baseline else ""
         with answering(self.path, question, self._talk) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
-            baseline = name_configuration(baseline) if baseline else ""
             summary = run_query(connection, find_query("compare.summary"), {**ids, "baseline": baseline})
             rows = tuple(Comparison(*row) for row in summary.rows)
             if all(row.status != "ok" for row in rows):
