@@ -11,7 +11,11 @@ from joulemap.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-STATEMENTS = re.findall(r"```sql\n(.*?)\n```", (ROOT / "docs" / "sql.md").read_text() + README, re.DOTALL)
+STATEMENTS = re.findall(
+    r"```sql\n(.*?)\n```",
+    (ROOT / "docs" / "sql.md").read_text() + (ROOT / "docs" / "hardware.md").read_text() + README,
+    re.DOTALL,
+)
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.splitlines()[0][:60])
@@ -35,7 +39,7 @@ def test_every_exit_code_is_documented() -> None:
         assert re.search(rf"(: |; ){code.value} ", EPILOG), code
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/model.md", "docs/models.md", "docs/sql.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/hardware.md", "docs/model.md", "docs/models.md", "docs/sql.md"])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):

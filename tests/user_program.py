@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+import attrs
+
 import joulemap
 
 
@@ -25,6 +27,21 @@ def why(path: str, model: str, a: str, b: str) -> int:
     return total
 
 
+def what_if(path: str, model: str) -> float:
+    """Return how many times faster TPU v4 would be with twice its memory bandwidth."""
+    known: joulemap.Hardware = joulemap.load_catalogue().find("tpu_v4")
+    bandwidth = joulemap.Quantity(
+        value=2.0 * known.memory_bandwidth.value, unit="B/s", basis="assumed", source="what if: twice the bandwidth"
+    )
+    faster = attrs.evolve(known, id="tpu_v4_fast", aliases=(), memory_bandwidth=bandwidth)
+    answer = joulemap.Workspace(path).compare(model, hardware=[faster, known], precision="bf16")
+    latency = {row.hardware: row.latency_s for row in answer.rows}
+    fast, slow = latency["tpu_v4_fast"], latency["tpu_v4"]
+    assert fast is not None
+    assert slow is not None
+    return slow / fast
+
+
 if __name__ == "__main__":
     hardware, energy_j = cheapest(sys.argv[1], "resnet18")
-    print(hardware, energy_j, why(sys.argv[1], "resnet18", "h100_sxm5", "tpu_v4"))
+    print(hardware, energy_j, why(sys.argv[1], "resnet18", "h100_sxm5", "tpu_v4"), what_if(sys.argv[1], "vit_b_16"))

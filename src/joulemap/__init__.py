@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from joulemap.catalog.load import load_catalogue
     from joulemap.domain.answer import (
         Comparison,
         EdpShare,
@@ -24,33 +25,43 @@ if TYPE_CHECKING:
         Recommendation,
     )
     from joulemap.domain.configuration import Configuration
-    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
+    from joulemap.domain.reference import EnergyAction, EnergyReference
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
-    from joulemap.query.answer import CompareAnswer, ExplainAnswer
+    from joulemap.query.answer import CompareAnswer, DifferenceAnswer, ExplainAnswer, HardwareAnswer
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
     "CompareAnswer",
     "Comparison",
     "Configuration",
+    "DifferenceAnswer",
     "EdpShare",
+    "EnergyAction",
+    "EnergyReference",
     "EnergyTerm",
     "EnergyTotal",
     "ExitCode",
     "ExplainAnswer",
     "Finding",
     "Hardware",
+    "HardwareAnswer",
     "Insight",
     "JoulemapError",
+    "MemoryLevel",
+    "Peak",
+    "PowerMode",
     "Quantity",
     "Recommendation",
     "Workload",
     "Workspace",
+    "load_catalogue",
 ]
 
 _HOMES = {
+    "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.domain.answer": (
         "Comparison",
         "EdpShare",
@@ -61,11 +72,12 @@ _HOMES = {
         "Recommendation",
     ),
     "joulemap.domain.configuration": ("Configuration",),
-    "joulemap.domain.hardware": ("Hardware",),
+    "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
+    "joulemap.domain.reference": ("EnergyAction", "EnergyReference"),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
-    "joulemap.query.answer": ("CompareAnswer", "ExplainAnswer"),
+    "joulemap.query.answer": ("CompareAnswer", "DifferenceAnswer", "ExplainAnswer", "HardwareAnswer"),
     "joulemap.workspace.workspace": ("Workspace",),
 }
 

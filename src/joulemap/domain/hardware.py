@@ -147,6 +147,11 @@ class Hardware:
                 return level
         raise KeyError(f"{self.id}: no memory level {name}")
 
+    def with_own_digest(self) -> Hardware:
+        """Return this record under the digest of its content, for one that no file was read for."""
+        content = repr(attrs.evolve(self, digest=""))
+        return attrs.evolve(self, digest=hashlib.sha256(content.encode()).hexdigest()[:16])
+
     def in_mode(self, name: str) -> Hardware:
         """Return this hardware at a power mode; itself at `default`. Raises KeyError if there is no such mode.
 

@@ -87,7 +87,7 @@ class Question:
 def ask(
     model: str,
     *,
-    hardware: Sequence[str] = (),
+    hardware: Sequence[str | Hardware] = (),
     architecture: Sequence[str] = (),
     deployment: Sequence[str] = (),
     power_mode: str = "",
@@ -130,11 +130,18 @@ def name_configuration(name: str) -> str:
     return entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
 
 
-def read_names(hardware: Sequence[str]) -> tuple[tuple[str, ...], dict[str, Hardware]]:
-    """Return names with files and folders replaced by the ids inside, and file -> hardware of those files."""
+def read_names(hardware: Sequence[str | Hardware]) -> tuple[tuple[str, ...], dict[str, Hardware]]:
+    """Return names with records, files and folders replaced by their ids, and what to write -> hardware of those."""
     names: list[str] = []
     own: dict[str, Hardware] = {}
     for name in hardware:
+        if not isinstance(name, str):
+            from joulemap.catalog.load import load_catalogue
+
+            names.append(name.id)
+            if load_catalogue().hardware.get(name.id) != name:
+                own[name.id] = name.with_own_digest()
+            continue
         place, at, mode = name.partition("@")
         if not is_hardware_path(place):
             names.append(name)

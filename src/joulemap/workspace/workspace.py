@@ -19,6 +19,7 @@ from joulemap.store.connection import (
 
 if TYPE_CHECKING:
     from joulemap.domain.answer import EdpShare, Finding
+    from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
         CompareAnswer,
         DatabaseInfo,
@@ -54,7 +55,7 @@ class Workspace:
         self,
         model: str,
         *,
-        hardware: Sequence[str] = (),
+        hardware: Sequence[str | Hardware] = (),
         architecture: Sequence[str] = (),
         deployment: Sequence[str] = (),
         power_mode: str = "",
@@ -68,8 +69,8 @@ class Workspace:
     ) -> CompareAnswer:
         """Return the model on each hardware: named, of an architecture or deployment, or the default four.
 
-        A hardware is an id or alias (`h100_sxm5`, `H100`), with a power mode as `jetson_orin_nano_8gb@15W`, or a file
-        or folder of hardware files; `power_mode` is that of all names without one.
+        A hardware is an id or alias (`h100_sxm5`, `H100`), with a power mode as `jetson_orin_nano_8gb@15W`, a file or
+        folder of hardware files, or a record; `power_mode` is that of all names without one.
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; `inputs` are
         written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace` ignores the
@@ -123,8 +124,8 @@ class Workspace:
     def explain(
         self,
         model: str,
-        hardware_a: str,
-        hardware_b: str,
+        hardware_a: str | Hardware,
+        hardware_b: str | Hardware,
         *,
         metric: str = "energy",
         batch: int | None = None,
