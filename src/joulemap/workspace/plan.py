@@ -13,7 +13,7 @@ from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnknownNameError, UsageError
 
-MODEL_VERSION: Final = 1
+MODEL_VERSION: Final = 2
 """Version of the formulas, part of every run's key: raised whenever a formula changes an answer."""
 
 POWER_MODE: Final = "default"
