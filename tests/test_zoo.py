@@ -71,7 +71,7 @@ def test_every_model_that_can_be_traced_ships() -> None:
     assert {name for name, entry in models.items() if entry.is_traceable} == set(shipped)
     assert len(shipped) >= 128
     assert all(entry.tracer_version == TRACER_VERSION for entry in shipped.values())
-    assert sum(path.stat().st_size for path in ZOO.iterdir()) < 4_000_000
+    assert sum(path.stat().st_size for path in ZOO.iterdir()) < 700_000
 
 
 @pytest.mark.parametrize("name", [*SAMPLE, *SLOW])
