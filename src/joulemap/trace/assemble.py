@@ -89,7 +89,11 @@ class _Assembly:
 
     def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
         tensors = [self.recorder.tensors[index].tensor for index in reads]
-        limit = sum(touched_bytes(output) for output in call.outputs) if cost.gathers else None
+        limit = None
+        if cost.gathered_count is not None:
+            limit = cost.gathered_count * tensors[0].element_size()
+        elif cost.gathers:
+            limit = sum(touched_bytes(output) for output in call.outputs)
         for position, byte_count in distinct_bytes(tensors, limit):
             self.add_access(operator, tensors[position], reads[position], "input", byte_count)
 

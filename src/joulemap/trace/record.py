@@ -237,13 +237,17 @@ class Recorder(TorchDispatchMode):
                 depends[writer] = None
         on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
         read_storages = {tensor.untyped_storage()._cdata for tensor in reads}
-        mutates = bool(func._schema.is_mutable)
+        mutates = (
+            bool(func._schema.is_mutable) and torch.Tag.inplace_view not in func.tags
+        )  # `transpose_` writes nothing
         is_view = (
             not mutates
             and bool(outputs)
             and all(tensor.untyped_storage()._cdata in read_storages for tensor in outputs)
         )
-        mutated = {tensor.untyped_storage()._cdata for argument, tensor in _mutated(func, args, kwargs) if argument}
+        mutated = {
+            tensor.untyped_storage()._cdata for argument, tensor in _mutated(func, args, kwargs) if argument and mutates
+        }
         writes = []
         for tensor in outputs:
             storage = tensor.untyped_storage()._cdata
