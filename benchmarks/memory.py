@@ -38,8 +38,8 @@ from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model
 
 MEASURED: Final = DATA / "measurement" / "h200_models.csv"
-CLASS_OF: Final = "h100_sxm5"
-"""A target of the class whose coefficients are used."""
+HARDWARE: Final = "h200_sxm"
+"""What was measured."""
 WORKSPACE: Final = "allocator_workspace"
 LIMIT: Final = "allocator_stream_limit"
 
@@ -163,7 +163,7 @@ COLUMNS: Final[dict[str, Callable[[Row, int, Hardware], float]]] = {
 
 def score(rows: Sequence[Row], *, held_out: bool) -> dict[str, list[tuple[Row, float]]]:
     """Return column -> the rows scored with their signed relative errors."""
-    chip = load_catalogue().find(CLASS_OF)
+    chip = load_catalogue().find(HARDWARE)
     found: dict[str, list[tuple[Row, float]]] = {name: [] for name in COLUMNS}
     families = list(dict.fromkeys(row.family for row in rows))
     for family in families:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,19 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 PRECISIONS = ("fp32", "bf16", "fp16")
 RUNTIMES = ("fused", "graph", "eager")
+
+
+def pytest_configure() -> None:
+    """Keep templates of the tests away from those of the person who runs them; workers share one folder."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        os.environ["JOULEMAP_CACHE"] = tempfile.mkdtemp(prefix="joulemap-cache-")
+    os.environ.pop("JOULEMAP_HARDWARE", None)
+
+
+def pytest_unconfigure() -> None:
+    """Remove the templates of the tests."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(os.environ["JOULEMAP_CACHE"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

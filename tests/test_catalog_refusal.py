@@ -8,7 +8,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.load import resolve_hardware
+from joulemap.catalog.resolve import resolve_hardware
 from joulemap.catalog.schema import MAX_FILE_BYTES, ArchitectureFile, HardwareFile, read_file
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
@@ -39,18 +39,23 @@ def test_the_shipped_file_is_accepted(tmp_path: Path) -> None:
 
 
 UNREADABLE = {
-    "unknown key": (CLOCK, f'colour = "red"\n{CLOCK}', "unknown key colour at quantities"),
-    "unknown key of a number": (CLOCK, f"{CLOCK}, tolerance = 3", "unknown key tolerance at quantities.clock"),
-    "missing key": ('vendor = "Google"', "", "missing key vendor"),
+    "unknown key": (CLOCK, f'colour = "red"\n{CLOCK}', "quantities: unknown key colour; known: unit_count"),
+    "unknown key of a number": (
+        CLOCK,
+        f"{CLOCK}, tolerance = 3",
+        "quantities.clock: unknown key tolerance; known: value",
+    ),
+    "mistyped key": ("tdp = {", "tpd = {", "unknown key tpd, did you mean tdp?"),
+    "missing key": ('architecture = "tpu"', "", "architecture: missing"),
     "missing source": (
         'geometry]\narray_rows = { value = 128, unit = "1", basis = "published", source = "jax_jax_src" }',
         'geometry]\narray_rows = { value = 128, unit = "1", basis = "published" }',
-        "missing key source at geometry",
+        "geometry.array_rows.source: missing",
     ),
     "text for a number": (CLOCK, 'clock = { value = "1.05", unit = "GHz"', "expected a number, found '1.05'"),
     "truth for a number": (CLOCK, 'clock = { value = true, unit = "GHz"', "expected a number, found True"),
-    "number for a text": ('vendor = "Google"', "vendor = 3", "expected a text, found 3 at vendor"),
-    "duplicate key": ('vendor = "Google"', 'vendor = "Google"\nvendor = "Intel"', "not valid TOML"),
+    "number for a text": ('vendor = "Google"', "vendor = 3", "vendor: expected a text, found 3"),
+    "duplicate key": ('vendor = "Google"', 'vendor = "Google"\nvendor = "Intel"', "duplicate key vendor at line 4"),
     "duplicate table": ("[geometry]", "[geometry]\n[geometry]", "not valid TOML"),
     "broken syntax": ("[geometry]", "[geometry", "not valid TOML"),
 }

@@ -30,8 +30,8 @@ BELOW: dict[str, set[str]] = {
     "store": {"columns", "domain", "errors", "resource"},
     "query": {"domain", "errors", "resource"},
     "report": {"domain", "query", "units"},
-    "workspace": {"catalog", "domain", "errors", "evaluate", "fuse", "query", "store", "trace"},
-    "cli": {"domain", "errors", "query", "report", "trace", "workspace"},
+    "workspace": {"catalog", "columns", "domain", "errors", "evaluate", "fuse", "query", "store", "trace"},
+    "cli": {"domain", "errors", "query", "report", "trace", "units", "workspace"},
 }
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 

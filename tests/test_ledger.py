@@ -65,17 +65,17 @@ def test_what_is_counted_zero_times_has_no_line() -> None:
 
 def test_an_action_without_a_price_is_named_with_its_count() -> None:
     with pytest.raises(UnpricedActionError) as caught:
-        ledger({("tensor_core", "fp4_mac"): np.array([3.0, 4.0])}, 2)
+        ledger({("tensor_core", "fp6_mac"): np.array([3.0, 4.0])}, 2)
     assert (caught.value.hardware, caught.value.action, caught.value.action_count) == (
         "h100_sxm5",
-        "tensor_core.fp4_mac",
+        "tensor_core.fp6_mac",
         7.0,
     )
-    assert "h100_sxm5 has no energy per action for tensor_core.fp4_mac (counted 7 times)" in str(caught.value)
+    assert "h100_sxm5 has no energy per action for tensor_core.fp6_mac (counted 7 times)" in str(caught.value)
 
 
 def test_an_action_without_a_price_that_never_happens_is_no_error() -> None:
-    assert ledger({("tensor_core", "fp4_mac"): np.zeros(2)}, 2).total_fj == 0
+    assert ledger({("tensor_core", "fp6_mac"): np.zeros(2)}, 2).total_fj == 0
 
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), float("-inf")])

@@ -18,7 +18,7 @@ from joulemap.query.run import parse_parameter
 from joulemap.store.connection import Connection, confine, open_for_reading
 from joulemap.store.migration import SCHEMA_VERSION
 
-SAMPLE: dict[str, Any] = {"INTEGER[]": [1], "INTEGER": 1, "VARCHAR": ""}
+SAMPLE: dict[str, Any] = {"INTEGER[]": [1], "DOUBLE": 0.0, "INTEGER": 1, "VARCHAR": ""}
 """A value of each type that parameters have, for planning a query without asking it."""
 
 RECORDS = {
@@ -30,6 +30,8 @@ RECORDS = {
     "edp.distribution": records.EdpShare,
     "audit.conservation": records.Finding,
     "model.caveat": records.Caveat,
+    "run.setting": records.Setting,
+    "run.constant": records.Constant,
     "model.profile": records.ModelProfile,
     "model.mix": records.OperationShare,
     "model.pattern": records.PatternShare,

@@ -11,10 +11,13 @@ import attrs
 import duckdb
 import pytest
 
+from joulemap.catalog.load import load_catalogue
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store import migration
 from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
+from joulemap.store.read_hardware import read_hardware
+from joulemap.store.write_catalogue import write_hardware
 
 PROMISED = {
     "runs": """run_id model hardware architecture power_mode precision batch runtime latency_s energy_j edp_js
@@ -41,6 +44,16 @@ PROMISED = {
 
 def test_the_code_knows_every_migration_file() -> None:
     assert [entry.version for entry in load_migrations()] == list(range(1, SCHEMA_VERSION + 1))
+
+
+def test_a_stored_hardware_is_read_as_its_files_say() -> None:
+    connection = open_in_memory()
+    catalogue = tuple(load_catalogue().hardware.values())
+    write_hardware(connection, catalogue, "0")
+    stored = read_hardware(connection, [one.digest for one in catalogue])
+    for one in catalogue:
+        assert stored[one.digest].peaks == one.peaks, one.id
+        assert stored[one.digest] == one, one.id
 
 
 def test_a_new_database_records_each_migration_with_its_checksum() -> None:

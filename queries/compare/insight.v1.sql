@@ -1,7 +1,7 @@
 /*
 name = "compare.insight"
 version = 1
-schema = 2
+schema = 3
 summary = "What separates the runs: pairs with the largest energy gaps, and the part that explains most of each"
 grain = "one row per pair of the lowest-energy run with another"
 order = ["energy_ratio descending", "other_hardware"]
@@ -20,7 +20,12 @@ best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the be
 other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other" }
 */
 WITH chosen AS (
-    SELECT run_id, hardware, energy_j, latency_s, average_power_w
+    SELECT
+        run_id,
+        configuration_name(hardware, power_mode) AS hardware,
+        energy_j,
+        latency_s,
+        average_power_w
     FROM runs
     WHERE list_contains($run_ids, run_id)
 ),

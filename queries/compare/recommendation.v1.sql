@@ -1,7 +1,7 @@
 /*
 name = "compare.recommendation"
 version = 1
-schema = 2
+schema = 3
 summary = "The best run for energy, latency, throughput, memory and balance"
 grain = "one row per goal"
 order = ["goal, in the order energy, latency, throughput, memory, balance"]
@@ -19,7 +19,7 @@ is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are pro
 */
 WITH candidate AS (
     SELECT
-        r.hardware,
+        configuration_name(r.hardware, r.power_mode) AS hardware,
         r.is_projection,
         unnest([
             {'position': 1, 'goal': 'energy', 'value': r.energy_j, 'cost': r.energy_j, 'unit': 'J'},

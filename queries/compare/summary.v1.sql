@@ -1,7 +1,7 @@
 /*
 name = "compare.summary"
 version = 1
-schema = 2
+schema = 3
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
 grain = "one row per run asked for, refused ones included"
 order = ["energy_j, refused runs last", "hardware", "run_id"]
@@ -11,7 +11,7 @@ baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-hardware = { type = "VARCHAR", meaning = "catalogue id" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
@@ -39,7 +39,7 @@ WITH asked AS (
         r.run_id,
         w.model,
         r.batch,
-        v.hardware,
+        configuration_name(v.hardware, r.power_mode) AS hardware,
         v.architecture,
         v.unit_name,
         v.projection <> '' AS is_projection,

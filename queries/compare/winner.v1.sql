@@ -1,7 +1,7 @@
 /*
 name = "compare.winner"
 version = 1
-schema = 2
+schema = 3
 summary = "Each subgraph with the hardware that runs it at the least cost"
 grain = "one row per subgraph"
 order = ["subgraph_index"]
@@ -21,18 +21,19 @@ advantage_ratio = { type = "DOUBLE", meaning = "runner-up over winner" }
 */
 WITH candidate AS (
     SELECT
-        subgraph_index,
-        name,
-        fusion_pattern,
-        hardware,
+        s.subgraph_index,
+        s.name,
+        s.fusion_pattern,
+        configuration_name(s.hardware, r.power_mode) AS hardware,
         CASE $metric
-            WHEN 'energy' THEN energy_j
-            WHEN 'latency' THEN latency_s
-            WHEN 'edp' THEN edp_share_js
+            WHEN 'energy' THEN s.energy_j
+            WHEN 'latency' THEN s.latency_s
+            WHEN 'edp' THEN s.edp_share_js
             ELSE error('metric is ' || $metric || ', expected energy, latency or edp')
         END AS value
-    FROM subgraph_results
-    WHERE list_contains($run_ids, run_id)
+    FROM subgraph_results AS s
+    JOIN run AS r ON r.run_id = s.run_id
+    WHERE list_contains($run_ids, s.run_id)
         AND CASE
             WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 1
                 THEN error('the runs are of several workloads; subgraphs compare within one')

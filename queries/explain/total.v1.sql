@@ -1,7 +1,7 @@
 /*
 name = "explain.total"
 version = 1
-schema = 2
+schema = 3
 summary = "The two runs of an explanation and their difference"
 grain = "one row"
 order = ["the only row"]
@@ -29,8 +29,8 @@ WITH total AS (
 )
 SELECT
     w.model,
-    v.hardware AS hardware_a,
-    u.hardware AS hardware_b,
+    configuration_name(v.hardware, a.power_mode) AS hardware_a,
+    configuration_name(u.hardware, b.power_mode) AS hardware_b,
     t.energy_a_fj,
     t.energy_b_fj,
     t.energy_b_fj - t.energy_a_fj AS difference_fj,

@@ -1,7 +1,7 @@
 /*
 name = "run.list"
 version = 1
-schema = 2
+schema = 3
 summary = "Stored runs, newest first"
 grain = "one row per evaluated run"
 order = ["run_id descending"]
@@ -18,7 +18,7 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 created_at = { type = "TIMESTAMP", meaning = "when it was stored, UTC" }
 */
-SELECT run_id, model, hardware, precision, batch, runtime, energy_j, latency_s, created_at
+SELECT run_id, model, configuration_name(hardware, power_mode) AS hardware, precision, batch, runtime, energy_j, latency_s, created_at
 FROM runs
 WHERE $model = '' OR model = $model
 ORDER BY run_id DESC

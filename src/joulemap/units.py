@@ -20,6 +20,14 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
     "GB": (1e9, "B"),
     "GB/s": (1e9, "B/s"),
     "TB/s": (1e12, "B/s"),
+    "GT/s": (1e9, "T/s"),
+    "MT/s": (1e6, "T/s"),
+    "MB": (1e6, "B"),
+    "kB": (1e3, "B"),
+    "TiB": (1024.0**4, "B"),
+    "TB": (1e12, "B"),
+    "MB/s": (1e6, "B/s"),
+    "GiB/s": (1024.0**3, "B/s"),
     "MHz": (1e6, "Hz"),
     "GHz": (1e9, "Hz"),
     "GFLOPS": (1e9, "ops/s"),
@@ -34,6 +42,19 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
 
 FJ_PER_J: Final = 10**15
 FS_PER_S: Final = 10**15
+
+
+def parse_si(text: str, unit: str) -> float:
+    """Return what `30W`, `16 GB` or `0.5` is in `unit`; ValueError says what was expected."""
+    from quantiphy import InvalidNumber, Quantity
+
+    try:
+        quantity = Quantity(text)
+    except InvalidNumber as error:
+        raise ValueError(f"{text!r} is not a number with a unit such as 1.5k{unit}") from error
+    if quantity.units not in ("", unit):
+        raise ValueError(f"{text!r} is in {quantity.units}, expected {unit}")
+    return float(quantity)
 
 
 def format_si(value: float, unit: str, digits: int = 3) -> str:

@@ -4,8 +4,10 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
 
     compute = waves x tile_rows tile_columns K / (core rate x efficiency)
 
-with the vector or, for bf16 and int8, the matrix (AMX) rate. The working set of a kernel comes from L3 if it fits
-there, else from DRAM. Each kernel pays one thread fork and join.
+with the rate of what the core has for the precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot
+products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. The working set
+of a kernel comes from the last on-chip level if it fits there, else from DRAM. Each kernel pays one thread fork and
+join.
 
 Energy. Instructions drive the pipeline, register file and branch categories: one vector FMA is accompanied by
 loads and by a share of scalar loop instructions. Control energies are those of an out-of-order core and are not
@@ -16,25 +18,87 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.columns.workload import Floats
-from joulemap.domain.hardware import Hardware
+from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
+from joulemap.errors import UnsupportedError
 from joulemap.mapping.kernel import KernelColumns, Placement
 from joulemap.mapping.traffic import ceil_divide, memory_time, tiled_bytes
 
-MATRIX_PRECISIONS: Final = frozenset({"bf16", "int8"})
-"""Precisions that run on the matrix unit."""
+LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
+"""Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
+VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
 
 GEMM_KINDS: Final = ("conv", "linear", "matmul")
-MATRIX_TILE_BYTES: Final = 1024.0
-"""One tile register: 16 rows of 64 bytes. Source: Intel AMX."""
+CACHE_LEVELS: Final = ("l1", "l2", "l3")
+"""A system-level cache is an `l3`."""
+BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs that one thread takes of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
+
+
+@attrs.frozen(kw_only=True)
+class _Vector:
+    """What one core's vector unit does at a precision."""
+
+    instruction_bytes: float
+    """Operands of one vector instruction."""
+    lanes: float
+    """Elements that one instruction computes on outside dot products."""
+    lane_rate: float
+    """FMAs of such elements per second."""
+    macs_per_dot: float
+    """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
+
+
+def _vector(precision: str, hardware: Hardware) -> _Vector:
+    """Return the vector unit at a precision.
+
+    A unit may be narrower than its instructions, which then take it more than once (AVX-512 on Zen 4):
+    `vector_instruction_width` is given where it differs from `simd_width`.
+    """
+    peak = hardware.peaks[precision]
+    datapath = hardware.geometry["simd_width"].value / BITS_PER_BYTE
+    wide = hardware.geometry.get("vector_instruction_width")
+    instruction = datapath if wide is None else wide.value / BITS_PER_BYTE
+    pipes = hardware.geometry["fma_pipe_count"].value
+    item = PRECISION_BYTES[precision if precision in LANE_PRECISIONS else "fp32"]
+    macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+    return _Vector(
+        instruction_bytes=instruction,
+        lanes=instruction / item,
+        lane_rate=datapath / item * pipes * peak.clock_hz,
+        macs_per_dot=macs_per_clock / pipes * instruction / datapath,
+    )
+
+
+def _mode(precision: str, hardware: Hardware) -> str:
+    """Return what computes the GEMMs of a precision: `matrix`, `vector`, `dot_bf16` or `dot_int8`."""
+    if f"matrix_macs_per_instruction_{precision}" in hardware.geometry:
+        return "matrix"
+    return "vector" if precision in LANE_PRECISIONS else f"dot_{precision}"
+
+
+def _last_level(hardware: Hardware) -> MemoryLevel:
+    """Return the level that decides what reaches DRAM; private caches count together, as each holds its core's part.
+
+    Raises UnsupportedError for a level of another name than those that have prices.
+    """
+    for level in hardware.memory_levels:
+        if level.name not in CACHE_LEVELS:
+            raise UnsupportedError(
+                f"{hardware.id}: cache level {level.name}; those of a CPU are {', '.join(CACHE_LEVELS)}"
+            )
+    level = hardware.memory_levels[-1]
+    if level.per == "chip":
+        return level
+    return attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * hardware.units))
 
 
 class Cpu:
@@ -49,11 +113,10 @@ class Cpu:
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
         core_macs = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
-        lanes = self._lanes(kernels.precision, hardware)
-        vector_rate = lanes * hardware.geometry["fma_pipe_count"].value * peak.clock_hz
+        vector_rate = _vector(kernels.precision, hardware).lane_rate
         tile_m = hardware.coefficient("tile_rows")
         tile_n = hardware.coefficient("tile_columns")
-        mode = "matrix" if kernels.precision in MATRIX_PRECISIONS else "vector"
+        mode = _mode(kernels.precision, hardware)
         is_gemm = work.of_kind(*GEMM_KINDS)
         is_depthwise = work.of_kind("depthwise_conv")
         is_grouped = work.of_kind("grouped_conv")
@@ -73,7 +136,7 @@ class Cpu:
             np.where(
                 is_grouped,
                 hardware.coefficient("grouped_efficiency"),
-                hardware.coefficient("gemm_efficiency", mode),
+                hardware.coefficient("gemm_efficiency", mode, "vector"),
             ),
         )
         padded_n = np.where(is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
@@ -85,7 +148,7 @@ class Cpu:
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
         compute = waves * (np.where(has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
 
-        memory, read, written = memory_time(kernels, hardware, hardware.level("l3"))
+        memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
         launch = hardware.coefficient("region_cost")
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")
@@ -103,33 +166,30 @@ class Cpu:
             detail={},
         )
 
-    @staticmethod
-    def _lanes(precision: str, hardware: Hardware) -> float:
-        """Elements of one vector register; bf16 and int8 elementwise work is done at 32 bits."""
-        item = 4.0 if precision in MATRIX_PRECISIONS else PRECISION_BYTES[precision]
-        return hardware.geometry["simd_width"].value / 8.0 / item
-
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the five categories; the catalogue states each formula in words."""
         work = kernels.work
         active = kernels.is_active
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
-        lanes = self._lanes(precision, hardware)
-        width = hardware.geometry["simd_width"].value / 8.0
+        vector = _vector(precision, hardware)
+        lanes, width = vector.lanes, vector.instruction_bytes
+        mode = _mode(precision, hardware)
         is_gemm = work.of_kind(*GEMM_KINDS) & active
-        on_matrix = is_gemm if precision in MATRIX_PRECISIONS else np.zeros_like(is_gemm)
         macs = np.where(active, work.mac_count, 0.0)
-        matrix_macs = np.where(on_matrix, macs, 0.0)
-        vector_macs = macs - matrix_macs
+        gemm_macs = np.where(is_gemm, macs, 0.0)
+        none = np.zeros_like(macs)
+        matrix_macs = gemm_macs if mode == "matrix" else none
+        dot_macs = gemm_macs if mode.startswith("dot") else none
+        vector_macs = macs - matrix_macs - dot_macs
         elementwise = np.where(active, work.elementwise_count, 0.0)
         special = np.where(active, work.special_count, 0.0)
-        fma_work = vector_macs + special * hardware.coefficient("special_function_fmas")
-        fmas = fma_work / lanes
+        mac_instructions = vector_macs / lanes + dot_macs / vector.macs_per_dot
+        fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
         simple = elementwise / lanes
         crossing_read = kernels.input_bytes + kernels.weight_bytes
         streamed = np.where(is_gemm, 0.0, crossing_read / width)
-        loads = vector_macs / lanes * hardware.coefficient("loads_per_fma") + streamed
+        loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
         stores = kernels.output_bytes / width
         matrix_instructions, matrix_bytes = self._matrix(matrix_macs, precision, hardware)
         vector_instructions = fmas + simple + loads + stores + matrix_instructions
@@ -148,9 +208,8 @@ class Cpu:
         tiled = np.minimum(tiled_bytes(kernels, rows_per_core, work.gemm_n, item), l2_read)
         l3_read = np.maximum(np.where(is_gemm, tiled, 0.0), crossing_read)
         written = kernels.output_bytes
-        line = hardware.coefficient("cache_line")
         dram = placement.dram_read_bytes + placement.dram_write_bytes
-        vector_mac_action = {"bf16": "fp32_mac", "int8": "fp32_mac"}.get(precision, f"{precision}_mac")
+        lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
         counts: ActionCounts = {
             ("instruction_cache", "fetch"): instructions,
             ("instruction_tlb", "lookup"): instructions * FETCH_BLOCKS_PER_INSTRUCTION,
@@ -166,21 +225,13 @@ class Cpu:
             ("vector_register", "write"): (fmas + simple + loads) * width,
             ("vector_bypass", "forward"): (4.0 * fmas + 3.0 * simple) * width,
             ("tile_register", "access"): matrix_macs,
-            ("l1", "read"): l1_read,
-            ("l1", "write"): written + l2_read,
             ("load_queue", "insert"): loads,
             ("store_queue", "insert"): stores,
             ("data_tlb", "lookup"): loads + stores,
-            ("l2", "read"): l2_read,
-            ("l2", "write"): written + l3_read,
-            ("l3", "read"): l3_read,
-            ("l3", "write"): written + placement.dram_read_bytes,
-            ("mesh", "hop"): (l3_read + written) * hardware.coefficient("mesh_hops"),
-            ("coherence_directory", "lookup"): l3_read / line,
             ("dram_controller", "transfer"): dram,
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
-            ("vector_fma", vector_mac_action): vector_macs,
+            ("vector_fma", f"{lane_precision}_mac"): vector_macs,
             ("vector_alu", "elementwise"): elementwise,
             ("vector_alu", "special_function"): special,
             ("integer_alu", "operation"): scalar,
@@ -190,18 +241,38 @@ class Cpu:
             ("misprediction", "flush"): misses,
             ("misprediction", "restore"): misses,
         }
-        if precision in MATRIX_PRECISIONS:
+        if mode == "matrix":
             counts["matrix_unit", f"{precision}_mac"] = matrix_macs
-        return counts
+        elif mode != "vector":
+            counts["vector_fma", f"{precision}_mac"] = dot_macs
+        reads = {"l1": l1_read, "l2": l2_read, "l3": l3_read}
+        return counts | _level_counts(reads, written, placement.dram_read_bytes, hardware)
 
     @staticmethod
     def _matrix(macs: Floats, precision: str, hardware: Hardware) -> tuple[Floats, Floats]:
-        """Return (instructions, bytes read from L1) of the matrix unit: one multiply and its tile loads."""
-        if precision not in MATRIX_PRECISIONS:
+        """Return (instructions, bytes read from L1) of the matrix unit: multiplies and the tile loads they need."""
+        if _mode(precision, hardware) != "matrix":
             return np.zeros_like(macs), np.zeros_like(macs)
-        loaded = macs * hardware.coefficient("matrix_bytes_per_mac", precision)
-        multiplies = macs / hardware.coefficient("matrix_macs_per_instruction", precision)
-        return multiplies + loaded / MATRIX_TILE_BYTES, loaded
+        multiplies = macs / hardware.geometry[f"matrix_macs_per_instruction_{precision}"].value
+        loads = multiplies * hardware.coefficient("matrix_loads_per_multiply")
+        return multiplies + loads, loads * hardware.geometry["matrix_tile"].value / BITS_PER_BYTE
+
+
+def _level_counts(reads: dict[str, Floats], written: Floats, dram_read: Floats, hardware: Hardware) -> ActionCounts:
+    """Return the accesses of the cache levels that the chip has, and of the network to a shared last one.
+
+    Results are written through every level; what a level does not hold is filled from the next one that exists.
+    """
+    names = [level.name for level in hardware.memory_levels]
+    counts: ActionCounts = {}
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        counts[name, "read"] = reads[name]
+        counts[name, "write"] = written + (dram_read if following is None else reads[following])
+    if hardware.memory_levels[-1].per == "chip":
+        read = reads[names[-1]]
+        counts["mesh", "hop"] = (read + written) * hardware.coefficient("mesh_hops")
+        counts["coherence_directory", "lookup"] = read / hardware.coefficient("cache_line")
+    return counts
 
 
 ARCHITECTURE = Cpu()

@@ -3,23 +3,27 @@
 Time. A D x D array holds one weight tile while activation rows stream through it. A GEMM has ceil(K/D) x ceil(N/D)
 weight tiles, each streamed in equal blocks of at most row_block rows; blocks are dealt to the arrays in waves:
 
-    compute = passes x waves x max(rows of a block, D) / clock + (fill and drain: rows + columns) / clock
+    compute = passes x waves x max(rows of a block, D) / (row rate x clock) + (fill and drain: rows + columns) / clock
 
 Padding of K and N to D, arrays without a block in the last wave, fill and drain are idle cycles. fp32 products take
-several bf16 passes. Whatever fills the array badly (a depthwise convolution, a product with one row) runs on the
-vector unit where that is faster.
+several bf16 passes; narrow integers stream more than one row a cycle where the peak says so. Whatever fills the array
+badly (a depthwise convolution, a product with one row) runs on the vector unit where that is faster.
 
-Scratchpads do not keep weights between inferences: parameters stream from DRAM every time.
+Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM
+where the chip has one, else its vector memory. An Edge TPU keeps parameters in its one memory if the model fits; its
+DRAM is the host's, behind USB or PCIe.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import attrs
 import numpy as np
 
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.quantity import Quantity
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
 from joulemap.mapping.traffic import ceil_divide, memory_time
@@ -28,6 +32,22 @@ MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul"
 VECTOR_BYTES: Final = 4.0
 """The vector unit computes in fp32."""
 VECTOR_OPERANDS: Final = 3.0
+
+
+def find_last_level(hardware: Hardware) -> MemoryLevel:
+    """Return the level before DRAM, all cores' instances together.
+
+    A bandwidth that nobody published is bytes per clock of a vector lane times lanes times clock.
+    """
+    level = hardware.memory_levels[-1]
+    cores = hardware.geometry["core_count"].value
+    if level.per == "core":
+        level = attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * cores))
+    if level.bandwidth is not None:
+        return level
+    rule = hardware.coefficients["last_level_bytes_per_lane"]
+    value = rule.value * hardware.geometry["vector_lane_count"].value * cores * hardware.clock.value
+    return attrs.evolve(level, bandwidth=Quantity(value=value, unit="B/s", basis=rule.basis, source=rule.source))
 
 
 class Systolic:
@@ -53,7 +73,8 @@ class Systolic:
         tiles = weight_tiles * row_blocks
         waves = ceil_divide(tiles, units)
         streamed_rows = np.maximum(ceil_divide(work.gemm_m, row_blocks), rows)
-        cycles = passes * waves * streamed_rows + rows + columns
+        row_rate = self._row_rate(kernels.precision, hardware)
+        cycles = passes * waves * streamed_rows / row_rate + rows + columns
         on_array = cycles / clock_hz
 
         lanes = hardware.geometry["vector_lane_count"].value * hardware.geometry["core_count"].value
@@ -64,12 +85,12 @@ class Systolic:
         compute = np.where(has_macs, np.minimum(on_array, on_vector), 0.0)
         compute = compute + work.elementwise_count / vector_rate + special_s
 
-        memory, read, written = memory_time(kernels, hardware, hardware.level("cmem"))
+        memory, read, written = memory_time(kernels, hardware, find_last_level(hardware))
         launch = hardware.coefficient("program_cost")
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")
         on_mxu = has_macs & ~uses_vector
-        slots = np.where(on_mxu, cycles * units * rows * columns / passes, 0.0)
+        slots = np.where(on_mxu, cycles * units * rows * columns * row_rate / passes, 0.0)
         return Placement(
             compute_s=np.where(active, compute, 0.0),
             memory_s=np.where(active, memory, 0.0),
@@ -88,6 +109,12 @@ class Systolic:
                 "cycles": np.where(active, compute * clock_hz, 0.0),
             },
         )
+
+    @staticmethod
+    def _row_rate(precision: str, hardware: Hardware) -> float:
+        """Return the rows that an array takes each cycle: more than one where narrow integers run faster."""
+        elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
+        return max(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements)
 
     @staticmethod
     def _passes(precision: str, hardware: Hardware) -> float:
@@ -126,12 +153,14 @@ class Systolic:
         cores = hardware.geometry["core_count"].value
         bundles = placement.detail["cycles"] * cores
         tiles = placement.tile_count
-        mac_action = "int8_mac" if precision == "int8" else "bf16_mac"
+        mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
+        idle_slots = np.maximum(placement.executed_macs * passes * on_mxu - mxu_macs, 0.0)
+        has_cmem = float(any(level.name == "cmem" for level in hardware.memory_levels))
         return {
             ("mxu", mac_action): mxu_macs,
             ("pe_register", "shift"): mxu_macs,
             ("weight", "shift_in"): weights * placement.detail["row_blocks"],
-            ("mxu", "idle_cycle"): np.maximum(placement.executed_macs * passes * on_mxu - mxu_macs, 0.0),
+            ("mxu", "idle_cycle"): idle_slots / self._row_rate(precision, hardware),
             ("partial_sum", "drain"): results,
             ("vpu", "elementwise"): elementwise,
             ("vpu", "special_function"): special,
@@ -143,8 +172,8 @@ class Systolic:
             ("weight_fifo", "write"): stationary * on_mxu,
             ("weight_fifo", "read"): weights * placement.detail["row_blocks"] * pass_item,
             ("accumulator", "access"): 2.0 * hardware.coefficient("bytes_per_accumulator") * results,
-            ("cmem", "read"): read_in,
-            ("cmem", "write"): kernels.output_bytes + placement.dram_read_bytes,
+            ("cmem", "read"): has_cmem * read_in,
+            ("cmem", "write"): has_cmem * (kernels.output_bytes + placement.dram_read_bytes),
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("dma", "descriptor"): transfers + ceil_divide(dram, descriptor),

@@ -1,28 +1,78 @@
-"""The identity of the catalogue, known without parsing it."""
+"""The identity of the catalogue, known without parsing it, and the files that people add to it."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from joulemap.errors import CatalogueError
 
 DATA: Final = Path(__file__).parent / "data"
 
 ZOO: Final = DATA / "zoo"
 """Workloads that ship with the package."""
 
+VARIABLE: Final = "JOULEMAP_HARDWARE"
+"""Environment variable: files and folders of hardware that join the catalogue, separated as in PATH."""
 
-def _data_files() -> list[Path]:
-    folders = (DATA / "architecture", DATA / "hardware", DATA / "model", ZOO)
-    return [path for folder in folders for path in sorted(folder.iterdir()) if path.suffix in (".toml", ".csv")]
+
+def shipped_files() -> list[Path]:
+    """Return the hardware files of the package."""
+    return sorted((DATA / "hardware").glob("*.toml"))
+
+
+def is_hardware_path(name: str) -> bool:
+    """Whether a name that someone typed means a file or folder rather than an id."""
+    return name.endswith(".toml") or os.sep in name or name in (".", "..")
+
+
+def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the hardware files that these files and folders stand for.
+
+    Raises CatalogueError for a path that does not exist and for a folder without such files.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(path.glob("*.toml"))
+            if not inside:
+                raise CatalogueError(f"{path}: the folder has no .toml file")
+            files.update(dict.fromkeys(inside))
+        elif path.is_file():
+            files[path] = None
+        else:
+            raise CatalogueError(f"{path}: there is no such file or folder")
+    return tuple(files)
+
+
+def own_files() -> tuple[Path, ...]:
+    """Return the hardware files that `$JOULEMAP_HARDWARE` adds; raises as `expand_paths`."""
+    written = os.environ.get(VARIABLE, "")
+    return expand_paths(Path(part).expanduser() for part in written.split(os.pathsep) if part.strip())
+
+
+def catalogue_digest() -> str:
+    """Return sixteen hexadecimal digits over the bytes of all data files, the person's own included."""
+    own = own_files()
+    if not own:
+        return _shipped_digest()
+    digest = hashlib.sha256(_shipped_digest().encode())
+    for path in own:
+        digest.update(str(path.name).encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 @cache
-def catalogue_digest() -> str:
-    """Return sixteen hexadecimal digits over the bytes of all data files, without parsing them."""
+def _shipped_digest() -> str:
     digest = hashlib.sha256()
-    for path in _data_files():
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
+    for folder in (DATA / "architecture", DATA / "hardware", DATA / "model", ZOO):
+        for path in sorted(folder.iterdir()):
+            if path.suffix in (".toml", ".csv"):
+                digest.update(path.name.encode())
+                digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

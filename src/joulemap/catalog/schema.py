@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -19,6 +21,9 @@ from joulemap.units import SI_SCALE
 MAX_FILE_BYTES = 1_000_000
 """A target's file is a few kilobytes; anything larger is not one."""
 
+SHOWN_REASONS = 3
+"""A file with more faults than this names the first."""
+
 
 @attrs.frozen(kw_only=True)
 class QuantityEntry:
@@ -29,6 +34,8 @@ class QuantityEntry:
     basis: str
     source: str
     note: str = ""
+    explanation: str = ""
+    """Why the number is not what follows from others, where it is not."""
 
     def resolve(self, sources: dict[str, str], expected_unit: str) -> Quantity:
         """Return the number in SI with its source spelled out; ValueError says what is wrong."""
@@ -44,7 +51,7 @@ class QuantityEntry:
             unit=unit,
             basis=self.basis,
             source=sources[self.source],
-            note=self.note,
+            note="; ".join(text for text in (self.note, self.explanation) if text),
         )
 
 
@@ -53,9 +60,14 @@ class PeakEntry:
     """A peak rate as written in a file."""
 
     rate: QuantityEntry
-    operations_per_clock: float
+    operations_per_clock: float | None = None
+    """Of one unit; left out, it follows from rate, units and clock."""
     clock_ghz: float | None = None
     unit_count: int | None = None
+    engine: str = ""
+    """The component that gives the rate where a unit has several, e.g. `tensor_core`."""
+    explanation: str = ""
+    """Why units x operations per clock x clock is not the published rate, where it is not."""
 
 
 @attrs.frozen(kw_only=True)
@@ -76,6 +88,9 @@ class PowerModeEntry:
     name: str
     tdp: QuantityEntry
     clock: QuantityEntry
+    unit_count: QuantityEntry | None = None
+    memory_bandwidth: QuantityEntry | None = None
+    static_power: QuantityEntry | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -91,20 +106,23 @@ class OverrideEntry:
 
 @attrs.frozen(kw_only=True)
 class ChipQuantities:
-    """The `[quantities]` table of a hardware file."""
+    """The `[quantities]` table of a hardware file. What is optional here follows from the class's defaults."""
 
-    process_node: QuantityEntry
-    launch_year: QuantityEntry
     unit_count: QuantityEntry
     clock: QuantityEntry
     memory_capacity: QuantityEntry
     memory_bandwidth: QuantityEntry
     tdp: QuantityEntry
-    static_power: QuantityEntry
+    process_node: QuantityEntry | None = None
+    launch_year: QuantityEntry | None = None
+    static_power: QuantityEntry | None = None
     idle_power: QuantityEntry | None = None
     clock_base: QuantityEntry | None = None
     clock_boost: QuantityEntry | None = None
     clock_sustained: QuantityEntry | None = None
+    memory_bus_width: QuantityEntry | None = None
+    memory_data_rate: QuantityEntry | None = None
+    """Transfers per second and pin."""
     price_purchase: QuantityEntry | None = None
     price_cloud: QuantityEntry | None = None
 
@@ -122,21 +140,24 @@ class CoefficientEntry:
 
 @attrs.frozen(kw_only=True)
 class HardwareFile:
-    """One file of `data/hardware`."""
+    """One hardware file: of `data/hardware`, or a person's own."""
 
     id: str
-    name: str
-    vendor: str
     architecture: str
-    deployment: list[str]
-    microarchitecture: str
-    unit_name: str
-    memory_type: str
     sources: dict[str, str]
     quantities: ChipQuantities
-    geometry: dict[str, QuantityEntry]
     peaks: dict[str, PeakEntry]
-    memory_levels: list[LevelEntry]
+    name: str = ""
+    vendor: str = ""
+    aliases: list[str] = attrs.field(factory=list)
+    """Other names that it is asked for by; case, `-`, `_` and space do not matter."""
+    deployment: list[str] = attrs.field(factory=list)
+    microarchitecture: str = ""
+    unit_name: str = ""
+    memory_type: str = ""
+    geometry: dict[str, QuantityEntry] = attrs.field(factory=dict)
+    memory_levels: list[LevelEntry] = attrs.field(factory=list)
+    """Nearest to the units first; none at all for those of the class's defaults."""
     projection: str = ""
     doubts: list[str] = attrs.field(factory=list)
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
@@ -166,12 +187,38 @@ class ActionEntry:
 
 
 @attrs.frozen(kw_only=True)
+class DefaultEntry:
+    """What a hardware file may leave out, and the rule that fills it in: a value, or a value times another number."""
+
+    quantity: str
+    """Dotted name, e.g. `static_power`, `geometry.warp_size`, `memory.l2.capacity`."""
+    value: float
+    unit: str
+    source: str
+    of: str = ""
+    """The number that `value` multiplies: a quantity, or `operations_per_clock` with or without `.PRECISION`."""
+    power: float = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class DefaultLevelEntry:
+    """A memory level that a hardware file without levels is taken to have; its numbers are defaults too."""
+
+    name: str
+    kind: str
+    per: str
+
+
+@attrs.frozen(kw_only=True)
 class ArchitectureFile:
     """One file of `data/architecture`."""
 
     architecture: str
     coefficients: list[CoefficientEntry]
     actions: list[ActionEntry]
+    unit_name: str = "unit"
+    defaults: list[DefaultEntry] = attrs.field(factory=list)
+    default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
 
 
 Structured = TypeVar("Structured")
@@ -204,24 +251,53 @@ def _make_converter() -> Converter:
 
 def _describe(exception: BaseException, _type: type | None) -> str:
     if isinstance(exception, ForbiddenExtraKeysError):
-        return f"unknown key {', '.join(sorted(exception.extra_fields))}"
+        return "; ".join(_describe_key(key, exception.cl) for key in sorted(exception.extra_fields))
     if isinstance(exception, KeyError):
-        return f"missing key {exception.args[0]}"
+        return "missing"
     return str(exception)
+
+
+def _describe_key(key: str, record: type) -> str:
+    known = [field.name for field in attrs.fields(record)]
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"unknown key {key}" + (f", did you mean {near[0]}?" if near else f"; known: {', '.join(known)}")
+
+
+def _describe_syntax(error: Exception, content: bytes) -> str:
+    """Return what is wrong with TOML text, with the line itself where a key stands twice."""
+    found = re.search(r"Cannot (?:overwrite a value|declare .* twice|mutate .*) \(at line (\d+)", str(error))
+    if found is None:
+        return f"not valid TOML: {error}"
+    lines = content.decode().splitlines()
+    text = lines[int(found[1]) - 1].split("=")[0].strip() if int(found[1]) <= len(lines) else ""
+    return f"not valid TOML: duplicate key {text} at line {found[1]}"
 
 
 def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
     """Return the file structured as `record`, and its bytes; CatalogueError names file, key and reason."""
-    size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
-        raise CatalogueError(f"{path.name}: {size} bytes is too large for a catalogue file")
-    content = path.read_bytes()
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise CatalogueError(f"{path.name}: {size} bytes is too large for a catalogue file")
+        content = path.read_bytes()
+    except OSError as error:
+        raise CatalogueError(f"{path.name}: cannot be read: {error.strerror}") from error
     try:
         raw = tomllib.loads(content.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CatalogueError(f"{path.name}: not valid TOML: {error}") from error
+    except UnicodeDecodeError as error:
+        raise CatalogueError(f"{path.name}: not valid TOML: it is not UTF-8 text") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise CatalogueError(f"{path.name}: {_describe_syntax(error, content)}") from error
     try:
         return _make_converter().structure(raw, record), content
     except BaseValidationError as error:
-        reasons = transform_error(error, path="", format_exception=_describe)
-        raise CatalogueError(f"{path.name}: {reasons[0].replace(' @ .', ' at ').replace(' @ ', ' at ')}") from error
+        reasons = [_place(reason) for reason in transform_error(error, path="", format_exception=_describe)]
+        reasons.sort(key=lambda reason: "unknown key" not in reason)
+        raise CatalogueError(f"{path.name}: {'; '.join(reasons[:SHOWN_REASONS])}") from error
+
+
+def _place(reason: str) -> str:
+    """Return `what @ .where` as `where: what`."""
+    what, _, where = reason.rpartition(" @ ")
+    where = re.sub(r"\['([^']*)'\]", r".\1", where)
+    return f"{where.removeprefix('.')}: {what}" if where.strip(".") else what

@@ -16,6 +16,7 @@ from joulemap.cli.option import (
     FormatOption,
     Inputs,
     Output,
+    PowerMode,
     Precision,
     Retrace,
     Runtime,
@@ -44,12 +45,16 @@ def compare(
     model: Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")],
     hardware: Annotated[
         str,
-        typer.Option("--hardware", help="Ids, comma-separated; see `joulemap hardware list`.",
-                     show_default="one of each architecture"),
+        typer.Option("--hardware", help="Ids, aliases, files or folders, comma-separated, each with @MODE or without; "
+                     "see `joulemap hardware list`.", show_default="one each of cpu, gpu, tpu, kpu"),
     ] = "",
     architecture: Annotated[
         str, typer.Option("--architecture", help="Only these classes, e.g. cpu,gpu.", show_default="all")
     ] = "",
+    deployment: Annotated[
+        str, typer.Option("--deployment", help="All hardware for datacenter, edge or embedded.", show_default="any")
+    ] = "",
+    power_mode: PowerMode = "",
     batch: Batch = None,
     precision: Precision = "fp32",
     runtime: Runtime = "fused",
@@ -74,6 +79,8 @@ def compare(
     \b
     joulemap compare resnet18
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --precision bf16 --batch 32
+    joulemap compare mobilenet_v2 --deployment edge --precision int8
+    joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024
     """
@@ -82,6 +89,8 @@ def compare(
         model,
         hardware=split_names(hardware),
         architecture=split_names(architecture),
+        deployment=split_names(deployment),
+        power_mode=power_mode,
         batch=batch,
         precision=precision,
         runtime=runtime,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -11,8 +12,10 @@ from joulemap.cli.option import (
     Database,
     FormatOption,
     Output,
+    ShowSql,
     emit,
     emit_answer,
+    emit_sql,
     open_workspace,
 )
 from joulemap.report.format import Format
@@ -60,6 +63,30 @@ def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
     """
     version = open_workspace(db).migrate()
     emit(f"{db}: schema {version}", None)
+
+
+@app.command()
+def diff(
+    run_a: Annotated[int, typer.Argument(metavar="A", help="Run id; see `joulemap query run run.list`.")],
+    run_b: Annotated[int, typer.Argument(metavar="B", help="Run id.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to show in a table; json has all.")] = 20,
+    form: FormatOption = Format.TABLE,
+    output: Output = None,
+    show_sql: ShowSql = False,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """Show what changed from run A to run B: settings, versions, constants, and what each action moved.
+
+    \b
+    joulemap db diff 1 5
+    joulemap db diff 1 5 --format json
+    """
+    from joulemap.report.difference import render_difference
+
+    answer = open_workspace(db).difference(run_a, run_b)
+    emit(render_difference(answer, form, limit), output)
+    if show_sql:
+        emit_sql(answer.answers)
 
 
 @app.command()

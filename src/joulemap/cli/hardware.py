@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,45 +13,74 @@ from joulemap.cli.option import (
     FormatOption,
     Output,
     ShowSql,
+    emit,
     emit_answer,
     emit_sql,
     open_workspace,
+    read_quantity,
 )
 from joulemap.report.format import Format
 
-app = typer.Typer(help="The hardware that joulemap knows.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from joulemap.query import Answer
+
+app = typer.Typer(help="The hardware that joulemap knows, and yours.", rich_markup_mode=None)
+
+LISTED = (
+    "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",
+    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "power_modes",
+)  # fmt: skip
 
 
 @app.command("list")
 def list_(
     architecture: Annotated[
-        str, typer.Option("--architecture", help="Only this class: cpu, gpu, tpu or kpu.", show_default="all")
+        str, typer.Option("--architecture", help="Only this class, e.g. gpu.", show_default="all")
+    ] = "",
+    deployment: Annotated[
+        str, typer.Option("--deployment", help="Only for datacenter, edge or embedded.", show_default="all")
+    ] = "",
+    precision: Annotated[
+        str, typer.Option("--precision", help="Only what runs this precision.", show_default="all")
+    ] = "",
+    max_power: Annotated[
+        str, typer.Option("--max-power", help="At most this TDP, e.g. 30W.", show_default="any")
+    ] = "",
+    min_memory: Annotated[
+        str, typer.Option("--min-memory", help="At least this memory, e.g. 16GB.", show_default="any")
+    ] = "",
+    max_price: Annotated[
+        str, typer.Option("--max-price", help="At most this purchase price, e.g. 500USD; unknown ones drop out.",
+                          show_default="any")
     ] = "",
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
-) -> None:
-    """List the hardware targets.
+) -> None:  # fmt: skip
+    """List the hardware targets; ~ marks those whose key numbers are projections or estimates.
 
     \b
     joulemap hardware list
     joulemap hardware list --architecture gpu --format json
+    joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
-    answer = open_workspace(db).describe("hardware.list", {"architecture": architecture})
-    if architecture and not answer.rows:
-        from joulemap.errors import UnknownNameError
-
-        known = open_workspace(db).describe("hardware.list").records()
-        raise UnknownNameError("architecture", architecture, {row["architecture"] for row in known})
-    emit_answer(answer, form, output)
+    answer = open_workspace(db).hardware_list(
+        architecture=architecture,
+        deployment=deployment,
+        precision=precision,
+        max_power_w=read_quantity("--max-power", max_power, "W"),
+        min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
+        max_price_usd=read_quantity("--max-price", max_price, "USD"),
+    )
+    emit_answer(answer, form, output, LISTED)
     if show_sql:
         emit_sql((answer,))
 
 
 @app.command()
 def show(
-    hardware: Annotated[str, typer.Argument(help="Hardware id.")],
+    hardware: Annotated[str, typer.Argument(help="Id or alias, with @MODE or without, or a hardware file.")],
     energy: Annotated[
         bool, typer.Option("--energy", help="The energy reference table instead of the other numbers.")
     ] = False,
@@ -60,24 +89,71 @@ def show(
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
 ) -> None:
-    """Print every number of a hardware with unit, basis and source.
+    """Print every number of a hardware with unit, basis and source, its ridge points, and what is uncertain.
 
     \b
     joulemap hardware show h100_sxm5
     joulemap hardware show tpu_v4 --energy --format csv
+    joulemap hardware show Jetson-Orin-Nano@15W
+    joulemap hardware show ./mine.toml
     """
-    from joulemap.errors import UnknownNameError
-
     workspace = open_workspace(db)
-    answer = workspace.describe("hardware.energy" if energy else "hardware.fact", {"hardware": hardware})
-    if not answer.rows:
-        known = [row["hardware"] for row in workspace.describe("hardware.list").records()]
-        raise UnknownNameError("hardware", hardware, known, "see `joulemap hardware list`")
-    columns = (
-        ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
-        if energy
-        else ("quantity", "value", "unit", "basis", "source", "note")
-    )
-    emit_answer(answer, form, output, columns)
+    answers: tuple[Answer, ...]
+    if energy:
+        reference = workspace.energy_reference(hardware)
+        columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
+        emit_answer(reference, form, output, columns)
+        answers = (reference,)
+    else:
+        from joulemap.report.hardware import render_hardware
+
+        answer = workspace.hardware(hardware)
+        emit(render_hardware(answer, form), output)
+        answers = (answer.summary, answer.ridge, answer.fact)
     if show_sql:
-        emit_sql((answer,))
+        emit_sql(answers)
+
+
+@app.command()
+def template(
+    like: Annotated[
+        str, typer.Option("--like", help="Start from this hardware, with all its numbers and sources.")
+    ] = "",
+    architecture: Annotated[
+        str, typer.Option("--architecture", help="Start from the fewest fields that this class needs.")
+    ] = "",
+    output: Output = None,
+) -> None:
+    """Print a hardware file to start from: a copy of a known one, or the smallest of a class.
+
+    \b
+    joulemap hardware template --like tpu_v4 > mine.toml
+    joulemap hardware template --architecture npu > mine.toml
+    joulemap hardware check mine.toml
+    joulemap compare resnet18 --hardware ./mine.toml,tpu_v4
+    """
+    from joulemap.errors import UsageError
+
+    if bool(like) == bool(architecture):
+        raise UsageError("name one of --like HARDWARE and --architecture CLASS")
+    from joulemap.workspace.hardware import template_text
+
+    emit(template_text(like, architecture).rstrip("\n"), output)
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Hardware files or folders of them.")],
+    form: FormatOption = Format.TABLE,
+    output: Output = None,
+) -> None:
+    """Check hardware files: every rule, what was left out and filled in, and a trial on three models.
+
+    \b
+    joulemap hardware check mine.toml
+    joulemap hardware check chips/ --format json
+    """
+    from joulemap.report.hardware import render_checks
+    from joulemap.workspace.hardware import check_files
+
+    emit(render_checks(check_files(files), form), output)

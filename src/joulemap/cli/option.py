@@ -30,7 +30,13 @@ ShowSql = Annotated[bool, typer.Option("--show-sql", help="Also print the querie
 Batch = Annotated[
     int | None, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1, or the model's own")
 ]
-Precision = Annotated[str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, int8 or int4.")]
+Precision = Annotated[str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")]
+PowerMode = Annotated[
+    str,
+    typer.Option(
+        "--power-mode", help="Operating point of hardware named without one, e.g. 15W.", show_default="the chip's own"
+    ),
+]
 Runtime = Annotated[
     str,
     typer.Option(
@@ -63,6 +69,22 @@ def split_names(text: str) -> tuple[str, ...]:
 
         raise UsageError(f"cannot read the names in {text!r}: write a,b")
     return names
+
+
+def read_quantity(option: str, text: str, unit: str) -> float:
+    """Return what a person wrote as `30W` or `16GB` in `unit`, 0 for nothing; UsageError names the option."""
+    if not text:
+        return 0.0
+    from joulemap.errors import UsageError
+    from joulemap.units import parse_si
+
+    try:
+        value = parse_si(text, unit)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+    if not value > 0.0:
+        raise UsageError(f"{option}: {text!r} is not above 0")
+    return value
 
 
 def read_arguments(written: Sequence[str] | None) -> dict[str, object]:

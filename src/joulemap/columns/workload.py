@@ -40,6 +40,7 @@ OPERATOR_COUNTS: Final = (
 class WorkloadColumns:
     """One workload at one batch, as columns. Arrays are read, never written."""
 
+    batch: int
     weight_bytes: int
     """Of the whole model, at the traced dtype."""
     kind: Integers
@@ -136,6 +137,7 @@ def columns_of(workload: Workload) -> WorkloadColumns:
         subgraph_index[list(subgraph.operator_indices)] = index
     operators, accesses, buffers = workload.operators, workload.accesses, workload.buffers
     return WorkloadColumns(
+        batch=workload.batch,
         weight_bytes=workload.weight_bytes,
         kind=np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
         is_foldable=np.array([operator.is_foldable for operator in operators], dtype=bool),

@@ -53,6 +53,9 @@ class Recommendation:
     tied_count: int
     """Runs that are exactly as good, the winner included."""
     is_projection: bool
+    published_hardware: str | None
+    """The best whose key numbers are neither projections nor estimates."""
+    published_value: float | None
 
 
 @attrs.frozen
@@ -208,3 +211,67 @@ class PatternShare:
     fused_moved_bytes: int
     saved_fraction: float | None
     """The part of the bytes that fusing keeps on chip."""
+
+
+@attrs.frozen
+class Setting:
+    """A row of `run.setting`: a setting, version or digest in which two runs differ."""
+
+    setting_index: int
+    setting: str
+    value_a: str
+    value_b: str
+
+
+@attrs.frozen
+class Constant:
+    """A row of `run.constant`: a number of the hardware in which two runs differ."""
+
+    constant: str
+    value_a: float | None
+    value_b: float | None
+    unit: str
+    ratio: float | None
+    moved_j: float | None
+    """Of an energy per action: B's count times the difference of the prices."""
+    basis_a: str | None
+    basis_b: str | None
+    source_a: str | None
+    source_b: str | None
+
+
+@attrs.frozen
+class Default:
+    """A number that a hardware file leaves out, as its class fills it in."""
+
+    quantity: str
+    value: float
+    unit: str
+    source: str
+
+
+@attrs.frozen
+class Trial:
+    """One configuration that a hardware file was tried on."""
+
+    power_mode: str
+    precision: str
+    model: str
+    runtime: str
+    latency_s: float | None
+    energy_j: float | None
+    clock_fraction: float | None
+    """Of the nominal clock; below 1 where the power cap gives way."""
+    reason: str
+    """Why it cannot run, if it cannot."""
+
+
+@attrs.frozen(kw_only=True)
+class FileCheck:
+    """A hardware file that keeps every rule."""
+
+    file: str
+    hardware: str
+    architecture: str
+    defaults: tuple[Default, ...]
+    trials: tuple[Trial, ...]

@@ -11,7 +11,64 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnknownNameError
 
 DEFAULT_HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
-"""What a comparison takes when no hardware is named: one of each architecture class."""
+"""What a comparison takes when no hardware is named: one of each of four architecture classes."""
+
+DEFAULT_MODE: Final = "default"
+"""The power mode of a chip that is in none of its named ones."""
+
+
+def fold_name(name: str) -> str:
+    """Return a hardware's name as names are compared: case, `-`, `_` and spaces do not matter."""
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+@attrs.frozen(kw_only=True)
+class HardwareEntry:
+    """What must be known of a hardware to choose it."""
+
+    id: str
+    architecture: str
+    deployment: tuple[str, ...]
+    aliases: tuple[str, ...]
+    power_modes: tuple[str, ...]
+    """Names of its modes beside the default one."""
+    digest: str
+
+    @classmethod
+    def of(cls, hardware: Hardware) -> HardwareEntry:
+        """Return the entry of a hardware record."""
+        return cls(
+            id=hardware.id,
+            architecture=hardware.architecture,
+            deployment=hardware.deployment,
+            aliases=hardware.aliases,
+            power_modes=tuple(mode.name for mode in hardware.power_modes),
+            digest=hardware.digest,
+        )
+
+    def has_mode(self, name: str) -> bool:
+        """Whether it has a power mode of this name."""
+        return fold_name(name) in (fold_name(mode) for mode in (DEFAULT_MODE, *self.power_modes))
+
+    def find_mode(self, name: str) -> str:
+        """Return the power mode of this name; UnknownNameError names those that it has."""
+        for mode in (DEFAULT_MODE, *self.power_modes):
+            if fold_name(mode) == fold_name(name):
+                return mode
+        has = ", ".join(self.power_modes) or "none"
+        raise UnknownNameError("power mode", name, (), f"{self.id} has {has}")
+
+
+def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
+    """Return the entry whose id or alias this is, never by part of a name; UnknownNameError offers the nearest."""
+    if name in entries:
+        return entries[name]
+    asked = fold_name(name)
+    for entry in entries.values():
+        if asked in (fold_name(known) for known in (entry.id, *entry.aliases)):
+            return entry
+    known = [*entries, *(alias for entry in entries.values() for alias in entry.aliases)]
+    raise UnknownNameError("hardware", name, known, "see `joulemap hardware list`")
 
 
 @attrs.frozen
@@ -22,12 +79,14 @@ class Catalogue:
     digest: str
     """Of all data files."""
 
+    @property
+    def entries(self) -> dict[str, HardwareEntry]:
+        """Id -> what must be known to choose it."""
+        return {name: HardwareEntry.of(hardware) for name, hardware in self.hardware.items()}
+
     def find(self, name: str) -> Hardware:
-        """Return the hardware with this id; UnknownNameError offers the nearest ids."""
-        found = self.hardware.get(name)
-        if found is None:
-            raise UnknownNameError("hardware", name, self.hardware, "see `joulemap hardware list`")
-        return found
+        """Return the hardware with this id or alias; UnknownNameError offers the nearest ids."""
+        return self.hardware[find_entry(self.entries, name).id]
 
 
 @attrs.frozen(kw_only=True)

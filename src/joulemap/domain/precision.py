@@ -13,6 +13,7 @@ PRECISION_BYTES: Final[dict[str, float]] = {
     "fp8": 1.0,
     "int8": 1.0,
     "int4": 0.5,
+    "fp4": 0.5,
 }
 """precision -> bytes of one stored element (tf32 is stored as fp32)"""
 

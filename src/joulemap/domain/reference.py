@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.quantity import BASES
+from joulemap.domain.quantity import BASES, Quantity
 
 PARTS: Final = ("compute", "memory", "control", "static")
 """The four parts that every ledger line belongs to."""
@@ -69,6 +69,17 @@ class EnergyReference:
 
     def __contains__(self, key: object) -> bool:
         return key in self._position
+
+    def with_static(self, power: Quantity) -> EnergyReference:
+        """Return the same table with another price for a second of leakage."""
+        return EnergyReference(
+            tuple(
+                attrs.evolve(action, energy_per_action_fj=power.value * 1e15, basis=power.basis, source=power.source)
+                if action.key == STATIC_ACTION
+                else action
+                for action in self.actions
+            )
+        )
 
     def position(self, key: ActionKey) -> int | None:
         """Return the row of `key`, or None if the action has no price."""

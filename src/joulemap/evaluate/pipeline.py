@@ -98,7 +98,7 @@ def _check_memory(work: WorkloadColumns, hardware: Hardware, configuration: Conf
     capacity = hardware.memory_capacity.value
     if required > capacity:
         raise UnsupportedError(
-            f"{hardware.id} has {capacity / 1e9:.0f} GB of memory; this configuration needs {required / 1e9:.1f} GB"
+            f"{hardware.id} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"
         )
 
 

@@ -171,6 +171,17 @@ class Placement:
     """What else the architecture's counts need, by name."""
 
 
+def overlap_engines(kernels: KernelColumns, first_s: Floats, second_s: Floats) -> Floats:
+    """Return compute time per operator where two engines work side by side within a kernel.
+
+    A kernel takes as long as its busier engine; its operators share that time in proportion to what they ask of both.
+    """
+    together = kernels.per_kernel(first_s + second_s)
+    busier = np.maximum(kernels.per_kernel(first_s), kernels.per_kernel(second_s))
+    share = np.divide(busier, together, out=np.zeros_like(together), where=together > 0)
+    return (first_s + second_s) * kernels.per_operator(share)
+
+
 def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers:
     """Split each group's integer total over its members in proportion to weights, exactly.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from joulemap.domain.answer import (
     Caveat,
     Comparison,
+    Constant,
     EnergyTerm,
     EnergyTotal,
     Insight,
@@ -14,6 +17,7 @@ from joulemap.domain.answer import (
     OperationShare,
     PatternShare,
     Recommendation,
+    Setting,
 )
 from joulemap.query.run import Answer
 
@@ -34,6 +38,8 @@ class CompareAnswer:
     insights: tuple[Insight, ...]
     caveats: tuple[Caveat, ...]
     """What the trace had to assume or could not count: it touches every row."""
+    spelling: Mapping[str, str]
+    """Hardware as the rows name it -> as it must be asked for again, where that is a file."""
     answers: tuple[Answer, ...]
     """The queries behind it, with their SQL."""
 
@@ -56,6 +62,29 @@ class ProfileAnswer:
     """Most MACs first."""
     patterns: tuple[PatternShare, ...]
     """Fusion patterns, most MACs first."""
+    answers: tuple[Answer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class HardwareAnswer:
+    """One hardware: what it is, its rooflines, every number."""
+
+    summary: Answer
+    """One row."""
+    ridge: Answer
+    """One row per precision."""
+    fact: Answer
+    """One row per number."""
+
+
+@attrs.frozen(kw_only=True)
+class DifferenceAnswer:
+    """What differs between two runs, and how much of the energy each action moved."""
+
+    settings: tuple[Setting, ...]
+    constants: tuple[Constant, ...]
+    explanation: ExplainAnswer | None
+    """None where a run was refused."""
     answers: tuple[Answer, ...]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
@@ -26,6 +26,8 @@ class Answer:
     rows: tuple[tuple[Any, ...], ...]
     sql: str
     parameters: Mapping[str, Any]
+    projected: frozenset[str] = frozenset()
+    """Hardware in these rows whose key numbers are projections or estimates, for tables to mark."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -35,6 +37,20 @@ class Answer:
     def records(self) -> list[dict[str, Any]]:
         """Return each row as a mapping from column name to value."""
         return [dict(zip(self.names, row, strict=True)) for row in self.rows]
+
+
+HARDWARE_COLUMNS: Final = frozenset(
+    {"hardware", "winner", "runner_up", "hardware_a", "hardware_b", "best_hardware", "other_hardware"}
+)
+"""Columns that name hardware, in every query."""
+
+
+def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answer) -> Answer:
+    """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
+    if not HARDWARE_COLUMNS & set(answer.names):
+        return answer
+    rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE projection <> ''").fetchall()
+    return attrs.evolve(answer, projected=frozenset(str(hardware) for (hardware,) in rows))
 
 
 def parse_parameter(parameter: Parameter, text: str) -> Any:

@@ -11,7 +11,9 @@ from joulemap.query import Column
 from joulemap.units import format_si
 
 PROJECTED: Final = "~"
-"""Stands before a hardware whose key numbers are projections."""
+"""Stands before a hardware whose key numbers are projections or estimates."""
+
+PROJECTION_NOTE: Final = f"{PROJECTED} key numbers are projections or estimates: `joulemap hardware show ID` says why"
 
 _SUFFIXES: Final = ("_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
 _SI_UNITS: Final = {"J", "s", "W", "B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ"}
@@ -75,6 +77,11 @@ def show_quantity(value: float, unit: str) -> str:
     if unit == "1/s":
         return f"{format_si(value, '')}/s"
     return format_si(value, unit)
+
+
+def mark_projected(hardware: str, projected: frozenset[str]) -> str:
+    """Return a hardware's name, with or without power mode, marked if it is one of these."""
+    return f"{PROJECTED}{hardware}" if hardware.partition("@")[0] in projected else hardware
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.domain.answer import Comparison, Insight, Recommendation
 from joulemap.query.answer import CompareAnswer
-from joulemap.report.cell import PROJECTED, show, show_quantity
+from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, show, show_quantity
 from joulemap.report.format import Format
 from joulemap.report.render import draw_table, write_csv, write_json
 
@@ -22,6 +22,9 @@ GOALS = {
 }
 
 HEADINGS = ("hardware", "energy", "latency", "throughput", "memory", "utilization", "units", "power", "assumed")
+
+SHOWN_INSIGHTS = 6
+"""Pairs that people see; programs get all."""
 
 TIE_RATIO = 1.0005
 """Runs closer than this look alike at the digits shown."""
@@ -52,9 +55,7 @@ def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str
     answered = sum(row.status == "ok" for row in answer.rows)
     steps = next_steps(answer, options)
     sections = [
-        ("Recommendations", draw_table(("goal", "hardware", "value", "against the next"),
-                                       [_recommendation(row, answered) for row in answer.recommendations],
-                                       is_markdown=is_markdown)),
+        ("Recommendations", _recommendations(answer, answered, is_markdown)),
         ("Comparison (per batch)", _table(answer, is_markdown)),
         ("Key insights", "\n".join(f"- {line}" for line in insights(answer))),
         ("Next steps", "\n".join(f"- `{line}`" if is_markdown else f"  {line}" for line in steps)),
@@ -66,6 +67,23 @@ def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str
 
 def _mark(hardware: str, is_projection: bool) -> str:
     return f"{PROJECTED}{hardware}" if is_projection else hardware
+
+
+def _recommendations(answer: CompareAnswer, answered: int, is_markdown: bool) -> str:
+    headings = ["goal", "hardware", "value", "against the next"]
+    rows = [list(_recommendation(row, answered)) for row in answer.recommendations]
+    if any(row.is_projection and row.published_hardware for row in answer.recommendations):
+        headings.append("best published")
+        for cells, row in zip(rows, answer.recommendations, strict=True):
+            cells.append(_published(row))
+    return draw_table(headings, rows, is_markdown=is_markdown)
+
+
+def _published(row: Recommendation) -> str:
+    """Return the best run that is no projection, where the winner is one."""
+    if not row.is_projection or row.published_hardware is None or row.published_value is None:
+        return ""
+    return f"{row.published_hardware} {show_quantity(row.published_value, row.unit)}"
 
 
 def _recommendation(row: Recommendation, count: int) -> tuple[str, str, str, str]:
@@ -113,7 +131,10 @@ def _cells(row: Comparison) -> list[str]:
 def insights(answer: CompareAnswer) -> list[str]:
     """Return sentences computed from the insight rows, and what a reader must know about the table."""
     projected = {row.hardware: row.is_projection for row in answer.rows}
-    lines = [_sentence(row, projected) for row in answer.insights if row.energy_ratio >= TIE_RATIO]
+    apart = [row for row in answer.insights if row.energy_ratio >= TIE_RATIO]
+    lines = [_sentence(row, projected) for row in apart[:SHOWN_INSIGHTS]]
+    if len(apart) > SHOWN_INSIGHTS:
+        lines.append(f"{len(apart) - SHOWN_INSIGHTS} more pairs with smaller gaps; --format json has all")
     lines += [f"unsupported: {row.reason}" for row in answer.rows if row.status != "ok"]
     lines += [
         f"{row.hardware} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its power cap"
@@ -121,7 +142,7 @@ def insights(answer: CompareAnswer) -> list[str]:
         if row.clock_fraction is not None and row.clock_fraction < 1.0
     ]
     if any(row.is_projection and row.status == "ok" for row in answer.rows):
-        lines.append(f"{PROJECTED} key numbers are projections; see `joulemap hardware show ID`")
+        lines.append(PROJECTION_NOTE)
     if any(row.assumed_energy_fraction for row in answer.rows):
         lines.append("assumed: the part of the energy whose price per action is an assumption")
     lines += [
@@ -169,7 +190,7 @@ def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
     place = given[given.index("--db") :] if "--db" in given else []
     steps: list[list[str]] = []
     if len(answered) > 1:
-        pair = [answered[-1].hardware, answered[0].hardware]
+        pair = [answer.spelling.get(row.hardware, row.hardware) for row in (answered[-1], answered[0])]
         steps.append(["explain", answer.model, *pair, *settings, *given, "--metric", "energy"])
     steps.append(["query", "run", "edp.distribution", "-p", f"run_id={answered[0].run_id}", *place])
     if len(answered) > 1:

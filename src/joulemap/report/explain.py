@@ -6,7 +6,7 @@ import attrs
 
 from joulemap.domain.answer import EnergyTerm
 from joulemap.query.answer import ExplainAnswer
-from joulemap.report.cell import show, show_quantity
+from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
 from joulemap.report.format import Format
 from joulemap.report.render import draw_table, write_csv, write_json
 
@@ -31,8 +31,10 @@ def render_explanation(answer: ExplainAnswer, form: Format, limit: int) -> str:
         rows.append(["", "", f"{len(hidden)} smaller terms", _signed(rest / 1e15), *[""] * 7])
     summed = sum(term.difference_fj for term in answer.terms)
     rows.append(["", "", "sum of all terms", _signed(summed / 1e15), *[""] * 7])
+    projected = answer.answers[0].projected
+    name_a, name_b = (mark_projected(name, projected) for name in (total.hardware_a, total.hardware_b))
     head = (
-        f"{total.model}: energy of B {total.hardware_b} minus A {total.hardware_a}\n"
+        f"{total.model}: energy of B {name_b} minus A {name_a}\n"
         f"A {show_quantity(total.energy_a_j, 'J')}, B {show_quantity(total.energy_b_j, 'J')}, "
         f"difference {_signed(total.difference_j)} ({total.ratio:.3g}x)"
     )
@@ -40,6 +42,8 @@ def render_explanation(answer: ExplainAnswer, form: Format, limit: int) -> str:
         f"terms sum to {summed:,} fJ; the difference of the runs is {total.difference_fj:,} fJ"
         f" ({'exact' if summed == total.difference_fj else 'NOT EXACT'})"
     )
+    if PROJECTED in (name_a[:1], name_b[:1]):
+        foot += f"\n{PROJECTION_NOTE}"
     return "\n\n".join([head, draw_table(HEADINGS, rows, is_markdown=is_markdown), foot])
 
 

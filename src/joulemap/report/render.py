@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from joulemap.query import Answer
-from joulemap.report.cell import heading, plain, show_in
+from joulemap.query.run import HARDWARE_COLUMNS
+from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, plain, show_in
 from joulemap.report.format import Format
 
 
@@ -56,5 +57,18 @@ def render_answer(answer: Answer, form: Format, columns: Sequence[str] = ()) -> 
         return write_csv(answer.names, answer.rows)
     chosen = [index for index, column in enumerate(answer.columns) if not columns or column.name in columns]
     headings = [heading(answer.columns[index]) for index in chosen]
-    rows = [[show_in(answer.columns[index], row[index]) for index in chosen] for row in answer.rows]
-    return draw_table(headings, rows, is_markdown=form is Format.MARKDOWN)
+    marked = {index for index in chosen if answer.columns[index].name in HARDWARE_COLUMNS}
+    rows = [
+        [
+            mark_projected(row[index], answer.projected)
+            if index in marked and row[index]
+            else show_in(answer.columns[index], row[index])
+            for index in chosen
+        ]
+        for row in answer.rows
+    ]
+    table = draw_table(headings, rows, is_markdown=form is Format.MARKDOWN)
+    is_marked = any(
+        cell.startswith(PROJECTED) for row in rows for cell, index in zip(row, chosen, strict=True) if index in marked
+    )
+    return f"{table}\n\n{PROJECTION_NOTE}" if is_marked else table

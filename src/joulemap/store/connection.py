@@ -87,10 +87,13 @@ def open_for_reading(path: Path) -> Connection:
     return connection
 
 
-def open_for_writing(path: Path) -> Connection:
-    """Open a database for writing, making or migrating it as needed; DatabaseError says why it cannot be."""
+def open_for_writing(path: Path, template: Path | None = None) -> Connection:
+    """Open a database for writing, making or migrating it as needed; DatabaseError says why it cannot be.
+
+    A new one is a copy of `template`, or empty without one.
+    """
     if not path.exists():
-        _create(path)
+        _create(path, template)
     connection = _connect(path, read_only=False)
     try:
         check_version(connection, path)
@@ -104,8 +107,9 @@ def open_for_writing(path: Path) -> Connection:
     return connection
 
 
-def _create(path: Path) -> None:
-    """Make an empty database complete, then give it its name, so that a half-made one is never seen."""
+def _create(path: Path, template: Path | None) -> None:
+    """Make a new database complete, then give it its name, so that a half-made one is never seen."""
+    import shutil
     import tempfile
 
     parent = path.parent
@@ -117,10 +121,13 @@ def _create(path: Path) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent) as folder:
             draft = Path(folder) / path.name
-            connection = duckdb.connect(str(draft))
-            migrate(connection)
-            connection.execute("CHECKPOINT")
-            connection.close()
+            if template is not None:
+                shutil.copyfile(template, draft)
+            else:
+                connection = duckdb.connect(str(draft))
+                migrate(connection)
+                connection.execute("CHECKPOINT")
+                connection.close()
             _publish(draft, path)
     except OSError as error:
         raise DatabaseError(f"cannot create {path}: {error.strerror or error}") from error

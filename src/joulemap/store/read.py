@@ -11,21 +11,6 @@ if TYPE_CHECKING:
     from joulemap.columns.workload import WorkloadColumns
 
 
-def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict[str, tuple[str, str]]:
-    """Return id -> (architecture, digest) if the database holds this catalogue, else an empty mapping."""
-    rows = connection.execute(
-        """
-        SELECT c.hardware, v.architecture, c.hardware_digest
-        FROM catalogue_entry AS c
-        JOIN hardware_version AS v ON v.hardware_digest = c.hardware_digest
-        WHERE c.catalogue_digest = ?
-        ORDER BY c.hardware_index
-        """,
-        [catalogue_digest],
-    ).fetchall()
-    return {str(hardware): (str(architecture), str(digest)) for hardware, architecture, digest in rows}
-
-
 def find_workload(connection: Connection, workload_key: str) -> int | None:
     """Return the id of the workload with this key, or None."""
     rows = connection.execute("SELECT workload_id FROM workload WHERE workload_key = ?", [workload_key]).fetchall()
@@ -53,8 +38,8 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns
     from joulemap.domain.workload import KINDS, ROLES
 
-    (weight_bytes,) = connection.execute(
-        "SELECT weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
+    batch, weight_bytes = connection.execute(
+        "SELECT batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
     ).fetchall()[0]
     kinds = ", ".join(f"'{kind}'" for kind in KINDS)
     roles = ", ".join(f"'{role}'" for role in ROLES)
@@ -76,6 +61,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         [workload_id],
     ).fetchnumpy()
     return WorkloadColumns(
+        batch=int(batch),
         weight_bytes=int(weight_bytes),
         kind=operators["kind"].astype(np.int64),
         is_foldable=operators["is_foldable"].astype(bool),

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from joulemap.domain.catalogue import Catalogue, ModelEntry, ShippedWorkload
 from joulemap.domain.hardware import Hardware
@@ -24,9 +23,7 @@ def write_catalogue(
 ) -> None:
     """Store every hardware version that is new, and make this catalogue the current one."""
     known = {digest for (digest,) in connection.execute("SELECT hardware_digest FROM hardware_version").fetchall()}
-    fresh = [hardware for hardware in catalogue.hardware.values() if hardware.digest not in known]
-    if fresh:
-        _write_hardware(connection, fresh, package_version)
+    write_hardware(connection, [one for one in catalogue.hardware.values() if one.digest not in known], package_version)
     connection.execute("DELETE FROM catalogue_entry")
     insert_columns(
         connection,
@@ -50,25 +47,27 @@ def write_catalogue(
             "task": [entry.task for entry in entries],
             "input_shape": ["x".join(map(str, entry.input_shape)) for entry in entries],
             "input_layout": [entry.input_layout for entry in entries],
-            "parameter_count": pa.array([entry.parameter_count for entry in entries], pa.int64()),
-            "traced_parameter_count": pa.array([one.parameter_count if one else None for one in traced], pa.int64()),
-            "mac_count": pa.array([one.mac_count if one else None for one in traced], pa.int64()),
-            "published_mac_count": pa.array([entry.published_mac_count for entry in entries], pa.int64()),
+            "parameter_count": [entry.parameter_count for entry in entries],
+            "traced_parameter_count": [one.parameter_count if one else None for one in traced],
+            "mac_count": [one.mac_count if one else None for one in traced],
+            "published_mac_count": [entry.published_mac_count for entry in entries],
             "is_traceable": [entry.is_traceable for entry in entries],
             "reason": [entry.reason for entry in entries],
         },
     )
 
 
-def _write_hardware(connection: Connection, fresh: Sequence[Hardware], package_version: str) -> None:
-    """Write hardware versions, all of them into one table after the other."""
+def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_version: str) -> None:
+    """Write hardware versions that are not stored, all of them into one table after the other."""
+    if not fresh:
+        return
     insert_columns(
         connection,
         "hardware_version",
         {
             "hardware_digest": [one.digest for one in fresh],
             "hardware": [one.id for one in fresh],
-            "deployment": pa.array([list(one.deployment) for one in fresh], pa.list_(pa.string())),
+            **{field: [list(getattr(one, field)) for one in fresh] for field in ("deployment", "aliases", "doubts")},
             "package_version": [package_version] * len(fresh),
             **{
                 field: [getattr(one, field) for one in fresh]
@@ -80,6 +79,7 @@ def _write_hardware(connection: Connection, fresh: Sequence[Hardware], package_v
                     "unit_name",
                     "memory_type",
                     "projection",
+                    "power_mode",
                 )
             },
         },
@@ -108,19 +108,42 @@ def _write_hardware(connection: Connection, fresh: Sequence[Hardware], package_v
             "precision": [precision for _, _, precision, _ in peaks],
             "peak_ops_per_s": [peak.rate.value for _, _, _, peak in peaks],
             "units_count": [peak.unit_count for _, _, _, peak in peaks],
-            "clock_hz": [peak.clock_hz for _, _, _, peak in peaks],
+            **{
+                field: [getattr(peak, field) for _, _, _, peak in peaks]
+                for field in ("clock_hz", "operations_per_clock", "engine", "explanation")
+            },
         },
     )
+    levels = [(one.digest, index, level) for one in fresh for index, level in enumerate(one.memory_levels)]
+    if levels:
+        insert_columns(
+            connection,
+            "hardware_level",
+            {
+                "hardware_digest": [digest for digest, _, _ in levels],
+                "level_index": [index for _, index, _ in levels],
+                "level": [level.name for _, _, level in levels],
+                "kind": [level.kind for _, _, level in levels],
+                "per": [level.per for _, _, level in levels],
+            },
+        )
+    modes = [(one.digest, index, mode.name) for one in fresh for index, mode in enumerate(one.power_modes)]
+    if modes:
+        names = ("hardware_digest", "mode_index", "power_mode")
+        columns: dict[str, Any] = {name: [row[index] for row in modes] for index, name in enumerate(names)}
+        insert_columns(connection, "hardware_power_mode", columns)
     ids = _action_ids(connection, fresh)
     actions = [(one, action) for one in fresh for action in one.reference]
+    positions = [index for one in fresh for index in range(len(one.reference))]
     insert_columns(
         connection,
         "energy_per_action",
         {
             "hardware_digest": [one.digest for one, _ in actions],
+            "action_index": positions,
             "action_id": [ids[(one.architecture, *_identity(action))] for one, action in actions],
-            "low_fj": pa.array([action.low_fj for _, action in actions], pa.float64()),
-            "high_fj": pa.array([action.high_fj for _, action in actions], pa.float64()),
+            "low_fj": [action.low_fj for _, action in actions],
+            "high_fj": [action.high_fj for _, action in actions],
             **{
                 field: [getattr(action, field) for _, action in actions]
                 for field in ("energy_per_action_fj", "basis", "source", "count_formula")

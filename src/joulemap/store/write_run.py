@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from joulemap.columns.run import BOTTLENECKS, RunColumns
 from joulemap.store.clock import utc_now
@@ -82,7 +81,7 @@ class RunWriter:
         for table, blocks in self._rows.items():
             names = list(dict.fromkeys(name for block in blocks for name in block))
             if table == "run":
-                columns: dict[str, Any] = {name: pa.array([block.get(name) for block in blocks]) for name in names}
+                columns: dict[str, Any] = {name: [block.get(name) for block in blocks] for name in names}
             else:
                 columns = {name: np.concatenate([block[name] for block in blocks]) for name in names}
             insert_columns(self.connection, table, columns)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from joulemap.domain.workload import Workload
 from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
@@ -70,8 +68,8 @@ def write_workload(connection: Connection, workload: Workload) -> int:
             "workload_id": [workload_id] * len(workload.tensors),
             "tensor_index": list(range(len(workload.tensors))),
             "shape": [_shape_text(tensor.shape) for tensor in workload.tensors],
-            "producer_index": pa.array([tensor.producer_index for tensor in workload.tensors], pa.int32()),
-            "buffer_index": pa.array([tensor.buffer_index for tensor in workload.tensors], pa.int32()),
+            "producer_index": [tensor.producer_index for tensor in workload.tensors],
+            "buffer_index": [tensor.buffer_index for tensor in workload.tensors],
             **{
                 field: [getattr(tensor, field) for tensor in workload.tensors]
                 for field in ("dtype", "byte_count", "role", "name", "is_output")

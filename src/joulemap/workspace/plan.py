@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from joulemap.domain.catalogue import DEFAULT_HARDWARE
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.hardware import mode_digest
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnknownNameError, UsageError
 
-MODEL_VERSION: Final = 2
+MODEL_VERSION: Final = 3
 """Version of the formulas, part of every run's key: raised whenever a formula changes an answer."""
 
-POWER_MODE: Final = "default"
-"""The operating point that runs are evaluated at."""
+DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
+
+
+@attrs.frozen(kw_only=True)
+class Choice:
+    """Which hardware a question is about, as a person says it."""
+
+    names: tuple[str, ...] = ()
+    """Ids or aliases, each with `@MODE` or without; empty for those of the filters, or the default four."""
+    architectures: tuple[str, ...] = ()
+    deployments: tuple[str, ...] = ()
+    power_mode: str = ""
+    """Of every name that brings none of its own; empty for the default mode."""
 
 
 @attrs.frozen(kw_only=True)
@@ -26,51 +38,85 @@ class PlannedRun:
 
     hardware: str
     hardware_digest: str
+    """Of the hardware at the default mode."""
+    power_mode: str
     run_key: str
+
+
+def check_precision(precision: str) -> None:
+    """Raise UsageError for a precision that does not exist."""
+    if precision not in PRECISION_BYTES:
+        raise UsageError(f"unknown precision {precision!r}; known: {', '.join(PRECISION_BYTES)}")
 
 
 def check_settings(precision: str, runtime: str) -> None:
     """Raise UsageError for a precision or runtime that does not exist."""
-    if precision not in PRECISION_BYTES:
-        raise UsageError(f"unknown precision {precision!r}; known: {', '.join(PRECISION_BYTES)}")
+    check_precision(precision)
     if runtime not in RUNTIMES:
         raise UsageError(f"unknown runtime {runtime!r}; known: {', '.join(RUNTIMES)}")
 
 
-def select_hardware(
-    known: Mapping[str, tuple[str, str]], names: Sequence[str], architectures: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the ids that a question names: by id, by architecture class, by both, or the default four.
-
-    `known` is id -> (architecture, digest). Raises UnknownNameError for a name that is not in it.
-    """
-    classes = sorted({architecture for architecture, _ in known.values()})
+def check_filters(architectures: Iterable[str], deployments: Iterable[str], classes: Collection[str]) -> None:
+    """Raise UnknownNameError for an architecture class or deployment that does not exist."""
     for architecture in architectures:
         if architecture not in classes:
             raise UnknownNameError("architecture", architecture, classes)
-    for name in names:
-        if name not in known:
-            raise UnknownNameError("hardware", name, known, "see `joulemap hardware list`")
-    candidates = list(dict.fromkeys(names)) or (list(known) if architectures else list(DEFAULT_HARDWARE))
-    chosen = tuple(name for name in candidates if not architectures or known[name][0] in architectures)
+    for deployment in deployments:
+        if deployment not in DEPLOYMENTS:
+            raise UnknownNameError("deployment", deployment, DEPLOYMENTS)
+
+
+def select_hardware(known: Mapping[str, HardwareEntry], choice: Choice) -> tuple[tuple[HardwareEntry, str], ...]:
+    """Return the (hardware, power mode) pairs of a choice, each once, in the order of asking.
+
+    Raises UnknownNameError for a name that does not exist, UsageError where nothing is left.
+    """
+    classes = sorted({entry.architecture for entry in known.values()})
+    check_filters(choice.architectures, choice.deployments, classes)
+    if choice.names:
+        pairs = [_find(known, name, choice.power_mode) for name in choice.names]
+    else:
+        filtered = choice.architectures or choice.deployments
+        entries = list(known.values()) if filtered else [known[name] for name in DEFAULT_HARDWARE]
+        pairs = [(entry, choice.power_mode or DEFAULT_MODE) for entry in entries]
+        if choice.power_mode:
+            pairs = [(entry, entry.find_mode(mode)) for entry, mode in pairs if entry.has_mode(mode)]
+    chosen = tuple(
+        dict.fromkeys(
+            (entry, mode)
+            for entry, mode in pairs
+            if (not choice.architectures or entry.architecture in choice.architectures)
+            and (not choice.deployments or set(entry.deployment) & set(choice.deployments))
+        )
+    )
     if not chosen:
-        raise UsageError(f"none of {', '.join(candidates)} is of architecture {', '.join(architectures)}")
+        raise UsageError(f"no hardware is {_describe(choice)}; see `joulemap hardware list`")
     return chosen
 
 
+def _find(known: Mapping[str, HardwareEntry], name: str, power_mode: str) -> tuple[HardwareEntry, str]:
+    plain, at, mode = name.partition("@")
+    entry = find_entry(known, plain)
+    return entry, entry.find_mode(mode if at else power_mode or DEFAULT_MODE)
+
+
+def _describe(choice: Choice) -> str:
+    parts = [
+        f"one of {', '.join(choice.names)}" if choice.names else "",
+        f"of architecture {' or '.join(choice.architectures)}" if choice.architectures else "",
+        f"for {' or '.join(choice.deployments)}" if choice.deployments else "",
+        f"with a power mode {choice.power_mode}" if choice.power_mode else "",
+    ]
+    return " and ".join(part for part in parts if part)
+
+
 def plan_runs(
-    workload_key: str,
-    known: Mapping[str, tuple[str, str]],
-    hardware: Sequence[str],
-    *,
-    precision: str,
-    runtime: str,
+    workload_key: str, chosen: Sequence[tuple[HardwareEntry, str]], *, precision: str, runtime: str
 ) -> tuple[PlannedRun, ...]:
-    """Return one planned run per hardware; the batch is the workload's."""
+    """Return one planned run per hardware and mode; the batch is the workload's."""
     planned = []
-    for name in hardware:
-        digest = known[name][1]
-        parts = (workload_key, digest, POWER_MODE, precision, runtime, str(MODEL_VERSION))
+    for entry, mode in chosen:
+        parts = (workload_key, mode_digest(entry.digest, mode), mode, precision, runtime, str(MODEL_VERSION))
         run_key = hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
-        planned.append(PlannedRun(hardware=name, hardware_digest=digest, run_key=run_key))
+        planned.append(PlannedRun(hardware=entry.id, hardware_digest=entry.digest, power_mode=mode, run_key=run_key))
     return tuple(planned)

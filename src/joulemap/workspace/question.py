@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.catalog.digest import ZOO, catalogue_digest
+from joulemap.catalog.digest import ZOO, catalogue_digest, expand_paths, is_hardware_path
 from joulemap.catalog.model import load_models, load_shipped
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
-from joulemap.store.read import find_current_hardware, find_runs, find_workload
+from joulemap.store.read import find_runs, find_workload
+from joulemap.store.read_hardware import find_current_hardware, has_hardware, read_hardware
 from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, package_version, parse_input, resolve_model
-from joulemap.workspace.plan import MODEL_VERSION, POWER_MODE, PlannedRun, check_settings, plan_runs, select_hardware
+from joulemap.workspace.catalogue import check_names, known_hardware, store_catalogue, template
+from joulemap.workspace.plan import MODEL_VERSION, Choice, PlannedRun, check_settings, plan_runs, select_hardware
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import Catalogue, ShippedWorkload
+    from joulemap.domain.catalogue import ShippedWorkload
+    from joulemap.domain.hardware import Hardware
     from joulemap.domain.workload import Workload
 
 
@@ -29,18 +33,37 @@ class Question:
     """A model on several hardware under one precision and runtime."""
 
     request: ModelRequest
-    hardware: tuple[str, ...]
-    """Ids; empty for those of the architectures, or the default four."""
-    architecture: tuple[str, ...]
+    choice: Choice
+    own: Mapping[str, Hardware]
+    """File -> the hardware that was named by it."""
     precision: str
     runtime: str
     retrace: bool
     """Whether to trace with the installed torch even where the package ships the workload."""
 
-    def plan(self, known: Mapping[str, tuple[str, str]], workload_key: str) -> tuple[PlannedRun, ...]:
-        """Return the runs that it needs of a workload; `known` is id -> (architecture, digest)."""
-        chosen = select_hardware(known, self.hardware, self.architecture)
-        return plan_runs(workload_key, known, chosen, precision=self.precision, runtime=self.runtime)
+    def plan(self, known: Mapping[str, HardwareEntry], workload_key: str) -> tuple[PlannedRun, ...]:
+        """Return the runs that it needs of a workload; `known` is the catalogue by id."""
+        chosen = select_hardware(self._with_own(known), self.choice)
+        return plan_runs(workload_key, chosen, precision=self.precision, runtime=self.runtime)
+
+    def _with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
+        """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
+        entries = dict(known)
+        for hardware in self.own.values():
+            check_names(hardware, known)
+            entries[hardware.id] = HardwareEntry.of(hardware)
+        return entries
+
+    @property
+    def spelling(self) -> dict[str, str]:
+        """How to ask again for hardware that was named by file: its name in an answer -> what to write."""
+        paths = {hardware.id: path for path, hardware in self.own.items()}
+        return {
+            name: f"{paths[plain]}{at}{mode}"
+            for name in self.choice.names
+            for plain, at, mode in [name.partition("@")]
+            if plain in paths
+        }
 
     @property
     def shipped(self) -> ShippedWorkload | None:
@@ -66,6 +89,8 @@ def ask(
     *,
     hardware: Sequence[str] = (),
     architecture: Sequence[str] = (),
+    deployment: Sequence[str] = (),
+    power_mode: str = "",
     batch: int | None = None,
     precision: str = "fp32",
     runtime: str = "fused",
@@ -73,8 +98,9 @@ def ask(
     arguments: Mapping[str, object] | None = None,
     retrace: bool = False,
 ) -> Question:
-    """Return a checked question; raises UnknownNameError, UsageError or ModelError."""
+    """Return a checked question; raises UnknownNameError, UsageError, CatalogueError or ModelError."""
     check_settings(precision, runtime)
+    names, own = read_names((hardware,) if isinstance(hardware, str) else hardware)
     return Question(
         request=resolve_model(
             model,
@@ -83,12 +109,43 @@ def ask(
             inputs=[parse_input(text) for text in inputs],
             arguments=[(name, str(value)) for name, value in (arguments or {}).items()],
         ),
-        hardware=(hardware,) if isinstance(hardware, str) else tuple(hardware),
-        architecture=(architecture,) if isinstance(architecture, str) else tuple(architecture),
+        choice=Choice(
+            names=names,
+            architectures=tuple(architecture),
+            deployments=tuple(deployment),
+            power_mode=power_mode,
+        ),
+        own=own,
         precision=precision,
         runtime=runtime,
         retrace=retrace,
     )
+
+
+def name_configuration(name: str) -> str:
+    """Return a hardware as comparisons show it, from an id, alias or file with a power mode or without."""
+    names, own = read_names((name,))
+    known = {**known_hardware(), **{one.id: HardwareEntry.of(one) for one in own.values()}}
+    ((entry, mode),) = select_hardware(known, Choice(names=names))[:1]
+    return entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
+
+
+def read_names(hardware: Sequence[str]) -> tuple[tuple[str, ...], dict[str, Hardware]]:
+    """Return names with files and folders replaced by the ids inside, and file -> hardware of those files."""
+    names: list[str] = []
+    own: dict[str, Hardware] = {}
+    for name in hardware:
+        place, at, mode = name.partition("@")
+        if not is_hardware_path(place):
+            names.append(name)
+            continue
+        from joulemap.catalog.load import load_files
+
+        files = expand_paths([Path(place).expanduser()])
+        for path, one in zip(files, load_files(files), strict=True):
+            names.append(f"{one.id}{at}{mode}")
+            own[place if len(files) == 1 and path == Path(place) else str(path)] = one
+    return tuple(names), own
 
 
 @contextlib.contextmanager
@@ -109,17 +166,15 @@ def answering(
             if stored:
                 yield stored, connection
                 return
-    from joulemap.catalog.load import load_catalogue
-
-    catalogue = load_catalogue()
-    known = {entry.id: (entry.architecture, entry.digest) for entry in catalogue.hardware.values()}
+    known = known_hardware()
     question.plan(known, question.workload_keys[0])
     workload = None if key or question.shipped else trace(question.request, talk)
-    with using(open_for_writing(path), path) as connection:
+    with using(open_for_writing(path, template(path)), path) as connection:
         with transaction(connection):
-            known = find_current_hardware(connection, catalogue_digest()) or store_catalogue(connection)
+            if not find_current_hardware(connection, catalogue_digest()):
+                store_catalogue(connection)
             key = _ensure_workload(connection, question, workload)
-            run_ids = _evaluate(connection, question, key, question.plan(known, key), catalogue)
+            run_ids = _evaluate(connection, question, key, question.plan(known, key))
         yield run_ids, connection
 
 
@@ -134,7 +189,7 @@ def holding(path: Path, question: Question, talk: Callable[[str], None]) -> Iter
                 yield _workload_id(connection, key), connection
                 return
     workload = None if question.shipped else trace(question.request, talk)
-    with using(open_for_writing(path), path) as connection:
+    with using(open_for_writing(path, template(path)), path) as connection:
         with transaction(connection):
             if not find_current_hardware(connection, catalogue_digest()):
                 store_catalogue(connection)
@@ -209,43 +264,37 @@ def trace(request: ModelRequest, talk: Callable[[str], None]) -> Workload:
         return fuse(trace_request(request))
 
 
-def store_catalogue(connection: Connection) -> dict[str, tuple[str, str]]:
-    """Make the package's catalogue the database's current one; return id -> (architecture, digest)."""
-    from joulemap.catalog.load import load_catalogue
-    from joulemap.store.write_catalogue import write_catalogue
-
-    write_catalogue(connection, load_catalogue(), load_models(), load_shipped(), package_version("joulemap"))
-    return find_current_hardware(connection, catalogue_digest())
-
-
 def _evaluate(
-    connection: Connection,
-    question: Question,
-    workload_key: str,
-    planned: Sequence[PlannedRun],
-    catalogue: Catalogue,
+    connection: Connection, question: Question, workload_key: str, planned: Sequence[PlannedRun]
 ) -> tuple[int, ...]:
     """Evaluate the runs that are not stored, write them, and return the ids of all."""
+    found = _workload_id(connection, workload_key)
+    stored = find_runs(connection, [run.run_key for run in planned])
+    missing = [run for run in planned if run.run_key not in stored]
+    if not missing:
+        return tuple(stored[run.run_key] for run in planned)
     from joulemap.domain.configuration import Configuration
     from joulemap.evaluate import evaluate
     from joulemap.store.read import read_batch, read_columns
     from joulemap.store.write_run import RunIdentity, RunWriter
 
-    found = _workload_id(connection, workload_key)
     columns, batch = read_columns(connection, found), read_batch(connection, found)
-    stored = find_runs(connection, [run.run_key for run in planned])
+    hardware = _ensure_hardware(connection, question, missing)
     writer = RunWriter(connection)
-    for run in planned:
-        if run.run_key in stored:
-            continue
+    for run in missing:
+        target = hardware[run.hardware_digest, run.power_mode]
         configuration = Configuration(
-            hardware=run.hardware, precision=question.precision, batch=batch, runtime=question.runtime
+            hardware=run.hardware,
+            precision=question.precision,
+            batch=batch,
+            runtime=question.runtime,
+            power_mode=run.power_mode,
         )
         identity = RunIdentity(
             run_key=run.run_key,
             workload_id=found,
-            hardware_digest=run.hardware_digest,
-            power_mode=POWER_MODE,
+            hardware_digest=target.digest,
+            power_mode=run.power_mode,
             precision=question.precision,
             batch=batch,
             runtime=question.runtime,
@@ -253,10 +302,28 @@ def _evaluate(
             package_version=package_version("joulemap"),
         )
         try:
-            evaluated = evaluate(columns, catalogue.find(run.hardware), configuration)
+            evaluated = evaluate(columns, target, configuration)
         except UnsupportedError as error:
             stored[run.run_key] = writer.add_refusal(identity, str(error))
         else:
             stored[run.run_key] = writer.add(identity, evaluated)
     writer.flush()
     return tuple(stored[run.run_key] for run in planned)
+
+
+def _ensure_hardware(
+    connection: Connection, question: Question, planned: Sequence[PlannedRun]
+) -> dict[tuple[str, str], Hardware]:
+    """Return (digest, power mode) -> hardware at that mode for these runs, stored if it was not."""
+    own = {hardware.digest: hardware for hardware in question.own.values()}
+    known = {**read_hardware(connection, {run.hardware_digest for run in planned} - own.keys()), **own}
+    targets = {
+        (run.hardware_digest, run.power_mode): known[run.hardware_digest].in_mode(run.power_mode) for run in planned
+    }
+    fresh = [target for target in targets.values() if target.digest not in known or target.digest in own]
+    fresh = [target for target in fresh if not has_hardware(connection, target.digest)]
+    if fresh:
+        from joulemap.store.write_catalogue import write_hardware
+
+        write_hardware(connection, fresh, package_version("joulemap"))
+    return targets

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.errors import LockedDatabaseError, UnsupportedError, UsageError
+from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
+from joulemap.query.run import find_projected
 from joulemap.store.connection import (
-    Connection,
     confine,
     open_for_reading,
     open_for_writing,
-    open_in_memory,
     read_everything,
     using,
 )
-from joulemap.store.read import find_current_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.answer import EdpShare, Finding
-    from joulemap.query.answer import CompareAnswer, DatabaseInfo, ExplainAnswer, ProfileAnswer
+    from joulemap.query.answer import (
+        CompareAnswer,
+        DatabaseInfo,
+        DifferenceAnswer,
+        ExplainAnswer,
+        HardwareAnswer,
+        ProfileAnswer,
+    )
 
 METRICS: Final = ("energy",)
 """What an explanation decomposes: each is a query `explain.METRIC`."""
@@ -52,6 +56,8 @@ class Workspace:
         *,
         hardware: Sequence[str] = (),
         architecture: Sequence[str] = (),
+        deployment: Sequence[str] = (),
+        power_mode: str = "",
         batch: int | None = None,
         precision: str = "fp32",
         runtime: str = "fused",
@@ -60,7 +66,10 @@ class Workspace:
         arguments: Mapping[str, object] | None = None,
         retrace: bool = False,
     ) -> CompareAnswer:
-        """Return the model on each hardware: the named ones, those of the named architectures, or the default four.
+        """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+
+        A hardware is an id or alias (`h100_sxm5`, `H100`), with a power mode as `jetson_orin_nano_8gb@15W`, or a file
+        or folder of hardware files; `power_mode` is that of all names without one.
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; `inputs` are
         written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace` ignores the
@@ -70,12 +79,14 @@ class Workspace:
         """
         from joulemap.domain.answer import Caveat, Comparison, Insight, Recommendation
         from joulemap.query.answer import CompareAnswer
-        from joulemap.workspace.question import answering, ask
+        from joulemap.workspace.question import answering, ask, name_configuration
 
         question = ask(
             model,
             hardware=hardware,
             architecture=architecture,
+            deployment=deployment,
+            power_mode=power_mode,
             batch=batch,
             precision=precision,
             runtime=runtime,
@@ -85,6 +96,7 @@ class Workspace:
         )
         with answering(self.path, question, self._talk) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
+            baseline = name_configuration(baseline) if baseline else ""
             summary = run_query(connection, find_query("compare.summary"), {**ids, "baseline": baseline})
             rows = tuple(Comparison(*row) for row in summary.rows)
             if all(row.status != "ok" for row in rows):
@@ -104,6 +116,7 @@ class Workspace:
                 recommendations=tuple(Recommendation(*row) for row in best.rows),
                 insights=tuple(Insight(*row) for row in insight.rows),
                 caveats=tuple(Caveat(*row) for row in caveat.rows),
+                spelling=question.spelling,
                 answers=(best, summary, insight, caveat),
             )
 
@@ -147,7 +160,7 @@ class Workspace:
             if refused:
                 raise UnsupportedError("; ".join(row.reason for row in refused))
             sides = {"run_a": run_ids[0], "run_b": run_ids[-1]}
-            total = run_query(connection, find_query("explain.total"), sides)
+            total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
             terms = run_query(connection, find_query(f"explain.{metric}"), sides)
             return ExplainAnswer(
                 total=EnergyTotal(*total.rows[0]),
@@ -208,7 +221,7 @@ class Workspace:
         """Run a query of `queries/` read-only; raises UnknownNameError, UsageError, SqlError or DatabaseError."""
         query = find_query(name)
         with using(open_for_reading(self.path), self.path) as connection:
-            return run_query(connection, query, parameters or {})
+            return find_projected(connection, run_query(connection, query, parameters or {}))
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
         """Run a query about the catalogue, whether or not there is a database.
@@ -216,14 +229,109 @@ class Workspace:
         Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
         """
         query = find_query(name)
-        with using(self._open_with_catalogue(), self.path) as connection:
-            return run_query(connection, query, parameters or {})
+        from joulemap.workspace.catalogue import opening_catalogue
+
+        with opening_catalogue(self.path) as connection:
+            return find_projected(connection, run_query(connection, query, parameters or {}))
+
+    def hardware_list(
+        self,
+        *,
+        architecture: str = "",
+        deployment: str = "",
+        precision: str = "",
+        min_memory_bytes: float = 0.0,
+        max_power_w: float = 0.0,
+        max_price_usd: float = 0.0,
+    ) -> Answer:
+        """Return the hardware of the catalogue that pass every filter; a filter of 0 or "" lets all pass.
+
+        Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
+        """
+        from joulemap.workspace.catalogue import known_hardware
+        from joulemap.workspace.plan import check_filters, check_precision
+
+        classes = {entry.architecture for entry in known_hardware().values()}
+        check_filters([architecture] if architecture else [], [deployment] if deployment else [], classes)
+        if precision:
+            check_precision(precision)
+        return self.describe(
+            "hardware.list",
+            {
+                "architecture": architecture,
+                "deployment": deployment,
+                "precision": precision,
+                "min_memory_bytes": min_memory_bytes,
+                "max_power_w": max_power_w,
+                "max_price_usd": max_price_usd,
+            },
+        )
+
+    def hardware(self, name: str) -> HardwareAnswer:
+        """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
+
+        Raises UnknownNameError, or CatalogueError for a file that breaks a rule.
+        """
+        from joulemap.query.answer import HardwareAnswer
+        from joulemap.workspace.hardware import opening_hardware
+
+        with opening_hardware(self.path, name) as (connection, found):
+            which = {"hardware": found}
+            return HardwareAnswer(
+                summary=run_query(connection, find_query("hardware.summary"), which),
+                ridge=run_query(connection, find_query("hardware.ridge"), which),
+                fact=run_query(connection, find_query("hardware.fact"), which),
+            )
+
+    def energy_reference(self, name: str) -> Answer:
+        """Return the energy reference table of one hardware; named and raising as `hardware`."""
+        from joulemap.workspace.hardware import opening_hardware
+
+        with opening_hardware(self.path, name) as (connection, found):
+            return run_query(connection, find_query("hardware.energy"), {"hardware": found})
+
+    def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
+        """Return what differs between two runs: settings, constants, and the terms of their energies.
+
+        Raises UnknownNameError for a run that is not stored, DatabaseError.
+        """
+        from joulemap.domain.answer import Constant, EnergyTerm, EnergyTotal, Setting
+        from joulemap.query.answer import DifferenceAnswer, ExplainAnswer
+
+        with using(open_for_reading(self.path), self.path) as connection:
+            stored = {run_id for (run_id,) in connection.execute("SELECT run_id FROM run").fetchall()}
+            for run_id in (run_a, run_b):
+                if run_id not in stored:
+                    raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+            sides = {"run_a": run_a, "run_b": run_b}
+            setting = run_query(connection, find_query("run.setting"), sides)
+            constant = run_query(connection, find_query("run.constant"), sides)
+            answers = [setting, constant]
+            evaluated = connection.execute(
+                "SELECT count(*) FROM run WHERE run_id IN ($run_a, $run_b) AND refusal IS NOT NULL", sides
+            ).fetchall()
+            explanation = None
+            if evaluated == [(0,)]:
+                total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
+                terms = run_query(connection, find_query("explain.energy"), sides)
+                answers += [total, terms]
+                explanation = ExplainAnswer(
+                    total=EnergyTotal(*total.rows[0]),
+                    terms=tuple(EnergyTerm(*row) for row in terms.rows),
+                    answers=(total, terms),
+                )
+            return DifferenceAnswer(
+                settings=tuple(Setting(*row) for row in setting.rows),
+                constants=tuple(Constant(*row) for row in constant.rows),
+                explanation=explanation,
+                answers=tuple(answers),
+            )
 
     def sql(self, statement: str) -> Answer:
         """Run one ad-hoc statement read-only, without access to files or settings."""
         with using(open_for_reading(self.path), self.path) as connection:
             confine(connection)
-            return run_sql(connection, statement)
+            return find_projected(connection, run_sql(connection, statement))
 
     def check(self) -> tuple[Finding, ...]:
         """Return every rule that the database breaks; an empty answer proves that the parts add up."""
@@ -255,17 +363,3 @@ class Workspace:
 
         open_for_writing(self.path).close()
         return SCHEMA_VERSION
-
-    def _open_with_catalogue(self) -> Connection:
-        from joulemap.catalog.digest import catalogue_digest
-        from joulemap.workspace.question import store_catalogue
-
-        if self.path.exists():
-            with contextlib.suppress(LockedDatabaseError):
-                connection = open_for_reading(self.path)
-                if find_current_hardware(connection, catalogue_digest()):
-                    return connection
-                connection.close()
-        connection = open_in_memory()
-        store_catalogue(connection)
-        return connection

@@ -1,0 +1,37 @@
+/*
+name = "hardware.ridge"
+version = 1
+schema = 3
+summary = "Roofline of one hardware: peak and ridge point per precision"
+grain = "one row per precision"
+order = ["precision_index"]
+[parameters]
+hardware = { type = "VARCHAR", meaning = "catalogue id" }
+[columns]
+precision_index = { type = "INTEGER", meaning = "order in the description" }
+precision = { type = "VARCHAR", meaning = "fp32, bf16, int8 ..." }
+peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak; one MAC is two operations" }
+units_count = { type = "INTEGER", meaning = "units that have this precision" }
+operations_per_clock = { type = "DOUBLE", meaning = "of one unit" }
+clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "clock that the peak is quoted at" }
+ridge_ops_per_byte = { type = "DOUBLE", meaning = "arithmetic intensity above which the peak, not the memory, limits" }
+peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over thermal design power" }
+basis = { type = "VARCHAR", meaning = "where the peak comes from" }
+explanation = { type = "VARCHAR", meaning = "why units x operations x clock is not the peak, where it is not" }
+*/
+SELECT
+    p.precision_index,
+    p.precision,
+    p.peak_ops_per_s,
+    p.units_count,
+    p.operations_per_clock,
+    p.clock_hz,
+    p.peak_ops_per_s / h.memory_bandwidth_bytes_per_s AS ridge_ops_per_byte,
+    p.peak_ops_per_s / h.tdp_w AS peak_ops_per_j,
+    f.basis,
+    p.explanation
+FROM hardware AS h
+JOIN hardware_precision AS p ON p.hardware_digest = h.hardware_digest
+JOIN hardware_fact AS f ON f.hardware_digest = h.hardware_digest AND f.quantity = 'peak.' || p.precision
+WHERE h.hardware = $hardware
+ORDER BY p.precision_index

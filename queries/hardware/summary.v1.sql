@@ -1,0 +1,62 @@
+/*
+name = "hardware.summary"
+version = 1
+schema = 3
+summary = "What one hardware is: class, names, operating points, and what is uncertain about it"
+grain = "one row"
+order = ["the only row"]
+[parameters]
+hardware = { type = "VARCHAR", meaning = "catalogue id" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id" }
+name = { type = "VARCHAR", meaning = "name for people" }
+vendor = { type = "VARCHAR", meaning = "who makes it" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+microarchitecture = { type = "VARCHAR", meaning = "the vendor's name of the design" }
+deployment = { type = "VARCHAR[]", meaning = "where it is used" }
+units_total_count = { type = "INTEGER", meaning = "units on the chip" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+memory_type = { type = "VARCHAR", meaning = "off-chip memory" }
+aliases = { type = "VARCHAR[]", meaning = "other names" }
+power_modes = { type = "VARCHAR[]", meaning = "operating points beside the default" }
+fact_count = { type = "BIGINT", meaning = "numbers of its description" }
+assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
+action_count = { type = "BIGINT", meaning = "actions of its energy reference table" }
+assumed_action_count = { type = "BIGINT", meaning = "those whose price is an assumption" }
+projection = { type = "VARCHAR", meaning = "why its key numbers are projections or estimates; empty where they are published" }
+doubts = { type = "VARCHAR[]", meaning = "what the sources disagree about" }
+hardware_digest = { type = "VARCHAR", meaning = "of every byte that the description was made from" }
+*/
+SELECT
+    h.hardware,
+    h.name,
+    h.vendor,
+    h.architecture,
+    h.microarchitecture,
+    h.deployment,
+    h.units_total_count,
+    h.unit_name,
+    h.memory_type,
+    v.aliases,
+    (
+        SELECT coalesce(list(m.power_mode ORDER BY m.mode_index), [])
+        FROM hardware_power_mode AS m
+        WHERE m.hardware_digest = h.hardware_digest
+    ) AS power_modes,
+    (SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest) AS fact_count,
+    (
+        SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest AND f.basis = 'assumed'
+    ) AS assumed_fact_count,
+    (SELECT count(*) FROM energy_per_action AS e WHERE e.hardware_digest = h.hardware_digest) AS action_count,
+    (
+        SELECT count(*)
+        FROM energy_per_action AS e
+        WHERE e.hardware_digest = h.hardware_digest AND e.basis = 'assumed'
+    ) AS assumed_action_count,
+    h.projection,
+    v.doubts,
+    h.hardware_digest
+FROM hardware AS h
+JOIN hardware_version AS v ON v.hardware_digest = h.hardware_digest
+WHERE h.hardware = $hardware
+ORDER BY h.hardware

@@ -1,0 +1,102 @@
+"""Hardware: the list, one with all its numbers, and the check of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from joulemap.domain.answer import FileCheck
+from joulemap.query import Answer
+from joulemap.query.answer import HardwareAnswer
+from joulemap.report.cell import PROJECTED, show, show_quantity
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, render_answer, write_csv, write_json
+
+FACTS = ("quantity", "value", "basis", "source", "note")
+RIDGE = ("precision", "peak_ops_per_s", "units_count", "operations_per_clock", "clock_hz", "ridge_ops_per_byte",
+         "peak_ops_per_j", "basis", "explanation")  # fmt: skip
+
+
+def render_hardware(answer: HardwareAnswer, form: Format) -> str:
+    """Return everything of one hardware; csv holds its numbers."""
+    if form is Format.CSV:
+        return render_answer(answer.fact, form)
+    (summary,) = answer.summary.records()
+    if form is Format.JSON:
+        return write_json({**summary, "ridge": answer.ridge.records(), "facts": answer.fact.records()})
+    mark = PROJECTED if summary["projection"] else ""
+    lines = [
+        f"{mark}{summary['hardware']}: {summary['name']} ({summary['vendor']}, {summary['microarchitecture']})",
+        f"architecture {summary['architecture']}, {summary['units_total_count']} {summary['unit_name']}s, "
+        f"{summary['memory_type']}; for {', '.join(summary['deployment']) or 'no deployment in particular'}",
+    ]
+    if summary["aliases"]:
+        lines.append(f"also called {', '.join(summary['aliases'])}")
+    if summary["power_modes"]:
+        modes = ", ".join(f"{summary['hardware']}@{mode}" for mode in summary["power_modes"])
+        lines.append(f"power modes: {modes}")
+    if summary["projection"]:
+        lines.append(f"{PROJECTED} key numbers are projections or estimates: {summary['projection']}")
+    lines.append(
+        f"assumed: {summary['assumed_fact_count']} of {summary['fact_count']} numbers, "
+        f"{summary['assumed_action_count']} of {summary['action_count']} energies per action"
+    )
+    parts = [
+        "\n".join(lines),
+        "Roofline\n" + render_answer(answer.ridge, form, RIDGE),
+        "Numbers\n" + _facts(answer.fact, form is Format.MARKDOWN),
+    ]
+    if summary["doubts"]:
+        parts.append("Doubts\n" + "\n".join(f"- {doubt}" for doubt in summary["doubts"]))
+    return "\n\n".join(parts)
+
+
+def _facts(answer: Answer, is_markdown: bool) -> str:
+    rows = [
+        [row["quantity"], _amount(row["value"], row["unit"]), row["basis"], row["source"], row["note"]]
+        for row in answer.records()
+    ]
+    return draw_table(FACTS, rows, is_markdown=is_markdown)
+
+
+def _amount(value: float, unit: str) -> str:
+    """Return a number of the catalogue for people."""
+    if unit in ("1", "year", "nm", "bit"):
+        return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"
+    return show_quantity(value, unit)
+
+
+def render_checks(checks: Sequence[FileCheck], form: Format) -> str:
+    """Return what the check of hardware files found; csv holds the trials."""
+    if form is Format.JSON:
+        return write_json([attrs.asdict(check) for check in checks])
+    if form is Format.CSV:
+        names = ("hardware", "power_mode", "precision", "model", "runtime", "latency_s", "energy_j", "clock_fraction",
+                 "reason")  # fmt: skip
+        rows = [[check.hardware, *attrs.astuple(trial)] for check in checks for trial in check.trials]
+        return write_csv(names, rows)
+    return "\n\n".join(_check(check, form is Format.MARKDOWN) for check in checks)
+
+
+def _check(check: FileCheck, is_markdown: bool) -> str:
+    parts = [f"ok: {check.file} describes {check.hardware} ({check.architecture})"]
+    if check.defaults:
+        rules = [(one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults]
+        parts.append(draw_table(("left out, so assumed", "value", "unit", "rule"), rules, is_markdown=is_markdown))
+    shown = [trial for trial in check.trials if trial.runtime == "fused"]
+    cells = [
+        (
+            trial.power_mode,
+            trial.precision,
+            trial.model,
+            "" if trial.latency_s is None else show_quantity(trial.latency_s, "s"),
+            "" if trial.energy_j is None else show_quantity(trial.energy_j, "J"),
+            "" if trial.clock_fraction is None else f"{trial.clock_fraction * 100:.0f} %",
+            trial.reason,
+        )
+        for trial in shown
+    ]
+    headings = ("power mode", "precision", "model", "latency", "energy", "clock", "unsupported")
+    parts.append(draw_table(headings, cells, is_markdown=is_markdown))
+    return "\n\n".join(parts)

@@ -1,0 +1,84 @@
+"""The current catalogue as a database: the one at hand where it holds it, else the template for new ones."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from joulemap.catalog.digest import catalogue_digest
+from joulemap.catalog.model import load_models, load_shipped
+from joulemap.domain.catalogue import HardwareEntry, fold_name
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
+from joulemap.store.connection import Connection, open_for_reading, open_in_memory, using
+from joulemap.store.read_hardware import find_current_hardware
+from joulemap.store.template import Template, find_template
+from joulemap.trace.source import package_version
+
+
+def known_hardware() -> dict[str, HardwareEntry]:
+    """Return the current catalogue by id."""
+    ready = _template(catalogue_digest())
+    if ready is not None:
+        return ready.entries
+    from joulemap.catalog.load import load_catalogue
+
+    return load_catalogue().entries
+
+
+def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry]) -> None:
+    """Raise CatalogueError where a hardware takes the name of another one of the catalogue."""
+    taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
+    for name in (hardware.id, *hardware.aliases):
+        other = taken.get(fold_name(name))
+        if other is not None and other.digest != hardware.digest:
+            raise CatalogueError(
+                f"{hardware.id}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
+            )
+
+
+@contextlib.contextmanager
+def opening_catalogue(path: Path) -> Iterator[Connection]:
+    """Give out a read-only connection that holds the current catalogue.
+
+    The database at `path` if it is there, readable and up to date, else the template, else one made for the occasion.
+    """
+    with contextlib.ExitStack() as stack:
+        yield _open(path, catalogue_digest(), stack)
+
+
+def _open(path: Path, digest: str, stack: contextlib.ExitStack) -> Connection:
+    if path.exists():
+        with contextlib.suppress(LockedDatabaseError, OlderDatabaseError):
+            connection = stack.enter_context(using(open_for_reading(path), path))
+            if find_current_hardware(connection, digest):
+                return connection
+    ready = _template(digest)
+    if ready is not None:
+        return stack.enter_context(using(open_for_reading(ready.path), ready.path))
+    connection = stack.enter_context(using(open_in_memory(), path))
+    store_catalogue(connection)
+    return connection
+
+
+def template(path: Path) -> Path | None:
+    """Return what a new database at `path` starts as; None where it exists or no template can be kept."""
+    ready = None if path.exists() else _template(catalogue_digest())
+    return ready.path if ready else None
+
+
+@cache
+def _template(digest: str) -> Template | None:
+    return find_template(digest, package_version("joulemap"), store_catalogue)
+
+
+def store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
+    """Make the current catalogue the database's; return id -> entry."""
+    from joulemap.catalog.load import load_catalogue
+    from joulemap.store.write_catalogue import write_catalogue
+
+    catalogue = load_catalogue()
+    write_catalogue(connection, catalogue, load_models(), load_shipped(), package_version("joulemap"))
+    return find_current_hardware(connection, catalogue.digest)

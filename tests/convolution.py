@@ -1,0 +1,63 @@
+"""One convolution on one hardware, and what is read off the run: for numbers worked out by hand."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+from torch import nn
+
+from joulemap.catalog.load import load_catalogue
+from joulemap.columns.run import RunColumns
+from joulemap.columns.workload import WorkloadColumns
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.evaluate import evaluate
+from models import columns, image
+from variants import uncapped
+
+MACS = 784 * 128 * 576
+"""3 x 3 over 28 x 28, 64 to 128 channels: a product of 784 x 128 x 576."""
+INPUT, WEIGHT, OUTPUT = 64 * 784, 64 * 128 * 9, 128 * 784
+"""Elements of the same."""
+
+
+@cache
+def convolution(channels: int = 64, outputs: int = 128, groups: int = 1, batch: int = 1) -> WorkloadColumns:
+    """Return a 3 x 3 convolution over 28 x 28."""
+    module = nn.Conv2d(channels, outputs, 3, padding=1, groups=groups, bias=False, device="meta")
+    return columns(module, image(batch, channels, 28))
+
+
+def target(name: str) -> Hardware:
+    """Return the hardware without a power cap that anything could reach."""
+    return uncapped(load_catalogue().find(name))
+
+
+def with_level(hardware: Hardware, name: str, capacity_bytes: float) -> Hardware:
+    """Return the hardware with another capacity of one memory level."""
+    levels = tuple(
+        attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=capacity_bytes))
+        if level.name == name
+        else level
+        for level in hardware.memory_levels
+    )
+    return attrs.evolve(hardware, memory_levels=levels)
+
+
+def run(hardware: Hardware, precision: str, work: WorkloadColumns, runtime: str = "fused") -> RunColumns:
+    """Return the run of a workload on a hardware."""
+    configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+    return evaluate(work, hardware, configuration)
+
+
+def compute_s(found: RunColumns) -> float:
+    """Return the time of the units, all subgraphs together."""
+    return float(found.subgraphs.compute_s.sum())
+
+
+def count(found: RunColumns, component: str, action: str) -> float:
+    """Return how often an action was counted, all operators together."""
+    position = found.hardware.reference.position((component, action))
+    assert position is not None, (component, action)
+    return float(found.ledger.action_count[found.ledger.action_index == position].sum())

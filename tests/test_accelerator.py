@@ -1,0 +1,214 @@
+"""DSPs, NPUs, DPUs and CGRAs: what holds on every one of them, whatever its engine looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from compare import assert_close
+from convolution import convolution, count, run
+from joulemap.catalog.load import load_catalogue, load_hardware
+from joulemap.catalog.template import minimal_text
+from joulemap.columns.workload import WorkloadColumns, columns_of
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import FLOPS_PER_MAC
+from joulemap.errors import UnsupportedError
+from joulemap.mapping.kernel import form_kernels
+from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
+from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
+
+CATEGORIES = {
+    "dsp": {
+        "vliw_front_end",
+        "scalar",
+        "vector_unit",
+        "matrix_unit",
+        "register_file",
+        "local_memory",
+        "dma",
+        "synchronization",
+        "dram",
+    },
+    "npu": {"tensor_engine", "buffers", "vector_engine", "sram", "noc", "scheduler", "off_chip"},
+    "dpu": {
+        "convolution_engine",
+        "fpga_fabric",
+        "misc_engine",
+        "on_chip_buffers",
+        "control",
+        "data_movers",
+        "processing_system",
+        "off_chip",
+    },
+    "cgra": {
+        "pattern_compute",
+        "configuration",
+        "pattern_memory",
+        "interconnect",
+        "control",
+        "address_generation",
+        "off_chip",
+    },
+}
+ALL = [one for one in load_catalogue().hardware.values() if one.architecture in CATEGORIES]
+SETTINGS = [pytest.param(one, precision, id=f"{one.id}-{precision}") for one in ALL for precision in one.peaks]
+
+BETTER: dict[str, Callable[[Hardware], Hardware]] = {
+    "twice the DRAM bandwidth": lambda hardware: with_bandwidth(hardware, 2.0),
+    "four times the memories": lambda hardware: with_caches(hardware, 4.0),
+    "twice the units": lambda hardware: with_units(hardware, 2),
+    "seven times the units": lambda hardware: with_units(hardware, 7),
+    "a clock half as fast again": lambda hardware: with_clock(hardware, 1.5),
+}
+
+
+@cache
+def resnet18(batch: int) -> WorkloadColumns:
+    return columns_of(trace_zoo("resnet18", batch))
+
+
+@cache
+def works() -> dict[str, WorkloadColumns]:
+    return {
+        "resnet18": resnet18(1),
+        "convolution": convolution(),
+        "block": columns(ConvBlock(), image(2, 3, 8)),
+        "residual": columns(Residual(), image(1, 4, 8)),
+        "depthwise": columns(Depthwise(), image(1, 8, 6)),
+        "self attention": columns(SelfAttention(), torch.empty(2, 5, 16, device="meta")),
+        "uncounted": columns(Fourier(), torch.empty(2, 8, device="meta")),
+    }
+
+
+@pytest.mark.parametrize("architecture", CATEGORIES)
+def test_the_smallest_file_of_a_class_is_enough(architecture: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(minimal_text(architecture))
+    hardware = load_hardware(path)
+    for precision in hardware.peaks:
+        assert run(hardware, precision, convolution()).latency_fs > 0
+
+
+def test_each_class_has_its_targets() -> None:
+    found = {name: sum(one.architecture == name for one in ALL) for name in CATEGORIES}
+    assert found == {"dsp": 2, "npu": 6, "dpu": 2, "cgra": 1}
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=lambda one: one.id)
+def test_a_reference_table_has_at_least_fifteen_actions_in_the_categories_of_its_class(hardware: Hardware) -> None:
+    actions = [one for one in hardware.reference if one.category != "static"]
+    assert len(actions) >= 15
+    assert {one.category for one in actions} == CATEGORIES[hardware.architecture]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, precision: str, runtime: str) -> None:
+    for name, work in works().items():
+        found = run(hardware, precision, work, runtime)
+        assert found.latency_fs == int(found.operators.latency_fs.sum()) > 0, name
+        assert (found.ledger.action_count > 0).all(), name
+        assert found.energy_fj / found.latency_fs <= hardware.tdp.value * (1.0 + 1e-6), name
+
+
+@pytest.mark.parametrize("change", BETTER)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:
+    plain = uncapped(hardware)
+    better = BETTER[change](plain)
+    for name, work in works().items():
+        for runtime in RUNTIMES:
+            before, after = (run(one, precision, work, runtime) for one in (plain, better))
+            assert after.latency_fs <= before.latency_fs + len(after.subgraphs.latency_fs), (name, runtime)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) -> None:
+    peak = hardware.peaks[precision]
+    per_s = peak.unit_count * peak.operations_per_clock * peak.clock_hz
+    assert per_s <= peak.rate.value * 1.03
+    for name in ("resnet18", "convolution", "residual", "depthwise", "self attention"):
+        found = run(uncapped(hardware), precision, works()[name])
+        assert FLOPS_PER_MAC * found.mac_count <= found.subgraphs.compute_s.sum() * per_s * (1.0 + 1e-9), name
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, precision: str, runtime: str) -> None:
+    for name, work in works().items():
+        found = run(hardware, precision, work, runtime)
+        kernels = form_kernels(work, precision, runtime)
+        compulsory = kernels.entering_bytes.sum() + kernels.leaving_bytes.sum()
+        if "resident_programs" not in hardware.geometry:
+            compulsory += kernels.weight_bytes.sum()
+        assert found.subgraphs.dram_bytes.sum() >= compulsory * (1.0 - 1e-12), name
+        edge = "host_link" if "host_link_lanes" in hardware.geometry else "dram"
+        lines = count(found, edge, "read") + count(found, edge, "write")
+        assert_close(lines, float(found.subgraphs.dram_bytes.sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_macs_are_priced_once_each(hardware: Hardware, precision: str) -> None:
+    rows = [row for row, one in enumerate(hardware.reference) if one.action.endswith("_mac")]
+    found = run(hardware, precision, resnet18(1))
+    counted = found.ledger.action_count[np.isin(found.ledger.action_index, rows)].sum()
+    assert_close(float(counted), 1_814_073_344, rel=1e-12)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_fusing_launches_and_moves_no_more_and_takes_no_longer(hardware: Hardware, precision: str) -> None:
+    for name, work in works().items():
+        fused, graph, eager = (run(uncapped(hardware), precision, work, one) for one in ("fused", "graph", "eager"))
+        assert fused.subgraphs.launch_s.sum() <= graph.subgraphs.launch_s.sum() <= eager.subgraphs.launch_s.sum(), name
+        assert fused.subgraphs.moved_bytes.sum() <= graph.subgraphs.moved_bytes.sum(), name
+        assert fused.latency_fs <= graph.latency_fs <= eager.latency_fs, name
+        assert fused.energy_fj <= graph.energy_fj <= eager.energy_fj, name
+        launches = [count(one, "program", "launch") for one in (fused, graph, eager)]
+        assert launches == [1, 1, eager.subgraphs.kernel_count.sum()], name
+
+
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_fusing_reads_no_more_dram_where_every_kernel_fits(hardware: Hardware, precision: str) -> None:
+    # in small memories a fused kernel may not fit where its parts do
+    roomy = with_caches(hardware, 1e3)
+    for name, work in works().items():
+        fused, graph = (run(roomy, precision, work, one) for one in ("fused", "graph"))
+        assert fused.subgraphs.dram_bytes.sum() <= graph.subgraphs.dram_bytes.sum(), name
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_a_larger_batch_costs_no_less(hardware: Hardware, precision: str, runtime: str) -> None:
+    runs = [run(hardware, precision, resnet18(batch), runtime) for batch in (1, 2, 8)]
+    assert [one.latency_fs for one in runs] == sorted(one.latency_fs for one in runs)
+    assert [one.energy_fj for one in runs] == sorted(one.energy_fj for one in runs)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_two_of_a_batch_cost_at_most_twice_one(hardware: Hardware, precision: str) -> None:
+    roomy = with_caches(uncapped(hardware), 1e6)
+    for batch in (1, 4):
+        one, two = (run(roomy, precision, resnet18(size)) for size in (batch, 2 * batch))
+        assert two.latency_fs <= 2 * one.latency_fs
+        assert two.energy_fj <= 2 * one.energy_fj
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=lambda one: one.id)
+def test_a_missing_precision_is_refused_with_those_that_exist(hardware: Hardware) -> None:
+    with pytest.raises(UnsupportedError, match=f"{hardware.id} has no fp64; it has {', '.join(hardware.peaks)}"):
+        run(hardware, "fp64", convolution())
+
+
+@pytest.mark.parametrize("hardware", [one for one in ALL if one.power_modes], ids=lambda one: one.id)
+def test_a_lower_power_mode_is_slower_and_keeps_to_its_cap(hardware: Hardware) -> None:
+    runs = [run(hardware.in_mode(mode.name), "int8", resnet18(8)) for mode in hardware.power_modes]
+    latencies = [one.latency_fs for one in runs]
+    assert latencies == sorted(latencies, reverse=True)
+    for one in runs:
+        assert one.energy_fj / one.latency_fs <= one.hardware.tdp.value * (1.0 + 1e-6)

@@ -1,0 +1,203 @@
+"""CPUs: what computes a precision, and which caches count, comes from the chip; numbers worked out by hand."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+import pytest
+import torch
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.columns.run import RunColumns
+from joulemap.columns.workload import WorkloadColumns
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.errors import UnsupportedError
+from joulemap.evaluate import evaluate
+from models import Depthwise, Gemm, Residual, columns, image
+from variants import uncapped
+
+MACS = 2**30
+MIB = 2**20
+CPUS = [one for one in load_catalogue().hardware.values() if one.architecture == "cpu"]
+SETTINGS = [pytest.param(one, precision, id=f"{one.id}-{precision}") for one in CPUS for precision in one.peaks]
+
+
+@cache
+def gemm() -> WorkloadColumns:
+    return columns(Gemm(), torch.empty(1024, 1024, device="meta"))
+
+
+@cache
+def small() -> tuple[WorkloadColumns, ...]:
+    return columns(Residual(), image(1, 4, 8)), columns(Depthwise(), image(1, 8, 6))
+
+
+def run(hardware: Hardware, precision: str, work: WorkloadColumns | None = None, runtime: str = "fused") -> RunColumns:
+    configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+    return evaluate(work or gemm(), hardware, configuration)
+
+
+def cpu(name: str) -> Hardware:
+    return uncapped(load_catalogue().find(name))
+
+
+def count(found: RunColumns, component: str, action: str) -> float:
+    position = found.hardware.reference.position((component, action))
+    return float(found.ledger.action_count[found.ledger.action_index == position].sum())
+
+
+def counted(found: RunColumns) -> set[str]:
+    return {found.hardware.reference.actions[row].component for row in found.ledger.action_index.tolist()}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_every_precision_of_every_cpu_is_priced_and_keeps_to_its_power(
+    hardware: Hardware, precision: str, runtime: str
+) -> None:
+    for work in (*small(), gemm()):
+        found = run(hardware, precision, work, runtime)
+        assert found.latency_fs > 0
+        assert found.energy_fj / found.latency_fs <= hardware.tdp.value * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("hardware", CPUS, ids=lambda one: one.id)
+def test_lanes_and_pipes_give_the_peaks_of_what_lanes_compute(hardware: Hardware) -> None:
+    width = hardware.geometry["simd_width"].value / 8
+    for precision in {"fp64", "fp32", "fp16"} & set(hardware.peaks):
+        lanes = width / PRECISION_BYTES[precision]
+        macs_per_clock = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
+        assert_close(macs_per_clock, lanes * hardware.geometry["fma_pipe_count"].value, rel=1e-12)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_a_gemm_takes_the_core_at_its_peak_times_an_efficiency(hardware: Hardware, precision: str) -> None:
+    found = run(uncapped(hardware), precision)
+    peak = hardware.peaks[precision]
+    waves = -(-1024 // peak.unit_count)
+    core_macs_per_s = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
+    lanes = precision in {"fp64", "fp32", "fp16"}
+    has_amx = hardware.id == "xeon_8490h" and not lanes
+    mode = "matrix" if has_amx else "vector" if lanes else f"dot_{precision}"
+    efficiency = hardware.coefficients[f"gemm_efficiency.{mode}"].value
+    assert found.subgraphs.wave_count.tolist() == [waves]
+    assert_close(float(found.subgraphs.compute_s[0]), waves * 16 * 64 * 1024 / (core_macs_per_s * efficiency), rel=1e-9)
+
+
+def test_dot_products_of_bytes_on_zen_4() -> None:
+    # 128 operations a clock are 64 MACs on two pipes of 256 bit: 32 MACs each, 64 for an instruction of 512 bit
+    found = run(cpu("epyc_9654"), "int8")
+    products, stores = MACS / 64, MIB / 64
+    assert count(found, "vector_fma", "int8_mac") == MACS
+    assert_close(count(found, "decoder", "decode"), 1.08 * (1.57 * products + stores), rel=1e-12)
+    assert_close(count(found, "l1", "read"), 0.57 * products * 64, rel=1e-12)
+    # 1024 blocks over 96 cores are 11 waves; a core does 64 MACs x 2.4 GHz at 86 %
+    assert_close(float(found.subgraphs.compute_s[0]), 11 * 2**20 / (64 * 2.4e9 * 0.86), rel=1e-9)
+    # 0.1 pJ at 7 nm, 0.70 of it at 5 nm
+    price = found.hardware.reference.actions[found.hardware.reference.position(("vector_fma", "int8_mac")) or 0]
+    assert_close(price.energy_per_action_fj, 70.0, rel=1e-9)
+
+
+def test_matrix_multiplies_in_vector_registers_on_graviton_4() -> None:
+    # BFMMLA: 2 x 2 sums of four products in 128 bit are 16 MACs; four pipes at 2.8 GHz, 30 %
+    found = run(cpu("graviton4"), "bf16")
+    products, stores = MACS / 16, 2 * MIB / 16
+    assert count(found, "vector_fma", "bf16_mac") == MACS
+    assert_close(count(found, "decoder", "decode"), 1.08 * (1.57 * products + stores), rel=1e-12)
+    assert_close(float(found.subgraphs.compute_s[0]), 11 * 2**20 / (64 * 2.8e9 * 0.3), rel=1e-9)
+
+
+def test_half_precision_lanes_on_a_raspberry_pi() -> None:
+    # eight lanes of 16 bit, two pipes, 2.4 GHz, 60 %; 1024 blocks over four cores
+    found = run(cpu("raspberry_pi_5"), "fp16")
+    products, stores = MACS / 8, 2 * MIB / 16
+    assert count(found, "vector_fma", "fp16_mac") == MACS
+    assert_close(count(found, "decoder", "decode"), 1.08 * (1.57 * products + stores), rel=1e-12)
+    assert_close(float(found.subgraphs.compute_s[0]), 256 * 2**20 / (16 * 2.4e9 * 0.6), rel=1e-9)
+    # 2 MiB of weights and 4 MiB of activations do not fit its 2 MiB of L3: everything moves
+    assert found.subgraphs.dram_bytes.tolist() == [6 * MIB]
+
+
+def test_a_depthwise_convolution_of_bytes_is_done_in_lanes_of_32_bit() -> None:
+    # 36 positions of 8 channels: nine taps each, then 16 outputs each
+    for name, component in (
+        ("xeon_8490h", "matrix_unit"),
+        ("epyc_9654", "vector_fma"),
+        ("raspberry_pi_5", "vector_fma"),
+    ):
+        found = run(cpu(name), "int8", small()[1])
+        assert count(found, "vector_fma", "fp32_mac") == 36 * 8 * 9
+        assert count(found, component, "int8_mac") == 36 * 8 * 16
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_the_chip_says_whether_it_has_a_matrix_unit(precision: str) -> None:
+    xeon = cpu("xeon_8490h")
+    name = f"matrix_macs_per_instruction_{precision}"
+    plain = attrs.evolve(xeon, geometry={key: one for key, one in xeon.geometry.items() if key != name})
+    on_matrix, on_vector = run(xeon, precision), run(plain, precision)
+    multiplies = MACS / xeon.geometry[name].value
+    # as many tile loads of 1 KiB as multiplies
+    assert count(on_matrix, "matrix_unit", f"{precision}_mac") == MACS
+    assert_close(count(on_matrix, "l1", "read"), multiplies * 1024, rel=1e-12)
+    assert count(on_matrix, "tile_register", "access") == MACS
+    assert count(on_vector, "vector_fma", f"{precision}_mac") == MACS
+    assert not {"matrix_unit", "tile_register"} & counted(on_vector)
+
+
+def test_a_chip_without_a_shared_cache_has_none_of_its_lines() -> None:
+    shared = cpu("raspberry_pi_5")
+    private = attrs.evolve(shared, memory_levels=shared.memory_levels[:2])
+    with_l3, without = run(shared, "fp32"), run(private, "fp32")
+    assert {"l3", "mesh", "coherence_directory"} <= counted(with_l3)
+    assert counted(with_l3) - counted(without) == {"l3", "mesh", "coherence_directory"}
+    # what the L2 misses comes from DRAM; 4 MiB of results are written through it
+    assert_close(count(without, "l2", "write"), 4 * MIB + count(without, "dram", "read"), rel=1e-12)
+
+
+def test_private_caches_hold_a_part_each() -> None:
+    # 1024 x 1024 x 1024 in fp32 moves 12 MiB: four cores with 3 MiB each hold it, with less they do not
+    shared = cpu("raspberry_pi_5")
+
+    def with_l2(mib: float) -> Hardware:
+        l1, l2, _ = shared.memory_levels
+        return attrs.evolve(
+            shared, memory_levels=(l1, attrs.evolve(l2, capacity=attrs.evolve(l2.capacity, value=mib * MIB)))
+        )
+
+    # weights stay; the input comes and the result goes
+    assert run(with_l2(3.0), "fp32").subgraphs.dram_bytes.tolist() == [8 * MIB]
+    assert run(with_l2(2.9), "fp32").subgraphs.dram_bytes.tolist() == [12 * MIB]
+
+
+def test_a_wider_instruction_saves_instructions_and_no_time() -> None:
+    zen4 = cpu("epyc_9654")
+    narrow = attrs.evolve(
+        zen4, geometry={key: one for key, one in zen4.geometry.items() if key != "vector_instruction_width"}
+    )
+    for precision in zen4.peaks:
+        wide, twice = run(zen4, precision), run(narrow, precision)
+        assert wide.latency_fs == twice.latency_fs
+        assert_close(count(twice, "decoder", "decode"), 2 * count(wide, "decoder", "decode"), rel=1e-12)
+        assert_close(count(twice, "l1", "read"), count(wide, "l1", "read"), rel=1e-12)
+
+
+def test_the_power_modes_of_a_jetson_are_its_cores_and_clocks() -> None:
+    jetson = load_catalogue().find("jetson_agx_orin_cpu")
+    peaks = {mode.name: jetson.in_mode(mode.name).peaks["fp32"].rate.value for mode in jetson.power_modes}
+    assert list(peaks) == ["15W", "30W", "50W", "MAXN"]
+    for name, cores, hertz in (("15W", 4, 1.1136e9), ("30W", 8, 1.728e9), ("50W", 12, 1.4976e9)):
+        assert_close(peaks[name], cores * 16 * hertz, rel=1e-9)
+        assert run(jetson.in_mode(name), "fp16").units_total_count == cores
+
+
+def test_a_cache_level_that_has_no_price_is_refused_by_name() -> None:
+    graviton = cpu("graviton3")
+    l1, l2, l3 = graviton.memory_levels
+    renamed = attrs.evolve(graviton, memory_levels=(l1, l2, attrs.evolve(l3, name="slc")))
+    with pytest.raises(UnsupportedError, match="graviton3: cache level slc; those of a CPU are l1, l2, l3"):
+        run(renamed, "fp32")

@@ -1,0 +1,281 @@
+"""What differs between parts of one architecture class: engines, warps, last levels, devices, row rates, host links."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+import pytest
+import torch
+
+from compare import assert_close
+from joulemap.architecture.gpu import find_device, find_last_level, uses_tensor_cores
+from joulemap.catalog.load import load_catalogue
+from joulemap.columns.run import RunColumns
+from joulemap.columns.workload import WorkloadColumns, columns_of
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.evaluate import evaluate
+from models import Gemm, columns, trace_zoo
+from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
+
+MACS = 2**30
+MIB = 2**20
+
+TARGETS = [one for one in load_catalogue().hardware.values() if one.architecture in ("gpu", "tpu", "kpu")]
+SETTINGS = [pytest.param(one, precision, id=f"{one.id}-{precision}") for one in TARGETS for precision in one.peaks]
+GPUS = [one for one in TARGETS if one.architecture == "gpu"]
+
+
+def names(hardware: Hardware) -> str:
+    return hardware.id
+
+
+@cache
+def gemm() -> WorkloadColumns:
+    return columns(Gemm(), torch.empty(1024, 1024, device="meta"))
+
+
+@cache
+def network(name: str) -> WorkloadColumns:
+    return columns_of(trace_zoo(name))
+
+
+def run(hardware: Hardware, precision: str, work: WorkloadColumns | None = None, runtime: str = "fused") -> RunColumns:
+    configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+    return evaluate(gemm() if work is None else work, hardware, configuration)
+
+
+def find(name: str) -> Hardware:
+    return uncapped(load_catalogue().find(name))
+
+
+def count(found: RunColumns, component: str, action: str) -> float:
+    position = found.hardware.reference.position((component, action))
+    return float(found.ledger.action_count[found.ledger.action_index == position].sum())
+
+
+def compute_s(found: RunColumns) -> float:
+    return float(found.subgraphs.compute_s.sum())
+
+
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+def test_every_peak_can_be_run_and_keeps_to_its_power(hardware: Hardware, precision: str) -> None:
+    for mode in ("default", *(one.name for one in hardware.power_modes)):
+        target = hardware.in_mode(mode)
+        for runtime in RUNTIMES:
+            found = run(target, precision, network("mobilenet_v2"), runtime)
+            # from a tenth of a millisecond on a large part to seconds on the smallest; never less than the bytes take
+            assert 2e-5 < found.latency_fs / 1e15 < 5.0
+            assert found.energy_fj / found.latency_fs <= target.tdp.value * (1.0 + 1e-6)
+            assert found.mac_count == 300_774_272
+
+
+@pytest.mark.parametrize("hardware", TARGETS, ids=names)
+def test_better_hardware_is_never_slower(hardware: Hardware) -> None:
+    precision = next(one for one in ("fp16", "int8", "bf16") if one in hardware.peaks)
+    plain = uncapped(hardware)
+    before = run(plain, precision, network("mobilenet_v2")).latency_fs
+    for better in (
+        with_bandwidth(plain, 2.0),
+        with_caches(plain, 4.0),
+        with_units(plain, 2),
+        with_clock(plain, 1.5),
+    ):
+        assert run(better, precision, network("mobilenet_v2")).latency_fs <= before
+
+
+@pytest.mark.parametrize(
+    ("hardware", "on_tensor_cores"),
+    [
+        ("v100_sxm2", {"fp16"}),
+        ("t4", {"fp16", "int8", "int4"}),
+        ("a100_sxm4_80gb", {"tf32", "fp16", "bf16", "int8", "int4"}),
+        ("h100_sxm5", {"tf32", "fp16", "bf16", "fp8", "int8"}),
+        ("b200_sxm", {"tf32", "fp16", "bf16", "fp8", "fp4", "int8"}),
+        ("rtx_4090", {"tf32", "fp16", "bf16", "fp8", "int8", "int4"}),
+        ("mi250x", {"fp16", "bf16", "int8"}),
+        ("mi300x", {"tf32", "fp16", "bf16", "fp8", "int8"}),
+        ("apple_m2", set()),
+    ],
+)
+def test_the_target_says_what_runs_on_tensor_cores(hardware: str, on_tensor_cores: set[str]) -> None:
+    found = load_catalogue().find(hardware)
+    assert {precision for precision in found.peaks if uses_tensor_cores(found, precision)} == on_tensor_cores
+
+
+@pytest.mark.parametrize("hardware", GPUS, ids=names)
+def test_a_file_that_names_no_engine_is_read_by_its_rates(hardware: Hardware) -> None:
+    silent = attrs.evolve(
+        hardware, peaks={name: attrs.evolve(peak, engine="") for name, peak in hardware.peaks.items()}
+    )
+    differs = {name for name in hardware.peaks if uses_tensor_cores(hardware, name) != uses_tensor_cores(silent, name)}
+    # its tensor cores are as fast as packed lanes would be: only the file can tell
+    assert differs == ({"tf32", "fp16", "bf16", "fp8"} if hardware.id == "rtx_4090" else set())
+
+
+def test_a_dram_costs_the_same_on_every_gpu() -> None:
+    prices: dict[str, set[float]] = {}
+    for hardware in GPUS:
+        for verb in ("read", "write"):
+            position = hardware.reference.position(("dram", verb))
+            assert position is not None
+            price = hardware.reference.actions[position].energy_per_action_fj
+            prices.setdefault(hardware.memory_type.removesuffix("X"), set()).add(price)
+    # femtojoules a byte: 8 x 3.9, 4.5, 3.9, 3.5, 7.5 (GDDR6X 7.25) and 6 pJ/bit
+    assert prices == {
+        "HBM2": {31_200.0},
+        "HBM2e": {36_000.0},
+        "HBM3": {31_200.0},
+        "HBM3e": {28_000.0},
+        "GDDR6": {60_000.0, 58_000.0},
+        "LPDDR5": {48_000.0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("alias", "hardware"),
+    [
+        ("H100", "h100_sxm5"),
+        ("a100", "a100_sxm4_80gb"),
+        ("Jetson-Orin-Nano", "jetson_orin_nano_8gb"),
+        ("RTX 4090", "rtx_4090"),
+        ("KPU-T64", "kpu_t64"),
+        ("Coral", "coral_edge_tpu"),
+    ],
+)
+def test_parts_are_found_by_the_names_that_people_use(alias: str, hardware: str) -> None:
+    assert load_catalogue().find(alias).id == hardware
+
+
+def test_a_unit_of_half_the_rate_has_half_the_tile_overhead() -> None:
+    # 1024 MACs a clock x 2 B are half of what a Hopper SM asks for: overhead 21. 64 x 64 tiles: 256 blocks over 108 SMs
+    # are three waves; two of 128 x 64 (overhead 1.49) or one of 128 x 128 (64 blocks) would take longer
+    found = run(find("a100_sxm4_80gb"), "fp16")
+    assert found.subgraphs.wave_count.tolist() == [3]
+    assert_close(compute_s(found), 3 * 4096 * 1078 * (1 + 21 * 2 / 64) / (312e12 / 2 / 108), rel=1e-6)
+
+
+def test_volta_computes_int8_on_its_lanes() -> None:
+    # DP4A: four MACs a lane and clock, 256 a clock and SM, 256 B of operands: half of tile_overhead 22. 32 x 32 tiles:
+    # 1024 blocks over 80 SMs are 13 waves; the chain through K makes larger tiles slower
+    found = run(find("v100_sxm2"), "int8")
+    assert found.subgraphs.wave_count.tolist() == [13]
+    rate = 62.7e12 / 2 / 80 * 0.915
+    assert_close(compute_s(found), 13 * 1024 * 1059 * (1 + 11 * 2 / 32) / rate, rel=1e-6)
+    assert count(found, "cuda_core", "int8_mac") == MACS
+    assert count(found, "tensor_core", "instruction") == 0
+    # a warp does 32 x 4 of them; tiles read 2 x 32 bytes a step, warps (64 + 32) / (64 x 32) bytes a MAC
+    warps = MACS / 128 + (MACS / 16 + MIB) / 128 + MACS * 96 / 2048 / 512
+    assert_close(count(found, "decoder", "decode"), warps, rel=1e-12)
+    # four operands share a register: three bytes read for each MAC
+    assert_close(count(found, "operand_collector", "transfer"), 3 * MACS, rel=1e-12)
+
+
+def test_double_precision_fills_wider_registers() -> None:
+    found = run(find("a100_sxm4_80gb"), "fp64")
+    assert count(found, "operand_collector", "transfer") == 3 * 8 * MACS
+
+
+def test_apple_computes_fp16_on_its_lanes_behind_one_cache() -> None:
+    found = run(find("apple_m4"), "fp16")
+    assert count(found, "cuda_core", "fp16_mac") == MACS
+    assert count(found, "l2", "read") == 0
+    # without an L2 of its own, what the tiles read comes from the system-level cache
+    assert count(found, "l3", "read") > 0
+    assert_close(count(found, "l3", "read") + 2 * MIB, count(found, "crossbar", "transfer"), rel=1e-12)
+
+
+def test_a_kernel_runs_on_one_of_two_dies() -> None:
+    # 110 of 220 CUs; 512 MACs a clock x 2 B: a quarter of the overhead. 64 x 64 tiles: 256 blocks are three waves
+    found = run(find("mi250x"), "fp16")
+    assert found.units_total_count == 220
+    assert found.subgraphs.units_used_count.tolist() == [110]
+    assert found.subgraphs.wave_count.tolist() == [3]
+    assert_close(compute_s(found), 3 * 4096 * 1078 * (1 + 10.5 * 2 / 64) / (383e12 / 2 / 220), rel=1e-6)
+    # half of the bandwidth: 2 MiB in and 2 MiB out, the weights stay in its 8 MiB of L2
+    assert_close(float(found.subgraphs.memory_s[0]), 4 * MIB / (3277e9 / 2 * 0.88), rel=1e-6)
+    assert find_device(find("mi300x")) == find("mi300x")
+
+
+def test_a_wavefront_of_64_is_dispatched_as_two_warps() -> None:
+    wide, narrow = run(find("mi250x"), "fp16"), run(find("t4"), "fp16")
+    assert_close(count(wide, "dispatcher", "dispatch"), 2 * count(wide, "decoder", "decode"), rel=1e-12)
+    assert_close(count(narrow, "dispatcher", "dispatch"), count(narrow, "decoder", "decode"), rel=1e-12)
+
+
+def test_an_infinity_cache_serves_what_misses_l2() -> None:
+    # inputs come through it and results leave through it; the weights stay in L2
+    found = run(find("mi300x"), "fp16")
+    assert count(found, "l3", "read") == 2 * MIB
+    assert count(found, "l3", "transfer") == 4 * MIB
+    assert count(found, "l3", "write") == 2 * MIB + 2 * MIB
+    assert count(found, "l2", "write") == 2 * MIB + 2 * MIB
+
+
+def test_an_unpublished_last_level_follows_units_and_clock() -> None:
+    # 32 B x 40 SMs x 1.59 GHz
+    bandwidth = find_last_level(find("t4")).bandwidth
+    assert bandwidth is not None
+    assert_close(bandwidth.value, 32 * 40 * 1.59e9, rel=1e-12)
+    assert bandwidth.basis == "assumed"
+    for hardware in GPUS:
+        last = find_last_level(find_device(hardware)).bandwidth
+        assert last is not None
+        level = last.value * hardware.coefficient(f"{hardware.memory_levels[-1].name}_efficiency")
+        dram = find_device(hardware).memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        assert level > dram, hardware.id
+
+
+def test_narrow_integers_stream_twice_the_rows() -> None:
+    # 8 x 8 weight tiles, four blocks of 256 rows, over four arrays: 64 waves; int8 takes two rows a cycle, int4 four
+    for precision, rows_per_cycle in (("bf16", 1), ("int8", 2), ("int4", 4)):
+        found = run(find("tpu_v5e"), precision)
+        assert_close(compute_s(found), (64 * 256 / rows_per_cycle + 256) / 1.5e9, rel=1e-9)
+        assert count(found, "mxu", f"{precision}_mac") == MACS
+        # all four arrays wait while the pipeline fills and drains
+        assert_close(count(found, "mxu", "idle_cycle"), 4 * 128 * 128 * 256, rel=1e-9)
+        assert count(found, "cmem", "read") == 0
+
+
+def test_a_larger_array_has_fewer_tiles_to_fill() -> None:
+    # 4 x 4 weight tiles of 256 x 256, four blocks, over four arrays: 16 waves of 256 rows, then 512 cycles
+    found = run(find("tpu_v6e"), "fp8")
+    assert_close(compute_s(found), (16 * 256 + 512) / 1.75e9, rel=1e-9)
+
+
+def test_both_cores_share_one_working_set() -> None:
+    # vector memory of 64 MiB in each of two cores; 1024 lanes x 12 B x 1.75 GHz in each
+    found = run(find("tpu_v5p"), "bf16")
+    memory = max(6 * MIB / (2 * 1024 * 12 * 1.75e9), 6 * MIB / (2765e9 * 0.9))
+    assert_close(float(found.subgraphs.memory_s[0]), memory, rel=1e-9)
+
+
+def test_the_edge_tpu_keeps_what_fits_and_streams_the_rest_from_its_host() -> None:
+    # 1 MiB of weights and 2 MiB of activations in 8 MiB
+    coral = find("coral_edge_tpu")
+    found = run(coral, "int8")
+    assert found.subgraphs.dram_bytes.tolist() == [2 * MIB]
+    assert_close(float(found.subgraphs.memory_s[0]), 2 * MIB / (0.5e9 * 0.9), rel=1e-9)
+    # 16 x 16 weight tiles of 64 x 64, four blocks of 256 rows, one array
+    assert_close(compute_s(found), (1024 * 256 + 128) / 0.48e9, rel=1e-9)
+    # in 2.4 MiB they would not
+    assert run(with_caches(coral, 0.3), "int8").subgraphs.dram_bytes.tolist() == [3 * MIB]
+    # published: 2.6 ms for mobilenet_v2, whose 3.5 MB fit
+    assert 1.3e-3 < run(coral, "int8", network("mobilenet_v2")).latency_fs / 1e15 < 5.2e-3
+
+
+def test_a_tile_may_do_several_macs_in_each_element() -> None:
+    # 16 x 8 blocks: 64 x 128 of them over 768 tiles are 11 waves of 128 x 1024 / 641 and 24 cycles
+    found = run(find("kpu_t768"), "int8")
+    assert found.subgraphs.wave_count.tolist() == [11]
+    assert_close(compute_s(found), 11 * (128 * 1024 / 641 + 24) / 1.375e9, rel=1e-9)
+
+
+def test_a_jetson_in_a_lower_mode_has_fewer_units_and_less_memory() -> None:
+    lowered = load_catalogue().find("jetson_orin_nx_16gb").in_mode("10W")
+    assert lowered.peaks["fp16"].unit_count == 4
+    # 4 SMs x 2048 operations x 0.612 GHz
+    assert_close(lowered.peaks["fp16"].rate.value, 4 * 2048 * 0.612e9, rel=1e-3)
+    assert_close(lowered.memory_bandwidth.value, 68.3e9, rel=1e-12)
+    assert lowered.static_power.value < lowered.tdp.value == 10.0

@@ -1,0 +1,200 @@
+"""Which hardware a person means: by id, alias, power mode, class, deployment or file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+from compare import assert_close
+from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
+from joulemap.catalog.load import load_catalogue, load_files, load_hardware
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import CatalogueError, UnknownNameError, UsageError
+from joulemap.workspace.catalogue import known_hardware
+from joulemap.workspace.plan import Choice, select_hardware
+from joulemap.workspace.workspace import Workspace
+
+CATALOGUE = load_catalogue()
+ENTRIES = CATALOGUE.entries
+
+
+def chosen(**choice: object) -> list[str]:
+    return [f"{entry.id}@{mode}" for entry, mode in select_hardware(ENTRIES, Choice(**choice))]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("h100_sxm5", "h100_sxm5"),
+        ("H100", "h100_sxm5"),
+        ("h100-sxm5", "h100_sxm5"),
+        ("Jetson-Orin-Nano", "jetson_orin_nano_8gb"),
+        ("jetson orin nano", "jetson_orin_nano_8gb"),
+        ("Xeon-8490H", "xeon_8490h"),
+        ("KPU-T64", "kpu_t64"),
+        ("A100", "a100_sxm4_80gb"),
+    ],
+)
+def test_a_name_or_alias_resolves_exactly(name: str, expected: str) -> None:
+    assert find_entry(ENTRIES, name).id == expected
+
+
+@pytest.mark.parametrize("name", ["h10", "H100-SX", "xeon", "jetson", "orin", "tpu", "", "h100_sxm5 ti"])
+def test_a_part_of_a_name_is_no_name(name: str) -> None:
+    with pytest.raises(UnknownNameError):
+        find_entry(ENTRIES, name)
+
+
+def test_no_two_hardware_share_a_name() -> None:
+    seen: dict[str, str] = {}
+    for entry in ENTRIES.values():
+        for name in (entry.id, *entry.aliases):
+            assert find_entry(ENTRIES, name).id == entry.id, name
+            assert seen.setdefault(name.lower(), entry.id) == entry.id
+
+
+def test_modes_filters_and_defaults() -> None:
+    assert chosen() == [f"{name}@default" for name in DEFAULT_HARDWARE]
+    assert chosen(names=("KPU-T64@6w", "kpu_t64@6W", "kpu_t64")) == ["kpu_t64@6W", "kpu_t64@default"]
+    assert chosen(names=("kpu_t64", "jetson-orin-nano@7W"), power_mode="10w")[0] == "kpu_t64@10W"
+    with pytest.raises(UnknownNameError, match=r"unknown power mode '99W'; kpu_t64 has 3W, 6W, 10W"):
+        chosen(names=("kpu_t64@99W",))
+    with pytest.raises(UnknownNameError, match="xeon_8490h has none"):
+        chosen(names=("xeon_8490h",), power_mode="15W")
+    edge = {name.partition("@")[0] for name in chosen(deployments=("edge",))}
+    assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment}
+    both = {name.partition("@")[0] for name in chosen(deployments=("edge",), architectures=("gpu",))}
+    assert both == {name for name in edge if ENTRIES[name].architecture == "gpu"}
+    with_mode = chosen(deployments=("edge", "embedded"), power_mode="15W")
+    assert with_mode
+    assert all(name.endswith("@15W") for name in with_mode)
+    with pytest.raises(UsageError, match="no hardware is of architecture cgra and for datacenter"):
+        chosen(architectures=("cgra",), deployments=("datacenter",))
+
+
+def test_the_template_knows_what_the_files_say() -> None:
+    assert known_hardware() == ENTRIES
+
+
+def test_a_power_mode_scales_what_runs_on_the_clock() -> None:
+    nano = CATALOGUE.find("jetson_orin_nano_8gb")
+    mode = next(mode for mode in nano.power_modes if mode.name == "15W")
+    slow = nano.in_mode("15W")
+    ratio = mode.clock.value / nano.clock.value
+    units = (mode.unit_count or nano.unit_count).value / nano.unit_count.value
+    assert_close(slow.peaks["fp16"].rate.value, nano.peaks["fp16"].rate.value * ratio * units, rel=1e-12)
+    assert (slow.tdp.value, slow.clock.value) == (mode.tdp.value, mode.clock.value)
+    assert slow.power_mode == "15W"
+    assert slow.digest != nano.digest
+    assert nano.in_mode("default") is nano
+    with pytest.raises(KeyError, match="no power mode 1W"):
+        nano.in_mode("1W")
+
+
+def modes() -> list[tuple[str, str]]:
+    return [(one.id, mode.name) for one in CATALOGUE.hardware.values() for mode in one.power_modes]
+
+
+@pytest.mark.parametrize(("hardware", "mode"), modes())
+def test_every_mode_stays_within_the_chip(hardware: str, mode: str) -> None:
+    chip = CATALOGUE.hardware[hardware]
+    there = chip.in_mode(mode)
+    assert there.static_power.value < there.tdp.value
+    assert 1 <= there.units <= chip.units
+    for peak in there.peaks.values():
+        product = peak.unit_count * peak.operations_per_clock * peak.clock_hz
+        if not peak.explanation:
+            assert_close(product, peak.rate.value, rel=0.05 + 1.0 / peak.unit_count)
+
+
+def test_a_lower_mode_is_slower_and_a_run_says_which(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "modes.duckdb")
+    names = [f"jetson_orin_nano_8gb@{mode}" for mode in ("7W", "15W", "25W")]
+    rows = workspace.compare("mobilenet_v2", hardware=names, precision="fp16").rows
+    latency = {row.hardware: row.latency_s for row in rows}
+    assert list(latency) != []
+    assert latency[names[0]] > latency[names[1]] > latency[names[2]]  # type: ignore[operator]
+    for row in rows:
+        assert row.average_power_w is not None
+        assert row.average_power_w <= float(row.hardware.partition("@")[2].removesuffix("W")) * (1 + 1e-9)
+    stored = workspace.sql("SELECT DISTINCT hardware, power_mode FROM runs ORDER BY power_mode").rows
+    assert stored == tuple(("jetson_orin_nano_8gb", mode) for mode in ("15W", "25W", "7W"))
+    assert workspace.check() == ()
+    terms = workspace.explain("mobilenet_v2", names[0], names[2], precision="fp16")
+    assert sum(term.difference_fj for term in terms.terms) == terms.total.difference_fj
+    assert (terms.total.hardware_a, terms.total.hardware_b) == (names[0], names[2])
+
+
+def own_file(folder: Path, name: str = "mine", like: str = "tpu_v4") -> Path:
+    text = (DATA / "hardware" / f"{like}.toml").read_text()
+    text = re.sub(r"^aliases = .*\n", "", text.replace(f'id = "{like}"', f'id = "{name}"'), flags=re.MULTILINE)
+    path = folder / f"{name}.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_is_hardware_wherever_a_name_is(tmp_path: Path) -> None:
+    path = own_file(tmp_path)
+    workspace = Workspace(tmp_path / "own.duckdb")
+    answer = workspace.compare("resnet18", hardware=[str(path), "tpu_v4"], baseline=str(path))
+    energies = {row.hardware: row.energy_j for row in answer.rows}
+    assert energies["mine"] == energies["tpu_v4"]
+    assert {row.baseline_hardware for row in answer.rows} == {"mine"}
+    assert answer.spelling == {"mine": str(path)}
+    assert workspace.compare("resnet18", hardware=[str(path)]).run_ids == answer.run_ids[:1]
+    terms = workspace.explain("resnet18", str(path), "tpu_v4")
+    assert terms.total.difference_fj == 0
+    (summary,) = workspace.hardware(str(path)).summary.records()
+    assert summary["hardware"] == "mine"
+    assert "mine" not in {row["hardware"] for row in workspace.describe("hardware.list").records()}
+
+
+def test_a_folder_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "chips"
+    folder.mkdir()
+    own_file(folder, "one")
+    own_file(folder, "two", like="t4")
+    workspace = Workspace(tmp_path / "own.duckdb")
+    rows = workspace.compare("resnet18", hardware=[str(folder)]).rows
+    assert {row.hardware for row in rows} == {"one", "two"}
+    before = catalogue_digest()
+    monkeypatch.setenv("JOULEMAP_HARDWARE", str(folder))
+    assert catalogue_digest() != before
+    assert {row["hardware"] for row in workspace.describe("hardware.list").records()} == {*ENTRIES, "one", "two"}
+    assert {row.hardware for row in workspace.compare("resnet18", hardware=["ONE", "two"]).rows} == {"one", "two"}
+    monkeypatch.setenv("JOULEMAP_HARDWARE", str(tmp_path / "nowhere"))
+    with pytest.raises(CatalogueError, match="there is no such file or folder"):
+        workspace.compare("resnet18", hardware=["one"])
+
+
+def test_names_may_not_clash(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    stolen = own_file(tmp_path, "h100")
+    with pytest.raises(CatalogueError, match="the name 'h100' is already that of h100_sxm5 in the catalogue"):
+        workspace.compare("resnet18", hardware=[str(stolen)])
+    first, second = own_file(tmp_path, "first"), tmp_path / "second.toml"
+    second.write_text(first.read_text())
+    with pytest.raises(CatalogueError, match=r"second\.toml: the id 'first' is already that of .*first\.toml"):
+        load_files([first, second])
+    assert not (tmp_path / "own.duckdb").exists()
+
+
+def test_paths_must_lead_somewhere(tmp_path: Path) -> None:
+    with pytest.raises(CatalogueError, match="no such file or folder"):
+        expand_paths([tmp_path / "nope.toml"])
+    with pytest.raises(CatalogueError, match=r"has no \.toml file"):
+        expand_paths([tmp_path])
+    bad = own_file(tmp_path, "Bad-Name")
+    with pytest.raises(CatalogueError, match="id: 'Bad-Name' is not lower case"):
+        load_hardware(bad)
+
+
+def test_an_entry_is_what_its_record_says() -> None:
+    hardware: Hardware = CATALOGUE.find("kpu_t64")
+    entry = HardwareEntry.of(hardware)
+    assert entry.power_modes == ("3W", "6W", "10W")
+    assert attrs.evolve(entry, digest="") != entry
