@@ -20,6 +20,7 @@ NAMED = {
     "access_is_boundary": "is_boundary",
     "buffer_birth": "birth_index",
     "buffer_death": "death_index",
+    "buffer_release": "release_index",
     "buffer_bytes": "byte_count",
     "buffer_item_bytes": "item_bytes",
     "buffer_is_hidden": "is_hidden",

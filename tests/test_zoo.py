@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from joulemap.catalog.digest import ZOO
@@ -70,7 +71,7 @@ def test_every_model_that_can_be_traced_ships() -> None:
     assert {name for name, entry in models.items() if entry.is_traceable} == set(shipped)
     assert len(shipped) >= 128
     assert all(entry.tracer_version == TRACER_VERSION for entry in shipped.values())
-    assert sum(path.stat().st_size for path in ZOO.iterdir()) < 4_000_000
+    assert sum(path.stat().st_size for path in ZOO.iterdir()) < 700_000
 
 
 @pytest.mark.parametrize("name", [*SAMPLE, *SLOW])
@@ -142,7 +143,8 @@ def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
 
     found = Workspace(tmp_path / "x.duckdb").profile("densenet121").profile
     columns = columns_of(traced("densenet121", 1))
-    assert found.peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=False)
+    freed = attrs.evolve(columns, buffer_release=columns.buffer_death)
+    assert found.peak_activation_bytes == freed.peak_activation_bytes("fp32", is_fused=False)
     assert found.fused_peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=True)
 
 

@@ -64,6 +64,7 @@ class WorkloadColumns:
     access_is_boundary: Booleans
     buffer_birth: Integers
     buffer_death: Integers
+    buffer_release: Integers
     buffer_bytes: Floats
     buffer_item_bytes: Floats
     buffer_is_hidden: Booleans
@@ -103,17 +104,19 @@ class WorkloadColumns:
     def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
         """Return the peak of live activation storage over the execution order.
 
-        A buffer is alive from the operator that makes it to the last that reads it, both included; buffers that
-        a fused kernel keeps on chip do not count when `is_fused`.
+        A buffer is alive from the operator that makes it, included. A compiler that fuses frees it after the last
+        operator that reads it, and what a fused kernel keeps on chip takes no memory. A program that runs operator
+        by operator holds it until it lets go of it.
         """
         if not len(self.buffer_bytes):
             return 0.0
         byte_count = self.buffer_bytes * precision_scale(self.buffer_item_bytes, precision)
         if is_fused:
             byte_count = np.where(self.buffer_is_hidden, 0.0, byte_count)
+        last = self.buffer_death if is_fused else self.buffer_release
         change = np.zeros(self.operator_count + 1)
         np.add.at(change, self.buffer_birth, byte_count)
-        np.add.at(change, self.buffer_death + 1, -byte_count)
+        np.add.at(change, last + 1, -byte_count)
         return float(np.cumsum(change).max())
 
 
@@ -147,6 +150,7 @@ def columns_of(workload: Workload) -> WorkloadColumns:
         access_is_boundary=np.array([access.is_boundary for access in accesses], dtype=bool),
         buffer_birth=np.array([buffer.birth_index for buffer in buffers], dtype=np.int64),
         buffer_death=np.array([buffer.death_index for buffer in buffers], dtype=np.int64),
+        buffer_release=np.array([buffer.release_index for buffer in buffers], dtype=np.int64),
         buffer_bytes=np.array([buffer.byte_count for buffer in buffers], dtype=np.float64),
         buffer_item_bytes=np.array([buffer.item_bytes for buffer in buffers], dtype=np.float64),
         buffer_is_hidden=np.array([buffer.is_hidden for buffer in buffers], dtype=bool),

@@ -117,6 +117,10 @@ class Buffer:
 
     birth_index: int
     death_index: int
+    """The last operator that reads it, or the last of all for what the model returns."""
+    release_index: int
+    """The last operator during which a program that runs operator by operator holds it: at least until the module
+    call that it was passed to returns."""
     byte_count: int
     item_bytes: int
     is_hidden: bool

@@ -56,7 +56,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         [workload_id],
     ).fetchnumpy()
     buffers = connection.execute(
-        "SELECT birth_index, death_index, byte_count, item_bytes, is_hidden FROM workload_buffer "
+        "SELECT birth_index, death_index, release_index, byte_count, item_bytes, is_hidden FROM workload_buffer "
         "WHERE workload_id = ? ORDER BY buffer_index",
         [workload_id],
     ).fetchnumpy()
@@ -74,6 +74,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         access_is_boundary=accesses["is_boundary"].astype(bool),
         buffer_birth=buffers["birth_index"].astype(np.int64),
         buffer_death=buffers["death_index"].astype(np.int64),
+        buffer_release=buffers["release_index"].astype(np.int64),
         buffer_bytes=buffers["byte_count"].astype(np.float64),
         buffer_item_bytes=buffers["item_bytes"].astype(np.float64),
         buffer_is_hidden=buffers["is_hidden"].astype(bool),

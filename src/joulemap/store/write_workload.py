@@ -103,7 +103,7 @@ def write_workload(connection: Connection, workload: Workload) -> int:
         connection,
         "workload_buffer",
         _indexed(workload.buffers, "buffer_index"),
-        ("buffer_index", "birth_index", "death_index", "byte_count", "item_bytes", "is_hidden"),
+        ("buffer_index", "birth_index", "death_index", "release_index", "byte_count", "item_bytes", "is_hidden"),
         workload_id=workload_id,
     )
     return workload_id

@@ -8,6 +8,10 @@ for most models: with v1 and v2 traced at batches 1 and 2 and e = v2 - 2 v1,
 e is 0 for what is proportional and -v1 for what is constant, so it takes next to no space. Whether a model is affine is
 not assumed: a third trace at `PROOF_BATCH` must agree in every number of every table, or the model ships at batch 1
 only and is traced for any other.
+
+Models repeat each other's blocks, and what compresses them is that the same bytes come again. So a row's number is not
+stored, columns of row numbers are stored as steps from the row before, a name without the module path that it starts
+with, and most columns without dictionaries, many models together.
 """
 
 from __future__ import annotations
@@ -39,14 +43,38 @@ SHAPES: Final = {"workload_operator": "output_shape", "workload_tensor": "shape"
 """table -> its column that holds a shape as text."""
 
 ROW: Final = {
-    "workload_operator": ("operator_index",),
-    "workload_tensor": ("tensor_index",),
-    "workload_access": ("access_index",),
-    "workload_buffer": ("buffer_index",),
-    "workload_edge": ("edge_index",),
-    "workload_subgraph": ("subgraph_index",),
+    "workload_operator": "operator_index",
+    "workload_tensor": "tensor_index",
+    "workload_access": "access_index",
+    "workload_buffer": "buffer_index",
+    "workload_edge": "edge_index",
+    "workload_subgraph": "subgraph_index",
 }
-"""table -> what names a row of one workload."""
+"""table -> the number of a row in its workload, 0, 1, 2 ..."""
+
+STEPS: Final = {
+    "workload_operator": ("subgraph_index",),
+    "workload_tensor": ("producer_index", "buffer_index"),
+    "workload_access": ("operator_index", "tensor_index"),
+    "workload_buffer": ("birth_index", "death_index", "release_index"),
+    "workload_edge": ("producer_index", "consumer_index", "tensor_index"),
+    "workload_subgraph": (),
+}
+"""table -> its numbers of other rows, stored as the difference from the last one that is not NULL."""
+
+DERIVED: Final = {("workload_access", "fused_byte_count"): "byte_count"}
+"""(table, number that may depend on the batch) -> the number beside it that it equals where it is not stored."""
+
+DICTIONARY: Final = (
+    "model", "kind", "dtype", "role", "scalars", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
+    "gemm_groups_excess", "gemm_m_excess", "mac_count_excess", "elementwise_count_excess", "special_count_excess",
+    "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
+    "item_bytes", "fused_byte_count", "fused_byte_count_excess",
+)  # fmt: skip
+"""Columns of few values, which a dictionary makes quicker to read and hardly larger."""
+
+ROW_GROUP: Final = 16_384
+"""Rows that are compressed, and read, together: more make the files smaller and reading one model slower."""
 
 
 def read_shipped(
@@ -67,29 +95,51 @@ def read_shipped(
             "path": str(folder / "workload.parquet"),
         },
     )
-    for table, growing in GROWING.items():
-        columns = [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()]
-        picked = [_grown(table, column, growing) for column in columns]
+    tables = connection.execute(
+        "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() "
+        "WHERE database_name = current_database() AND list_contains(?, table_name) GROUP BY table_name",
+        [list(GROWING)],
+    ).fetchall()
+    for table, columns in tables:  # a frame without an order of its own follows that of the subquery
+        picked = [_restored(table, column, GROWING[table]) for column in columns]
         connection.execute(
-            f"INSERT INTO {table} SELECT {', '.join(picked)} FROM read_parquet($path) "
-            f"WHERE model = $model AND $batch > 0 ORDER BY {', '.join(ROW[table])}",
+            f"INSERT INTO {table} SELECT {', '.join(picked)} FROM "
+            "(FROM read_parquet($path, file_row_number = TRUE) WHERE model = $model AND $batch > 0 "
+            "ORDER BY file_row_number) WINDOW rows AS (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
             {**values, "path": str(folder / f"{table}.parquet")},
         )
     return workload_id
 
 
-def _grown(table: str, column: str, growing: tuple[str, ...]) -> str:
-    """Return the expression of a column at the batch asked for."""
+def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
+    """Return the expression of a column of the database at the batch asked for."""
     if column == "workload_id":
         return "$workload_id"
+    if column == ROW[table]:
+        return "row_number() OVER rows - 1"
+    if column in STEPS[table]:
+        return f"CASE WHEN {column} IS NOT NULL THEN sum({column}) OVER rows END"
+    if (table, column) in DERIVED:
+        return f"coalesce({_grown(column)}, {_grown(DERIVED[table, column])})"
     if column in growing:
-        return f"{column} * $batch + {column}_excess * ($batch - 1)"
+        return _grown(column)
     if SHAPES.get(table) == column:
         return (
-            f"array_to_string(list_transform(list_zip({column}, {column}_excess), "
-            "lambda pair: pair[1] * $batch + pair[2] * ($batch - 1)), 'x')"
+            f"CASE WHEN $batch = 1 OR {column}_growth IS NULL THEN {column} ELSE array_to_string(list_transform("
+            f"list_zip({_sizes(column)}, {_sizes(column + '_growth')}), "
+            "lambda pair: pair[1] + pair[2] * ($batch - 1)), 'x') END"
         )
+    if (table, column) == ("workload_operator", "name"):
+        return "concat(module_path, name)"
     return column
+
+
+def _grown(column: str) -> str:
+    return f"{column} * $batch + {column}_excess * ($batch - 1)"
+
+
+def _sizes(shape: str) -> str:
+    return f"CAST(string_split(nullif({shape}, ''), 'x') AS BIGINT[])"
 
 
 def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:
@@ -138,8 +188,17 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
 
 
 def _copy(connection: Connection, query: str, path: Path) -> None:
-    connection.execute(
-        f"COPY ({query}) TO '{path}' (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 19, ROW_GROUP_SIZE 4096)"
+    import pyarrow.parquet
+
+    rows = connection.sql(query).to_arrow_table()
+    pyarrow.parquet.write_table(
+        rows,
+        path,
+        row_group_size=ROW_GROUP,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[name for name in rows.column_names if name in DICTIONARY],
+        write_statistics=["model"],
     )
 
 
@@ -150,31 +209,39 @@ def _fixed(connection: Connection, table: str) -> list[str]:
     return [column for column in columns if column not in varying]
 
 
-def _shape(alias: str, column: str) -> str:
-    return f"CAST(string_split(nullif({alias}.{column}, ''), 'x') AS BIGINT[])"
-
-
 def _shipped_rows(connection: Connection, table: str) -> str:
-    keys = " AND ".join(f"b.{key} = a.{key}" for key in ROW[table])
-    picked = [f"a.{column}" for column in _fixed(connection, table)]
+    """Return the query of a table's rows as they ship; `_restored` is its inverse."""
+    row = ROW[table]
+    picked = []
+    for column in _fixed(connection, table):
+        if column in STEPS[table]:
+            picked.append(f"a.{column} - coalesce(last_value(a.{column} IGNORE NULLS) OVER before, 0) AS {column}")
+        elif (table, column) == ("workload_operator", "name"):
+            rest = "substr(a.name, len(a.module_path) + 1)"
+            wrong = "error(concat(a.name, ' does not start with its module path'))"
+            picked.append(f"if(starts_with(a.name, a.module_path), {rest}, {wrong}) AS name")
+        elif column != row:
+            picked.append(f"a.{column}")
     for column in GROWING[table]:
+        beside = DERIVED.get((table, column))
+        same = f"a.{beside} = a.{column} AND (b.{beside} = b.{column} OR NOT c.is_affine)" if beside else "FALSE"
+        excess = f"CASE WHEN c.is_affine THEN b.{column} - 2 * a.{column} ELSE 0 END"
         picked += [
-            f"a.{column}",
-            f"CASE WHEN c.is_affine THEN b.{column} - 2 * a.{column} ELSE 0 END AS {column}_excess",
+            f"CASE WHEN {same} THEN NULL ELSE a.{column} END AS {column}",
+            f"CASE WHEN {same} THEN NULL ELSE {excess} END AS {column}_excess",
         ]
     if table in SHAPES:
         column = SHAPES[table]
-        first, second = _shape("a", column), _shape("b", column)
+        first, second = _sizes(f"a.{column}"), _sizes(f"b.{column}")
         picked += [
-            f"{first} AS {column}",
-            f"CASE WHEN c.is_affine THEN list_transform(list_zip({first}, {second}), "
-            "lambda pair: pair[2] - 2 * pair[1]) "
-            f"ELSE list_transform({first}, lambda size: 0) END AS {column}_excess",
+            f"a.{column}",
+            f"CASE WHEN c.is_affine AND a.{column} <> b.{column} THEN array_to_string(list_transform("
+            f"list_zip({first}, {second}), lambda pair: pair[2] - pair[1]), 'x') END AS {column}_growth",
         ]
-    order = ", ".join(f"a.{key}" for key in ROW[table])
     return (
         f"SELECT c.model, {', '.join(picked)} FROM chosen AS c JOIN {table} AS a ON a.workload_id = c.one "
-        f"LEFT JOIN {table} AS b ON b.workload_id = c.two AND {keys} ORDER BY c.model, {order}"
+        f"LEFT JOIN {table} AS b ON b.workload_id = c.two AND b.{row} = a.{row} WINDOW before AS (PARTITION BY c.model "
+        f"ORDER BY a.{row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) ORDER BY c.model, a.{row}"
     )
 
 
@@ -184,14 +251,14 @@ def _disagreement(connection: Connection, table: str) -> str:
     def side(alias: str, which: str) -> str:
         return f"(SELECT c.model, t.* FROM chosen AS c JOIN {table} AS t ON t.workload_id = c.{which}) AS {alias}"
 
-    keys = ", ".join(("model", *ROW[table]))
+    keys = f"model, {ROW[table]}"
     other = [f"a.{column} IS DISTINCT FROM {x}.{column}" for column in _fixed(connection, table) for x in "bp"]
     other += [
         f"p.{column} IS DISTINCT FROM a.{column} + (b.{column} - a.{column}) * {PROOF_BATCH - 1}"
         for column in GROWING[table]
     ]
     if table in SHAPES:
-        shapes = ", ".join(_shape(alias, SHAPES[table]) for alias in "abp")
+        shapes = ", ".join(_sizes(f"{alias}.{SHAPES[table]}") for alias in "abp")
         other.append(
             f"len(list_filter(list_zip({shapes}), lambda size: size[3] IS DISTINCT FROM "
             f"size[1] + (size[2] - size[1]) * {PROOF_BATCH - 1})) > 0"

@@ -89,7 +89,11 @@ class _Assembly:
 
     def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
         tensors = [self.recorder.tensors[index].tensor for index in reads]
-        limit = sum(touched_bytes(output) for output in call.outputs) if cost.gathers else None
+        limit = None
+        if cost.gathered_count is not None:
+            limit = cost.gathered_count * tensors[0].element_size()
+        elif cost.gathers:
+            limit = sum(touched_bytes(output) for output in call.outputs)
         for position, byte_count in distinct_bytes(tensors, limit):
             self.add_access(operator, tensors[position], reads[position], "input", byte_count)
 
@@ -183,6 +187,7 @@ class _Assembly:
                 Buffer(
                     birth_index=producer,
                     death_index=consumer,
+                    release_index=consumer,
                     byte_count=score_bytes,
                     item_bytes=item_bytes,
                     is_hidden=False,
@@ -287,11 +292,16 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
             storage = recorder.tensors[access.tensor_index].storage
             if storage in died:
                 died[storage] = max(died[storage], access.operator_index)
+    released = dict(died)
+    for storage, call in recorder.held_until.items():
+        if storage in released and call >= 0:
+            released[storage] = max(released[storage], assembly.last_operator[call])
     position = {storage: index for index, storage in enumerate(born)}
     buffers = [
         Buffer(
             birth_index=born[storage],
             death_index=died[storage],
+            release_index=released[storage],
             byte_count=size[storage][0],
             item_bytes=size[storage][1],
             is_hidden=False,

@@ -46,15 +46,20 @@ def trace_request(request: ModelRequest) -> Workload:
         module, own = hub.build(request)
     positional, named = _given(request) if request.inputs else _own(own, request)
     batch = _batch_of(request, (positional, named))
-    workload = trace_module(
-        module,
-        positional,
-        named,
-        key=request.key,
-        model=request.model,
-        batch=batch,
-        may_change=request.kind != "exported",  # an exported module refuses eval(), its copy does not
-    )
+    try:
+        workload = trace_module(
+            module,
+            positional,
+            named,
+            key=request.key,
+            model=request.model,
+            batch=batch,
+            may_change=request.kind != "exported",  # an exported module refuses eval(), its copy does not
+        )
+    except ModelError as error:
+        if request.kind != "hf":
+            raise
+        raise ModelError(f"{error}; {hub.describe_inputs(module, named)}") from error
     return attrs.evolve(workload, notes=(*notes, *workload.notes))
 
 

@@ -82,18 +82,23 @@ class Recorder(TorchDispatchMode):
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._path: list[tuple[str, int]] = [("", 0)]
         self._invocations = 0
+        self.held_until: dict[int, int] = {}
+        """storage -> the last call before the last module call that it was passed to returned"""
         self._names = {id(child): name for name, child in module.named_modules()}
 
     @contextlib.contextmanager
     def paths(self) -> Iterator[None]:
-        """Follow module paths by global forward hooks."""
+        """Follow module paths, and how long the arguments of modules are held, by global forward hooks."""
 
         def enter(module: torch.nn.Module, _args: Any) -> None:
             self._invocations += 1
             self._path.append((self._names.get(id(module), self._path[-1][0]), self._invocations))
 
-        def leave(_module: torch.nn.Module, _args: Any, _output: Any) -> None:
+        def leave(_module: torch.nn.Module, args: Any, _output: Any) -> None:
             self._path.pop()
+            for leaf in tree_leaves(args):
+                if isinstance(leaf, torch.Tensor):
+                    self.held_until[leaf.untyped_storage()._cdata] = len(self.calls) - 1
 
         before = torch_module.register_module_forward_pre_hook(enter)
         after = torch_module.register_module_forward_hook(leave, always_call=True)
@@ -232,13 +237,17 @@ class Recorder(TorchDispatchMode):
                 depends[writer] = None
         on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
         read_storages = {tensor.untyped_storage()._cdata for tensor in reads}
-        mutates = bool(func._schema.is_mutable)
+        mutates = (
+            bool(func._schema.is_mutable) and torch.Tag.inplace_view not in func.tags
+        )  # `transpose_` writes nothing
         is_view = (
             not mutates
             and bool(outputs)
             and all(tensor.untyped_storage()._cdata in read_storages for tensor in outputs)
         )
-        mutated = {tensor.untyped_storage()._cdata for argument, tensor in _mutated(func, args, kwargs) if argument}
+        mutated = {
+            tensor.untyped_storage()._cdata for argument, tensor in _mutated(func, args, kwargs) if argument and mutates
+        }
         writes = []
         for tensor in outputs:
             storage = tensor.untyped_storage()._cdata

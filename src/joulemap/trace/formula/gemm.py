@@ -99,7 +99,7 @@ def _matmul_cost(left: Shape, right: Shape, output_count: int, extra: int = 0) -
     )
 
 
-@formula("matmul", "mm", "bmm", "mv", "dot")
+@formula("matmul", "mm", "bmm", "mv", "dot", "vdot")
 def matmul(call: Call) -> Cost:
     """MACs = output elements x inner dimension."""
     return _matmul_cost(call.shape(0), call.shape(1), max(call.output_count, 1))
@@ -109,3 +109,42 @@ def matmul(call: Call) -> Cost:
 def added_matmul(call: Call) -> Cost:
     """As matmul of the second and third argument, plus one addition per output."""
     return _matmul_cost(call.shape(1), call.shape(2), call.output_count, extra=call.output_count)
+
+
+@formula("addbmm")
+def summed_matmul(call: Call) -> Cost:
+    """The batch is one more dimension that is summed over; one addition per output."""
+    (groups, rows, inner), columns = call.shape(1), call.shape(2)[2]
+    return Cost(
+        kind="matmul",
+        operation="matmul",
+        mac_count=groups * rows * inner * columns,
+        elementwise_count=call.output_count,
+        gemm=(rows, columns, groups * inner, 1),
+    )
+
+
+@formula("_trilinear")
+def bilinear_form(call: Call) -> Cost:
+    """Product of x1 with W (`torch.nn.Bilinear`), then a multiplication by x2 and an addition for each element."""
+    outputs, inner, columns = call.shape(1)
+    rows = call.input_count // inner
+    return Cost(
+        kind="matmul",
+        operation="bilinear",
+        mac_count=rows * outputs * columns * inner,
+        elementwise_count=2 * rows * outputs * columns,
+        gemm=(rows, outputs * columns, inner, 1),
+    )
+
+
+@formula("affine_grid_generator")
+def affine_grid(call: Call) -> Cost:
+    """Each point, with a one, through the matrix of its sample."""
+    batch, rows, width = call.shape(0)
+    return Cost(
+        kind="matmul",
+        operation="matmul",
+        mac_count=call.output_count * width,
+        gemm=(call.output_count // (batch * rows), rows, width, batch),
+    )

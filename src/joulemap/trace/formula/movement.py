@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from joulemap.trace.formula.registry import Call, Cost, formula
@@ -19,7 +20,7 @@ def _movement(names: Sequence[str], *, gathers: bool = False) -> None:
 
 _movement(["cat", "stack", "pad", "constant_pad_nd", "reflection_pad2d", "replication_pad2d", "roll", "flip"])
 _movement(["clone", "contiguous", "copy_", "_to_copy", "to", "type_as", "reshape", "_unsafe_view", "repeat"])
-_movement(["channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "im2col", "col2im", "repeat_interleave", "tril"])
+_movement(["channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "im2col", "repeat_interleave", "tril"])
 _movement(
     [
         "triu",
@@ -29,7 +30,6 @@ _movement(
         "masked_scatter",
         "scatter",
         "scatter_",
-        "scatter_add",
         "index_put_",
         "index_fill_",
         "index_put",
@@ -49,4 +49,19 @@ _movement(
         "slice_scatter",
     ]
 )
+_movement(["rot90", "diag_embed", "block_diag", "index_fill", "index_copy", "max_unpool2d", "max_unpool3d"])
 _movement(["embedding", "index", "_unsafe_index", "index_select", "gather", "take"], gathers=True)
+
+
+@formula("col2im")
+def fold(call: Call) -> Cost:
+    """One addition for each element of the columns."""
+    return Cost(kind="data_movement", operation="col2im", elementwise_count=call.input_count)
+
+
+@formula("scatter_add", "scatter_reduce", "index_add", "index_reduce")
+def scatter_add(call: Call) -> Cost:
+    """One addition, or whatever reduces, for each element of the source."""
+    return Cost(
+        kind="data_movement", operation="scatter_add", elementwise_count=math.prod(tuple(call.value(3, "source").shape))
+    )

@@ -66,3 +66,14 @@ def softmax(call: Call) -> Cost:
         elementwise_count=4 * call.output_count,
         special_count=call.output_count,
     )
+
+
+@formula("_weight_norm_interface")
+def weight_norm(call: Call) -> Cost:
+    """As v g / |v|: multiply and add for the norm, multiply to apply; one rsqrt per norm."""
+    return Cost(
+        kind="normalization",
+        operation="weight_norm",
+        elementwise_count=3 * call.output_count,
+        special_count=math.prod(tuple(call.outputs[1].shape)),
+    )

@@ -20,6 +20,18 @@ def max_pool(call: Call) -> Cost:
     )  # fmt: skip
 
 
+@formula("fractional_max_pool2d", "fractional_max_pool3d")
+def fractional_max_pool(call: Call) -> Cost:
+    """One comparison per tap and output."""
+    kernel = call.value(1, "kernel_size")
+    dimensions = len(call.value(2, "output_size"))
+    taps = math.prod(kernel) if len(kernel) > 1 else kernel[0] ** dimensions
+    return Cost(
+        kind="pool", operation="fractional_max_pool", elementwise_count=taps * call.output_count, tap_count=taps,
+        scalars=write_scalars(kernel=list(kernel)),
+    )  # fmt: skip
+
+
 @formula("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(call: Call) -> Cost:
     """One addition per tap and output, one multiplication per output."""
@@ -70,13 +82,20 @@ def adaptive_max_pool(call: Call) -> Cost:
     "argmax",
     "argmin",
     "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "nansum",
+    "aminmax",
+    "count_nonzero",
+    "trace",
 )
 def reduction(call: Call) -> Cost:
     """One operation per input element; one multiplication per output for a mean."""
     return Cost(kind="reduction", operation="reduce", elementwise_count=call.input_count + call.output_count)
 
 
-@formula("logsumexp")
+@formula("logsumexp", "logcumsumexp")
 def logsumexp(call: Call) -> Cost:
     """Maximum, subtraction, exp and sum of each input, one logarithm per output."""
     return Cost(
@@ -87,17 +106,47 @@ def logsumexp(call: Call) -> Cost:
     )
 
 
-@formula("var", "std", "var_mean", "norm", "linalg_vector_norm")
+@formula("var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm")
 def moment(call: Call) -> Cost:
     """Two passes: subtraction, multiplication and two additions per input element."""
     return Cost(kind="reduction", operation="moment", elementwise_count=4 * call.input_count)
 
 
-@formula("topk", "sort", "argsort")
-def sort(call: Call) -> Cost:
-    """N log2 n comparisons along the sorted dimension."""
-    length = max(call.shape(0)[-1] if call.shape(0) else 1, 2)
-    return Cost(kind="reduction", operation="sort", elementwise_count=math.ceil(call.input_count * math.log2(length)))
+@formula("_cdist_forward")
+def distance(call: Call) -> Cost:
+    """Subtraction, multiplication and addition for each feature of each pair, one root per pair."""
+    pairs = call.output_count
+    return Cost(
+        kind="reduction",
+        operation="cdist",
+        elementwise_count=3 * pairs * call.shape(0)[-1],
+        special_count=pairs,
+    )
+
+
+@formula("_embedding_bag", "embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(call: Call) -> Cost:
+    """One addition or comparison for each element of each row that is read."""
+    elements = math.prod(call.shape(1)) * call.shape(0)[-1]
+    return Cost(
+        kind="reduction", operation="embedding_bag", elementwise_count=elements, gathers=True, gathered_count=elements
+    )
+
+
+def _sorting(position: int) -> Formula:
+    """Return the formula of an operator whose dimension is its argument at `position`, the last if it is not given."""
+
+    def cost(call: Call) -> Cost:
+        shape = call.shape(0)
+        length = shape[call.value(position, "dim", -1)] if shape else 1
+        comparisons = math.ceil(call.input_count * math.log2(max(length, 2)))
+        return Cost(kind="reduction", operation="sort", elementwise_count=comparisons)
+
+    return cost
+
+
+formula("sort", "argsort", "median")(_sorting(1))
+formula("topk", "kthvalue")(_sorting(2))
 
 
 _INTERPOLATION: Final = {"nearest": 0, "linear": 3, "bilinear": 7, "trilinear": 15, "bicubic": 31}
@@ -122,10 +171,21 @@ for _mode, _operations in _INTERPOLATION.items():
         formula(f"upsample_{_mode}{_suffix}", f"_upsample_{_mode}{_suffix}_aa")(_upsample(_mode, _operations))
 
 
+_GRID: Final = {("bilinear", 2): 15, ("bilinear", 3): 31, ("bicubic", 2): 71}
+"""(mode, dimensions) -> operations per output: 2 n - 1 for a weighted sum of n taps, and their weights: 8 and 16 from
+the coordinates; four cubics of 5 along each of two axes."""
+
+
 @formula("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
 def grid_sample(call: Call) -> Cost:
-    """Bilinear: four weights from two coordinates and a weighted sum of four taps."""
-    return Cost(kind="elementwise", operation="grid_sample", elementwise_count=15 * call.output_count)
+    """Weights from the coordinates and a weighted sum of the taps; the nearest tap is only moved."""
+    mode = ("bilinear", "nearest", "bicubic")[int(call.value(2, "interpolation_mode", 0))]
+    per_output = _GRID.get((mode, len(call.output_shape) - 2), 0)
+    return Cost(
+        kind="elementwise" if per_output else "data_movement",
+        operation="grid_sample",
+        elementwise_count=per_output * call.output_count,
+    )
 
 
 @formula("roi_align", "ps_roi_align", "roi_pool", "ps_roi_pool")

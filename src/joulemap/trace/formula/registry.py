@@ -27,6 +27,8 @@ class Cost:
     tap_count: int = 1
     gathers: bool = False
     """Whether it reads only the rows that it returns (embedding, gather), not its whole first input."""
+    gathered_count: int | None = None
+    """Elements that it reads of its first input at most, where it `gathers` more than it returns."""
     scalars: str = ""
 
 
@@ -101,8 +103,11 @@ def write_scalars(**scalars: Any) -> str:
 
 
 def count(name: str, call: Call) -> Cost:
-    """Return the cost of a call of the ATen operator `name`; kind `uncounted` where no formula is registered."""
-    registered = FORMULAS.get(name)
+    """Return the cost of a call of the ATen operator `name`; kind `uncounted` where no formula is registered.
+
+    An operator that works in place (`floor_`) costs what the one that does not costs.
+    """
+    registered = FORMULAS.get(name, FORMULAS.get(name.removesuffix("_")))
     if registered is None:
         return Cost(kind="uncounted", operation=name.strip("_"))
     return registered(call)
