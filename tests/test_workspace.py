@@ -198,10 +198,11 @@ def test_a_changed_file_never_rewrites_old_answers(
 def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:
     program = Path(__file__).with_name("user_program.py")
     done = subprocess.run([sys.executable, str(program), str(own_database)], capture_output=True, text=True, check=True)
-    hardware, energy, difference = done.stdout.split()
+    hardware, energy, difference, speedup = done.stdout.split()
     assert hardware in DEFAULT
     assert float(energy) > 0.0
     assert int(difference) != 0
+    assert 1.0 < float(speedup) <= 2.0
 
 
 def test_the_public_names_exist() -> None:
