@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from joulemap.columns.workload import WorkloadColumns, columns_of
-from joulemap.domain.workload import Access, Operator, Workload, WorkloadKey
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.workload import Access, Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.trace.module import build_on_meta, trace_module
 from joulemap.trace.zoo import build_torchvision

@@ -8,7 +8,8 @@ import torch
 
 from compare import assert_close
 from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns, columns_of, precision_scale, sum_by
-from joulemap.domain.workload import KINDS, ROLES, Access, Buffer, Operator
+from joulemap.domain.kind import KINDS, ROLES
+from joulemap.domain.workload import Access, Buffer, Operator
 from models import Embedded, Mlp, Residual, columns, image, trace
 
 NAMED = {

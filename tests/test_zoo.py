@@ -11,12 +11,13 @@ from joulemap.catalog.digest import ZOO
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
+from joulemap.resource import package_version
 from joulemap.store.connection import Connection, open_in_memory
 from joulemap.store.write_workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, read_shipped
 from joulemap.trace import TRACER_VERSION, build
 from joulemap.trace.build import trace_request
-from joulemap.trace.source import package_version, resolve_model
+from joulemap.trace.source import resolve_model
 from joulemap.workspace.workspace import Workspace
 
 SAMPLE = ("resnet18", "attention_head", "shufflenet_v2_x0_5", "swin_t", "densenet121")

@@ -1,7 +1,8 @@
-"""Where the SQL files are: beside the package in a wheel, at the top of the tree in a checkout."""
+"""What is installed: versions, and where the SQL files are, beside the package or at the top of a checkout."""
 
 from __future__ import annotations
 
+import importlib.metadata
 from functools import cache
 from pathlib import Path
 
@@ -15,3 +16,12 @@ def folder(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"the folder {name} is missing from this installation of joulemap")
+
+
+@cache
+def package_version(name: str) -> str:
+    """Return the installed version of a package without importing it, or `absent`."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"

@@ -32,9 +32,9 @@ import numpy as np
 
 from joulemap.columns.workload import Floats
 from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.kind import KINDS
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
-from joulemap.domain.workload import KINDS
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
 from joulemap.mapping.traffic import ceil_divide, dram_bytes, memory_time, tiled_bytes

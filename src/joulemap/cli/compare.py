@@ -84,7 +84,7 @@ def compare(
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024
     """
-    workspace = open_workspace(db)
+    workspace = open_workspace(db, form)
     answer = workspace.compare(
         model,
         hardware=split_names(hardware),

@@ -33,7 +33,7 @@ def info(form: FormatOption = Format.TABLE, output: Output = None, db: Database 
     from joulemap.report.cell import show
     from joulemap.report.render import render_answer, write_json
 
-    known = open_workspace(db).info()
+    known = open_workspace(db, form).info()
     if form is Format.JSON:
         emit(
             write_json(
@@ -83,7 +83,7 @@ def diff(
     """
     from joulemap.report.difference import render_difference
 
-    answer = open_workspace(db).difference(run_a, run_b)
+    answer = open_workspace(db, form).difference(run_a, run_b)
     emit(render_difference(answer, form, limit), output)
     if show_sql:
         emit_sql(answer.answers)
@@ -98,7 +98,7 @@ def check(form: FormatOption = Format.TABLE, output: Output = None, db: Database
     """
     from joulemap.errors import ConservationError
 
-    workspace = open_workspace(db)
+    workspace = open_workspace(db, form)
     workspace.scan()
     answer = workspace.query("audit.conservation")
     if answer.rows or form is not Format.TABLE:

@@ -60,7 +60,7 @@ def explain(
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
     joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
     """
-    answer = open_workspace(db).explain(
+    answer = open_workspace(db, form).explain(
         model,
         hardware_a,
         hardware_b,

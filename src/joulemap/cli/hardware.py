@@ -65,7 +65,7 @@ def list_(
     joulemap hardware list --architecture gpu --format json
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
-    answer = open_workspace(db).hardware_list(
+    answer = open_workspace(db, form).hardware_list(
         architecture=architecture,
         deployment=deployment,
         precision=precision,
@@ -97,7 +97,7 @@ def show(
     joulemap hardware show Jetson-Orin-Nano@15W
     joulemap hardware show ./mine.toml
     """
-    workspace = open_workspace(db)
+    workspace = open_workspace(db, form)
     answers: tuple[Answer, ...]
     if energy:
         reference = workspace.energy_reference(hardware)

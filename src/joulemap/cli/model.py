@@ -43,7 +43,7 @@ def list_(
     joulemap model list
     joulemap model list --format csv
     """
-    answer = open_workspace(db).describe("model.list")
+    answer = open_workspace(db, form).describe("model.list")
     emit_answer(answer, form, output)
     if show_sql:
         emit_sql((answer,))
@@ -69,7 +69,7 @@ def show(
     joulemap model show vit_b_16
     joulemap model show attention_head --model-arg tokens=1024 --format json
     """
-    answer = open_workspace(db).profile(
+    answer = open_workspace(db, form).profile(
         model, batch=batch, inputs=inputs or (), arguments=read_arguments(arguments), retrace=retrace
     )
     from joulemap.report.profile import render_profile
@@ -97,7 +97,7 @@ def trace(
     joulemap model trace resnet18
     joulemap model trace ./mine.py:net --input 1,3,64,64 --format csv
     """
-    answer = open_workspace(db).operators(
+    answer = open_workspace(db, form).operators(
         model, batch=batch, inputs=inputs or (), arguments=read_arguments(arguments), retrace=retrace
     )
     columns = ("name", "operation", "output_shape", "mac_count", "input_bytes", "weight_bytes", "output_bytes",

@@ -106,15 +106,30 @@ def repeat_options(**options: object) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def open_workspace(path: Path) -> Workspace:
-    """Return the workspace of a database; what takes time is said on stderr, to people only."""
+def open_workspace(path: Path, form: Format = Format.JSON) -> Workspace:
+    """Return the workspace of a database; what takes time is said on stderr, to people only.
+
+    Where the answer will be drawn for people, what draws it is imported while the engine works.
+    """
     from joulemap.workspace.workspace import Workspace
+
+    if form in (Format.TABLE, Format.MARKDOWN):
+        from joulemap.background import begin
+
+        begin(_import_drawing)
 
     def talk(message: str) -> None:
         if sys.stderr.isatty():
             print(message, file=sys.stderr)
 
     return Workspace(path, talk=talk)
+
+
+def _import_drawing() -> None:
+    import joulemap.report.render  # noqa: F401
+    from joulemap.units import format_si
+
+    format_si(1.0, "")
 
 
 def emit(text: str, output: Path | None) -> None:

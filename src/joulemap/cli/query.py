@@ -96,7 +96,7 @@ def run(
     declared = {entry.name: entry for entry in query.parameters}
     given = {key: parse_parameter(declared[key], value) if key in declared else value for key, value in written.items()}
     bind(query, given)
-    answer = open_workspace(db).query(name, given)
+    answer = open_workspace(db, form).query(name, given)
     emit_answer(answer, form, output)
     if show_sql:
         emit_sql((answer,))

@@ -26,4 +26,4 @@ def sql(
     joulemap sql "SELECT hardware, energy_j, latency_s FROM runs ORDER BY energy_j"
     joulemap sql "SELECT category, sum(energy_j) FROM energy_ledger WHERE run_id = 1 GROUP BY ALL" -f csv
     """
-    emit_answer(open_workspace(db).sql(statement), form, output)
+    emit_answer(open_workspace(db, form).sql(statement), form, output)

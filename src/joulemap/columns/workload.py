@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.precision import PRECISION_BYTES
-from joulemap.domain.workload import KINDS, ROLES, Workload
+
+if TYPE_CHECKING:
+    from joulemap.domain.workload import Workload
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

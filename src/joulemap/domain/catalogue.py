@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
 
 DEFAULT_HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
 """What a comparison takes when no hardware is named: one of each of four architecture classes."""

@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 
-KINDS: Final = (
-    "conv",
-    "depthwise_conv",
-    "grouped_conv",
-    "linear",
-    "matmul",
-    "batch_norm",
-    "normalization",
-    "softmax",
-    "elementwise",
-    "pool",
-    "reduction",
-    "data_movement",
-    "view",
-    "uncounted",
-)
-"""What an operator is to a mapping model. `operation` names it more finely."""
-
-ROLES: Final = ("input", "weight", "output")
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.kind import KINDS, ROLES
 
 
 @attrs.frozen(kw_only=True)
@@ -136,27 +117,6 @@ class Subgraph:
     name: str
     """Of the operator that leads it."""
     operator_indices: tuple[int, ...]
-
-
-@attrs.frozen(kw_only=True)
-class WorkloadKey:
-    """What a trace depends on; two equal keys give the same workload."""
-
-    source: str
-    """`torchvision:resnet18`, or `file:<digest>:<factory>` for a user's file."""
-    input_spec: str
-    """Shapes and dtypes, e.g. `1x3x224x224:fp32`."""
-    torch_version: str
-    torchvision_version: str
-    tracer_version: int
-
-    @property
-    def digest(self) -> str:
-        """Sixteen hexadecimal digits of a SHA-256 over all fields."""
-        import hashlib
-
-        text = "\n".join(f"{field.name}={getattr(self, field.name)}" for field in attrs.fields(WorkloadKey))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @attrs.frozen(kw_only=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
 
+from joulemap.background import begin
 from joulemap.errors import SqlError, UsageError
 from joulemap.query.contract import Column, Parameter, Query
+from joulemap.query.load import find_query
 
 Row = TypeVar("Row")
 
@@ -100,6 +102,21 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mappin
         sql=query.sql,
         parameters=parameters,
     )
+
+
+def run_queries(
+    connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
+) -> tuple[Answer, ...]:
+    """Run named queries, the first one beside the others, and return their answers in order; raises as `run_query`."""
+    queries = [(find_query(name), given) for name, given in asked]
+    cursor = connection.cursor()
+    first = begin(lambda: run_query(cursor, *queries[0]))
+    try:
+        rest = [run_query(connection, query, given) for query, given in queries[1:]]
+    finally:
+        answer = first()
+        cursor.close()
+    return (answer, *rest)
 
 
 def fetch(

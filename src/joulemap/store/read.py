@@ -36,7 +36,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     import numpy as np
 
     from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns
-    from joulemap.domain.workload import KINDS, ROLES
+    from joulemap.domain.kind import KINDS, ROLES
 
     batch, weight_bytes = connection.execute(
         "SELECT batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]

@@ -44,6 +44,12 @@ def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict
     }
 
 
+def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
+    """Whether the database holds this catalogue."""
+    sql = "SELECT 1 FROM catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
+    return bool(connection.execute(sql, [catalogue_digest]).fetchall())
+
+
 def has_hardware(connection: Connection, digest: str) -> bool:
     """Whether this hardware version is stored."""
     return bool(connection.execute("SELECT 1 FROM hardware_version WHERE hardware_digest = ?", [digest]).fetchall())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.domain.catalogue import Catalogue, ModelEntry, ShippedWorkload
 from joulemap.domain.hardware import Hardware
@@ -160,14 +161,15 @@ def _identity(action: EnergyAction) -> tuple[str, ...]:
     return tuple(getattr(action, field) for field in ACTION_FIELDS)
 
 
+def read_vocabulary(connection: Connection) -> dict[tuple[str, ...], int]:
+    """Return (architecture, *identity) -> id of every stored action."""
+    rows = connection.execute(f"SELECT action_id, architecture, {', '.join(ACTION_FIELDS)} FROM action").fetchall()
+    return {tuple(row[1:]): int(row[0]) for row in rows}
+
+
 def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tuple[str, ...], int]:
     """Return (architecture, *identity) -> id for every action, adding to the vocabulary what is new."""
-    ids = {
-        tuple(row[1:]): int(row[0])
-        for row in connection.execute(
-            f"SELECT action_id, architecture, {', '.join(ACTION_FIELDS)} FROM action"
-        ).fetchall()
-    }
+    ids = read_vocabulary(connection)
     following = next_id(connection, "action", "action_id")
     fresh = []
     for one in hardware:
@@ -184,9 +186,7 @@ def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tu
     return ids
 
 
-def read_action_ids(connection: Connection, hardware: Hardware) -> np.ndarray[Any, np.dtype[np.uint16]]:
+def find_action_ids(vocabulary: Mapping[tuple[str, ...], int], hardware: Hardware) -> NDArray[np.uint16]:
     """Return the stored action id of each row of the hardware's reference table."""
-    ids = _action_ids(connection, (hardware,))
-    return np.array(
-        [ids[(hardware.architecture, *_identity(action))] for action in hardware.reference], dtype=np.uint16
-    )
+    ids = [vocabulary[(hardware.architecture, *_identity(action))] for action in hardware.reference]
+    return np.array(ids, dtype=np.uint16)

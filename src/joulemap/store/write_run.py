@@ -11,7 +11,7 @@ from joulemap.columns.run import BOTTLENECKS, RunColumns
 from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
 from joulemap.store.insert import insert_columns, next_id
-from joulemap.store.write_catalogue import read_action_ids
+from joulemap.store.write_catalogue import find_action_ids, read_vocabulary
 
 
 @attrs.frozen(kw_only=True)
@@ -37,6 +37,7 @@ class RunWriter:
     _rows: dict[str, list[dict[str, Any]]] = attrs.field(factory=dict)
     _next: int | None = None
     _action_ids: dict[str, Any] = attrs.field(factory=dict)
+    _vocabulary: dict[tuple[str, ...], int] | None = None
 
     def add_refusal(self, identity: RunIdentity, reason: str) -> int:
         """Queue a configuration that the hardware cannot run; return its run id."""
@@ -55,7 +56,9 @@ class RunWriter:
         )
         digest = identity.hardware_digest
         if digest not in self._action_ids:
-            self._action_ids[digest] = read_action_ids(self.connection, run.hardware)
+            if self._vocabulary is None:
+                self._vocabulary = read_vocabulary(self.connection)
+            self._action_ids[digest] = find_action_ids(self._vocabulary, run.hardware)
         subgraphs, operators, ledger = run.subgraphs, run.operators, run.ledger
         self._append("run_subgraph", run_id, len(subgraphs.subgraph_index), {
             field.name: getattr(subgraphs, field.name) for field in attrs.fields(type(subgraphs))

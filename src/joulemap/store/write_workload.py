@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from joulemap.domain.workload import Workload
 from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
 from joulemap.store.insert import insert_columns, insert_records, next_id
+
+if TYPE_CHECKING:
+    from joulemap.domain.workload import Workload
 
 
 def _shape_text(shape: tuple[int, ...]) -> str:

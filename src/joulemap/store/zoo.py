@@ -95,13 +95,9 @@ def read_shipped(
             "path": str(folder / "workload.parquet"),
         },
     )
-    tables = connection.execute(
-        "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() "
-        "WHERE database_name = current_database() AND list_contains(?, table_name) GROUP BY table_name",
-        [list(GROWING)],
-    ).fetchall()
-    for table, columns in tables:  # a frame without an order of its own follows that of the subquery
-        picked = [_restored(table, column, GROWING[table]) for column in columns]
+    for table, growing in GROWING.items():  # a frame without an order of its own follows that of the subquery
+        described = connection.execute(f"FROM {table} LIMIT 0").description or ()
+        picked = [_restored(table, str(column[0]), growing) for column in described]
         connection.execute(
             f"INSERT INTO {table} SELECT {', '.join(picked)} FROM "
             "(FROM read_parquet($path, file_row_number = TRUE) WHERE model = $model AND $batch > 0 "

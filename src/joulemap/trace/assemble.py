@@ -8,7 +8,8 @@ from collections import Counter
 import attrs
 import torch
 
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload, WorkloadKey
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.memory import distinct_bytes, dtype_name, float_bytes, touched_bytes
 from joulemap.trace.record import RecordedCall, Recorder

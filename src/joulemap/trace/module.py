@@ -12,7 +12,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from joulemap.domain.workload import Workload, WorkloadKey
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace.assemble import assemble
 from joulemap.trace.record import Recorder

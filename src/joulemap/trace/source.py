@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.metadata
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.domain.workload import WorkloadKey
+from joulemap.domain.key import WorkloadKey
 from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.resource import package_version
 from joulemap.trace import TRACER_VERSION
 
 MAX_BATCH: Final = 1_000_000
@@ -86,15 +85,6 @@ class ModelRequest:
             torchvision_version=package_version("torchvision"),
             tracer_version=TRACER_VERSION,
         )
-
-
-@cache
-def package_version(name: str) -> str:
-    """Return the installed version of a package without importing it, or `absent`."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
 
 
 def parse_input(text: str) -> InputSpec:

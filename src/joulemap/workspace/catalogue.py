@@ -6,16 +6,19 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.catalogue import HardwareEntry, fold_name
-from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
+from joulemap.resource import package_version
 from joulemap.store.connection import Connection, open_for_reading, open_in_memory, using
-from joulemap.store.read_hardware import find_current_hardware
+from joulemap.store.read_hardware import find_current_hardware, has_catalogue
 from joulemap.store.template import Template, find_template
-from joulemap.trace.source import package_version
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
 
 
 def known_hardware() -> dict[str, HardwareEntry]:
@@ -53,7 +56,7 @@ def _open(path: Path, digest: str, stack: contextlib.ExitStack) -> Connection:
     if path.exists():
         with contextlib.suppress(LockedDatabaseError, OlderDatabaseError):
             connection = stack.enter_context(using(open_for_reading(path), path))
-            if find_current_hardware(connection, digest):
+            if has_catalogue(connection, digest):
                 return connection
     ready = _template(digest)
     if ready is not None:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from joulemap.background import begin
 from joulemap.catalog.digest import ZOO, catalogue_digest, expand_paths, is_hardware_path
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError
+from joulemap.resource import package_version
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_runs, find_workload
-from joulemap.store.read_hardware import find_current_hardware, has_hardware, read_hardware
+from joulemap.store.read_hardware import has_catalogue, has_hardware, read_hardware
 from joulemap.trace import TRACER_VERSION
-from joulemap.trace.source import ModelRequest, package_version, parse_input, resolve_model
+from joulemap.trace.source import ModelRequest, parse_input, resolve_model
 from joulemap.workspace.catalogue import check_names, known_hardware, store_catalogue, template
 from joulemap.workspace.plan import MODEL_VERSION, Choice, PlannedRun, check_settings, plan_runs, select_hardware
 
@@ -165,24 +167,36 @@ def answering(
     missing in one transaction.
     """
     key = None
+    known = known_hardware()
+    question.plan(known, question.workload_keys[0])
     connection = _open_if_there(path)
     if connection is not None:
         with using(connection, path):
             key = _stored_key(connection, question)
-            stored = _stored_runs(connection, question, key) if key else ()
+            stored = _stored_runs(connection, question.plan(known, key)) if key else ()
             if stored:
                 yield stored, connection
                 return
-    known = known_hardware()
-    question.plan(known, question.workload_keys[0])
     workload = None if key or question.shipped else trace(question.request, talk)
-    with using(open_for_writing(path, template(path)), path) as connection:
+    with _writing(path) as connection:
         with transaction(connection):
-            if not find_current_hardware(connection, catalogue_digest()):
+            if not has_catalogue(connection, catalogue_digest()):
                 store_catalogue(connection)
             key = _ensure_workload(connection, question, workload)
             run_ids = _evaluate(connection, question, key, question.plan(known, key))
         yield run_ids, connection
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[Connection]:
+    """Give out a connection that writes; what evaluating needs is imported while the engine opens the file."""
+    opened = begin(lambda: open_for_writing(path, template(path)))
+    import joulemap.evaluate
+    import joulemap.store.write_run
+    import joulemap.store.zoo  # noqa: F401
+
+    with using(opened(), path) as connection:
+        yield connection
 
 
 @contextlib.contextmanager
@@ -196,9 +210,9 @@ def holding(path: Path, question: Question, talk: Callable[[str], None]) -> Iter
                 yield _workload_id(connection, key), connection
                 return
     workload = None if question.shipped else trace(question.request, talk)
-    with using(open_for_writing(path, template(path)), path) as connection:
+    with _writing(path) as connection:
         with transaction(connection):
-            if not find_current_hardware(connection, catalogue_digest()):
+            if not has_catalogue(connection, catalogue_digest()):
                 store_catalogue(connection)
             key = _ensure_workload(connection, question, workload)
         yield _workload_id(connection, key), connection
@@ -226,10 +240,8 @@ def _stored_key(connection: Connection, question: Question) -> str | None:
     return None
 
 
-def _stored_runs(connection: Connection, question: Question, workload_key: str) -> tuple[int, ...]:
-    """Return the ids of the question's runs if all are stored, else nothing."""
-    known = find_current_hardware(connection, catalogue_digest())
-    planned = question.plan(known, workload_key) if known else ()
+def _stored_runs(connection: Connection, planned: Sequence[PlannedRun]) -> tuple[int, ...]:
+    """Return the ids of these runs if all are stored, else nothing."""
     stored = find_runs(connection, [run.run_key for run in planned])
     if any(run.run_key not in stored for run in planned):
         return ()

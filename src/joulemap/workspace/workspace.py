@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
-from joulemap.query.run import find_projected
+from joulemap.query.run import find_projected, run_queries
 from joulemap.store.connection import (
     confine,
     open_for_reading,
@@ -98,15 +98,20 @@ class Workspace:
         baseline = name_configuration(baseline) if baseline else ""
         with answering(self.path, question, self._talk) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
-            summary = run_query(connection, find_query("compare.summary"), {**ids, "baseline": baseline})
+            summary, best, insight, caveat = run_queries(
+                connection,
+                [
+                    ("compare.summary", {**ids, "baseline": baseline}),
+                    ("compare.recommendation", ids),
+                    ("compare.insight", ids),
+                    ("model.caveat", ids),
+                ],
+            )
             rows = tuple(Comparison(*row) for row in summary.rows)
             if all(row.status != "ok" for row in rows):
                 raise UnsupportedError("; ".join(row.reason for row in rows))
             if baseline and all(row.hardware != baseline or row.status != "ok" for row in rows):
                 raise UnsupportedError(f"the baseline {baseline} is not among the runs that could be answered")
-            best = run_query(connection, find_query("compare.recommendation"), ids)
-            insight = run_query(connection, find_query("compare.insight"), ids)
-            caveat = run_query(connection, find_query("model.caveat"), ids)
             return CompareAnswer(
                 model=rows[0].model,
                 batch=rows[0].batch,
@@ -252,7 +257,7 @@ class Workspace:
         from joulemap.workspace.catalogue import known_hardware
         from joulemap.workspace.plan import check_filters, check_precision
 
-        classes = {entry.architecture for entry in known_hardware().values()}
+        classes = {entry.architecture for entry in known_hardware().values()} if architecture else set()
         check_filters([architecture] if architecture else [], [deployment] if deployment else [], classes)
         if precision:
             check_precision(precision)

@@ -1,0 +1,32 @@
+"""Do two things at once: the engine works without the interpreter's lock, so importing can go on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def begin(action: Callable[[], Result]) -> Callable[[], Result]:
+    """Start an action in another thread; return a function that waits for it and returns or raises what it does."""
+    results: list[Result] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(action())
+        except BaseException as error:
+            failures.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+
+    def finish() -> Result:
+        thread.join()
+        if failures:
+            raise failures[0]
+        return results[0]
+
+    return finish

@@ -1,0 +1,26 @@
+"""What a trace depends on."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class WorkloadKey:
+    """What a trace depends on; two equal keys give the same workload."""
+
+    source: str
+    """`torchvision:resnet18`, or `file:<digest>:<factory>` for a user's file."""
+    input_spec: str
+    """Shapes and dtypes, e.g. `1x3x224x224:fp32`."""
+    torch_version: str
+    torchvision_version: str
+    tracer_version: int
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits of a SHA-256 over all fields."""
+        import hashlib
+
+        text = "\n".join(f"{field.name}={getattr(self, field.name)}" for field in attrs.fields(WorkloadKey))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

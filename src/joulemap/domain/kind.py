@@ -1,0 +1,25 @@
+"""What operators and their traffic are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+KINDS: Final = (
+    "conv",
+    "depthwise_conv",
+    "grouped_conv",
+    "linear",
+    "matmul",
+    "batch_norm",
+    "normalization",
+    "softmax",
+    "elementwise",
+    "pool",
+    "reduction",
+    "data_movement",
+    "view",
+    "uncounted",
+)
+"""What an operator is to a mapping model. `operation` names it more finely."""
+
+ROLES: Final = ("input", "weight", "output")
