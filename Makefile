@@ -14,6 +14,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/joulemap hardware list > /dev/null
 	touch $(STAMP)
 
 test: lint type $(STAMP)  ## install if needed, then lint, types and tests
@@ -37,6 +38,7 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/tracing.py --all
+	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/memory.py
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
