@@ -38,7 +38,7 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/tracing.py --all
-	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/memory.py
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Finding,
         Insight,
         Recommendation,
+        RunTally,
     )
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
@@ -55,6 +56,7 @@ __all__ = [
     "PowerMode",
     "Quantity",
     "Recommendation",
+    "RunTally",
     "Workload",
     "Workspace",
     "load_catalogue",
@@ -70,6 +72,7 @@ _HOMES = {
         "Finding",
         "Insight",
         "Recommendation",
+        "RunTally",
     ),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),

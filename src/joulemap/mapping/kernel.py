@@ -65,7 +65,7 @@ class KernelColumns:
         read = self.input_bytes + self.weight_bytes
         return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
 
-    @property
+    @cached_property
     def moved_bytes(self) -> Floats:
         """All bytes that cross the kernel's boundary, per operator."""
         return self.input_bytes + self.weight_bytes + self.output_bytes
@@ -87,7 +87,7 @@ class KernelColumns:
         placed[self.leader] = values
         return placed
 
-    @property
+    @cached_property
     def host_launch_count(self) -> Floats:
         """How often the host launches, per operator: once per kernel in `eager`, else once per run, at its first."""
         launches = np.zeros(self.kernel_count)

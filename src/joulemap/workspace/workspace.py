@@ -18,7 +18,7 @@ from joulemap.store.connection import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.domain.answer import EdpShare, Finding
+    from joulemap.domain.answer import EdpShare, Finding, RunTally
     from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
         CompareAnswer,
@@ -173,6 +173,38 @@ class Workspace:
                 terms=tuple(EnergyTerm(*row) for row in terms.rows),
                 answers=(total, terms),
             )
+
+    def evaluate(
+        self,
+        models: Sequence[str],
+        *,
+        hardware: Sequence[str | Hardware] = (),
+        architecture: Sequence[str] = (),
+        deployment: Sequence[str] = (),
+        batches: Sequence[int] = (1,),
+        precisions: Sequence[str] = ("fp32",),
+        runtimes: Sequence[str] = ("fused",),
+        power_mode: str = "",
+    ) -> RunTally:
+        """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+
+        Models and hardware are named as for `compare`. What is stored is skipped, so a sweep that was interrupted goes
+        on where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
+        """
+        from joulemap.workspace.sweep import ask_all, run_sweep
+
+        sweep = ask_all(
+            models,
+            hardware=hardware,
+            architecture=architecture,
+            deployment=deployment,
+            power_mode=power_mode,
+            batches=batches,
+            precisions=precisions,
+            runtimes=runtimes,
+        )
+        return run_sweep(self.path, sweep, self._talk)
 
     def operators(
         self,
