@@ -121,7 +121,7 @@ Workspace({str(path)!r}, talk=talk).evaluate(
     assert rows(path) == rows(swept)
 
 
-def test_a_transaction_that_fails_is_an_error_and_leaves_nothing(
+def test_a_transaction_that_fails_is_an_error_and_leaves_no_rows_and_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "full.duckdb"
@@ -132,6 +132,8 @@ def test_a_transaction_that_fails_is_an_error_and_leaves_nothing(
     monkeypatch.setattr(write_run, "insert_columns", refuse)
     with pytest.raises(DatabaseError, match="no space left"):
         Workspace(path).evaluate("resnet18", hardware=["tpu_v4"])
+    other = f"import duckdb; duckdb.connect({str(path)!r}).close()"
+    subprocess.run([sys.executable, "-c", other], check=True)
     monkeypatch.undo()
     assert Workspace(path).evaluate("resnet18", hardware=["tpu_v4"]).evaluated_count == 1
 

@@ -126,7 +126,7 @@ def run_sweep(path: Path, sweep: Sweep, talk: Talk) -> RunTally:
             tally = _evaluate(connection, sweep, known, targets, queue, talk)
             queue.store()
         finally:
-            queue.wait()
+            queue.close()
     return tally
 
 
@@ -164,6 +164,13 @@ class _Queue:
         finish, self._finish = self._finish, None
         if finish is not None:
             finish()
+
+    def close(self) -> None:
+        """Wait for the transaction under way and give its connection back, so that nothing keeps the file open."""
+        try:
+            self.wait()
+        finally:
+            self.writer.connection.close()
 
 
 def _evaluate(
