@@ -29,6 +29,7 @@ COMMANDS = [
     ("hardware", "show"),
     ("hardware", "template"),
     ("hardware", "check"),
+    ("hardware", "sanity"),
     ("model", "list"),
     ("model", "show"),
     ("model", "trace"),
