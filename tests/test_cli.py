@@ -73,7 +73,7 @@ BAD = [
     (("compare", "resnet18", "--deployment", "moon"), ExitCode.UNKNOWN_NAME, "known: datacenter, edge, embedded"),
     (("compare", "resnet18", "--hardware", "tpu_v4@15W"), ExitCode.UNKNOWN_NAME, "tpu_v4 has none"),
     (("compare", "resnet18", "--hardware", "kpu_t64", "--power-mode", "x"), ExitCode.UNKNOWN_NAME, "has 3W, 6W, 10W"),
-    (("compare", "resnet18", "--power-mode", "x"), ExitCode.USAGE, "no hardware is with a power mode x"),
+    (("compare", "resnet18", "--power-mode", "x"), ExitCode.UNKNOWN_NAME, "unknown power mode 'x'"),
     (("compare", "resnet18", "--hardware", "./none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
     (("compare", "resnet18", "--baseline", "h200_sxn"), ExitCode.UNKNOWN_NAME, "did you mean h200_sxm"),
     (("hardware", "list", "--deployment", "moon"), ExitCode.UNKNOWN_NAME, "unknown deployment 'moon'"),

@@ -160,6 +160,8 @@ class Workspace:
             arguments=arguments,
             retrace=retrace,
         )
+        if len(question.choice.names) != 2:
+            raise UsageError(f"{len(question.choice.names)} hardware are named, expected two: name files, not folders")
         with answering(self.path, question, self._talk) as (run_ids, connection):
             summary = run_query(connection, find_query("compare.summary"), {"run_ids": list(run_ids)})
             refused = [row for row in (Comparison(*values) for values in summary.rows) if row.status != "ok"]
