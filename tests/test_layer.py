@@ -43,6 +43,7 @@ BELOW: dict[str, set[str]] = {
         "resource",
         "store",
         "trace",
+        "units",
     },
     "cli": {"background", "domain", "errors", "query", "report", "trace", "units", "workspace"},
 }
