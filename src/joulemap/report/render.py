@@ -11,12 +11,16 @@ from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, heading, mark_proje
 from joulemap.report.format import Format
 
 
-def draw_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, is_markdown: bool = False) -> str:
-    """Return rows of text under their headings."""
+def draw_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, is_markdown: bool = False, keeps_indent: bool = False
+) -> str:
+    """Return rows of text under their headings; with `keeps_indent` a cell may begin with spaces."""
     from tabulate import tabulate
 
     style = "github" if is_markdown else "simple"
-    return tabulate(list(rows), headers=list(headings), tablefmt=style, disable_numparse=True)
+    return tabulate(
+        list(rows), headers=list(headings), tablefmt=style, disable_numparse=True, preserve_whitespace=keeps_indent
+    )
 
 
 def write_json(document: Any) -> str:
