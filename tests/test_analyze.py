@@ -236,6 +236,13 @@ def test_what_cannot_run_says_why(workspace: Workspace) -> None:
         workspace.analyze("resnet18", "kpu_t64@9W")
 
 
+def test_a_model_that_runs_nothing_is_told_so(workspace: Workspace, tmp_path: Path) -> None:
+    program = tmp_path / "flat.py"
+    program.write_text("import torch\ndef net():\n    return torch.nn.Flatten(), torch.zeros(1, 3, 4)\n")
+    with pytest.raises(UnsupportedError, match="none of its operators runs as a kernel"):
+        workspace.analyze(f"{program}:net", "tpu_v4")
+
+
 def test_the_hardware_may_be_a_file_and_steps_name_it_again(
     workspace: Workspace, joulemap: Run, tmp_path: Path
 ) -> None:

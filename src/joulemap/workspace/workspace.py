@@ -182,6 +182,10 @@ class Workspace:
                 connection,
                 [*((f"analyze.{name}", of_run) for name in names), ("model.caveat", {"run_ids": [run_id]})],
             )
+            if not total.rows:
+                raise UnsupportedError(
+                    f"{model}: none of its operators runs as a kernel, so there is nothing to analyze"
+                )
             total = find_projected(connection, total)
             return AnalyzeAnswer(
                 total=RunTotal(*total.rows[0]),
