@@ -129,6 +129,7 @@ def assert_work_is_conserved(work: WorkloadColumns, run: RunColumns) -> None:
         runs_here &= ~work.is_foldable
     assert (run.operators.operator_index == np.flatnonzero(runs_here)).all()
     assert run.mac_count == int(work.mac_count[runs_here].sum())
+    assert float(run.subgraphs.executed_mac_count.sum()) >= run.mac_count * (1.0 - 1e-12)
     assert_close(float(run.subgraphs.moved_bytes.sum()), float(run.operators.moved_bytes.sum()), rel=1e-12)
 
 

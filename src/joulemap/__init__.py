@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from joulemap.catalog.load import load_catalogue
     from joulemap.domain.answer import (
+        ActionShare,
+        BottleneckShare,
+        CategoryShare,
         Comparison,
         EdpShare,
         EnergyTerm,
         EnergyTotal,
         Finding,
         Insight,
+        OperatorShare,
         Recommendation,
         RunTally,
+        RunTotal,
+        SubgraphShare,
     )
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
@@ -31,10 +37,20 @@ if TYPE_CHECKING:
     from joulemap.domain.reference import EnergyAction, EnergyReference
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
-    from joulemap.query.answer import CompareAnswer, DifferenceAnswer, ExplainAnswer, HardwareAnswer
+    from joulemap.query.answer import (
+        AnalyzeAnswer,
+        CompareAnswer,
+        DifferenceAnswer,
+        ExplainAnswer,
+        HardwareAnswer,
+    )
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
+    "ActionShare",
+    "AnalyzeAnswer",
+    "BottleneckShare",
+    "CategoryShare",
     "CompareAnswer",
     "Comparison",
     "Configuration",
@@ -52,11 +68,14 @@ __all__ = [
     "Insight",
     "JoulemapError",
     "MemoryLevel",
+    "OperatorShare",
     "Peak",
     "PowerMode",
     "Quantity",
     "Recommendation",
     "RunTally",
+    "RunTotal",
+    "SubgraphShare",
     "Workload",
     "Workspace",
     "load_catalogue",
@@ -65,14 +84,20 @@ __all__ = [
 _HOMES = {
     "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.domain.answer": (
+        "ActionShare",
+        "BottleneckShare",
+        "CategoryShare",
         "Comparison",
         "EdpShare",
         "EnergyTerm",
         "EnergyTotal",
         "Finding",
         "Insight",
+        "OperatorShare",
         "Recommendation",
         "RunTally",
+        "RunTotal",
+        "SubgraphShare",
     ),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
@@ -80,7 +105,13 @@ _HOMES = {
     "joulemap.domain.reference": ("EnergyAction", "EnergyReference"),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
-    "joulemap.query.answer": ("CompareAnswer", "DifferenceAnswer", "ExplainAnswer", "HardwareAnswer"),
+    "joulemap.query.answer": (
+        "AnalyzeAnswer",
+        "CompareAnswer",
+        "DifferenceAnswer",
+        "ExplainAnswer",
+        "HardwareAnswer",
+    ),
     "joulemap.workspace.workspace": ("Workspace",),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import attrs
@@ -11,6 +10,7 @@ from joulemap.domain.answer import Comparison, Insight, Recommendation
 from joulemap.query.answer import CompareAnswer
 from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, show, show_quantity
 from joulemap.report.format import Format
+from joulemap.report.note import describe_caveats, repeat_place, repeat_settings, write_steps
 from joulemap.report.render import draw_table, write_csv, write_json
 
 GOALS = {
@@ -155,13 +155,7 @@ def insights(answer: CompareAnswer) -> list[str]:
         lines.append(PROJECTION_NOTE)
     if any(row.assumed_energy_fraction for row in answer.rows):
         lines.append("assumed: the part of the energy whose price per action is an assumption")
-    lines += [
-        f"not counted: {row.operator_count} x {row.text}: only bytes"
-        if row.kind == "uncounted"
-        else f"traced: {row.text}"
-        for row in answer.caveats
-    ]
-    return lines
+    return lines + describe_caveats(answer.caveats)
 
 
 def _sentence(row: Insight, projected: dict[str, bool]) -> str:
@@ -187,17 +181,9 @@ def _sentence(row: Insight, projected: dict[str, bool]) -> str:
 def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
     """Return commands that go deeper into this comparison, ready to paste into a shell."""
     answered = [row for row in answer.rows if row.status == "ok"]
-    settings = [
-        text
-        for name, value, default in (
-            ("--precision", answer.precision, "fp32"),
-            ("--runtime", answer.runtime, "fused"),
-        )
-        if value != default
-        for text in (name, str(value))
-    ]
+    settings = repeat_settings(answer.precision, answer.runtime)
     given = list(options)
-    place = given[given.index("--db") :] if "--db" in given else []
+    place = repeat_place(given)
     steps: list[list[str]] = []
     if len(answered) > 1:
         pair = [answer.spelling.get(row.hardware, row.hardware) for row in (answered[-1], answered[0])]
@@ -206,4 +192,4 @@ def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
     if len(answered) > 1:
         ids = ",".join(str(row.run_id) for row in answered)
         steps.append(["query", "run", "compare.winner", "-p", f"run_ids={ids}", "-p", "metric=energy", *place])
-    return [shlex.join(["joulemap", *step]) for step in steps]
+    return write_steps(steps)

@@ -17,13 +17,22 @@ def draw_table(
     *,
     is_markdown: bool = False,
     widths: Sequence[int | None] | None = None,
+    keeps_indent: bool = False,
 ) -> str:
-    """Return rows of text under their headings; `widths` says where columns wrap, but for markdown."""
+    """Return rows of text under their headings.
+
+    `widths` says where columns wrap, but for markdown; with `keeps_indent` a cell may begin with spaces.
+    """
     from tabulate import tabulate
 
-    style = "github" if is_markdown else "simple"
-    wrapped = None if is_markdown or widths is None else list(widths)
-    return tabulate(list(rows), headers=list(headings), tablefmt=style, disable_numparse=True, maxcolwidths=wrapped)
+    return tabulate(
+        list(rows),
+        headers=list(headings),
+        tablefmt="github" if is_markdown else "simple",
+        disable_numparse=True,
+        maxcolwidths=None if is_markdown or widths is None else list(widths),
+        preserve_whitespace=keeps_indent,
+    )
 
 
 def write_json(document: Any) -> str:
