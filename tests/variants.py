@@ -33,6 +33,17 @@ def with_units(hardware: Hardware, factor: int) -> Hardware:
     return attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, factor), peaks=peaks)
 
 
+def with_more_units(hardware: Hardware, extra: int) -> Hardware:
+    """Return the hardware with `extra` further units at every precision, and the peaks that they give."""
+    peaks = {
+        precision: attrs.evolve(
+            peak, rate=scaled(peak.rate, 1.0 + extra / peak.unit_count), unit_count=peak.unit_count + extra
+        )
+        for precision, peak in hardware.peaks.items()
+    }
+    return attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, 1.0 + extra / hardware.units), peaks=peaks)
+
+
 def with_clock(hardware: Hardware, factor: float) -> Hardware:
     """Return the hardware with another clock, and the peaks that it gives."""
     peaks = {
