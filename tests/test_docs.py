@@ -39,7 +39,9 @@ def test_every_exit_code_is_documented() -> None:
         assert re.search(rf"(: |; ){code.value} ", EPILOG), code
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/hardware.md", "docs/model.md", "docs/models.md", "docs/sql.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/fusion.md", "docs/hardware.md", "docs/model.md", "docs/models.md", "docs/sql.md"]
+)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
