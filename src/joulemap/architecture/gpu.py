@@ -326,7 +326,8 @@ class Gpu:
         mac_register = np.maximum(register / packing, item)
         lane_reads = 3.0 * vector_macs * mac_register + (elementwise + plain) * register
         lane_writes = vector_macs * mac_register + plain * register
-        tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac")
+        fragment_scale = item / PRECISION_BYTES["fp16"]
+        tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac") * fragment_scale
         k_blocks = ceil_divide(work.gemm_k, hardware.coefficient("k_block"))
         arrivals = placement.tile_count * hardware.coefficient("warps_per_block") * k_blocks
         fences = placement.units_used[kernels.leader]
@@ -350,6 +351,7 @@ class Gpu:
             ("l1", "load"): loaded,
             ("l1", "store"): kernels.output_bytes,
             **self._cache_counts(kernels, placement, find_device(hardware), l2_read),
+            ("dram_controller", "transfer"): placement.dram_read_bytes + placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("warp_scheduler", "schedule"): warps + tensor_instructions,

@@ -74,7 +74,7 @@ class Npu:
         has_macs = (work.mac_count > 0) & active
         engine = self._engine(kernels, hardware)
         tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
-        lane_rate = self._lanes(kernels.precision, hardware) * peak.clock_hz
+        lane_rate = min(self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC)
         on_tensor = has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
         simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
         vector_macs = np.where(has_macs & ~on_tensor, work.mac_count, 0.0)

@@ -70,7 +70,7 @@ def catalogue_digest() -> str:
 @cache
 def _shipped_digest() -> str:
     digest = hashlib.sha256()
-    for folder in (DATA / "architecture", DATA / "hardware", DATA / "model", ZOO):
+    for folder in (DATA / "architecture", DATA / "hardware", DATA / "measurement", DATA / "model", ZOO):
         for path in sorted(folder.iterdir()):
             if path.suffix in (".toml", ".csv"):
                 digest.update(path.name.encode())

@@ -63,8 +63,11 @@ def root(
         print(context.get_help())
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    print("joulemap: interrupted; the database is as it was before", file=sys.stderr)
+_interrupts: list[int] = []
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    _interrupts.append(number)
     raise Interrupted
 
 
@@ -80,6 +83,8 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     code = _run()
+    if _interrupts and code != ExitCode.OK:
+        code = _tell("interrupted; nothing in the database is half written", ExitCode.INTERRUPTED)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -93,8 +98,10 @@ def _run() -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
-        return _tell(str(error), error.exit_code)
+        return int(error.exit_code) if _interrupts else _tell(str(error), error.exit_code)
     except Exception as error:
+        if _interrupts:  # the engine and others tell an interrupt in their own words
+            return int(ExitCode.INTERRUPTED)
         describe = getattr(error, "format_message", None)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")

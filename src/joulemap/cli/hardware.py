@@ -18,6 +18,7 @@ from joulemap.cli.option import (
     emit_sql,
     open_workspace,
     read_quantity,
+    split_names,
 )
 from joulemap.report.format import Format
 
@@ -139,6 +140,32 @@ def template(
     from joulemap.workspace.hardware import template_text
 
     emit(template_text(like, architecture).rstrip("\n"), output)
+
+
+@app.command()
+def sanity(
+    hardware: Annotated[
+        str, typer.Option("--hardware", help="Ids, aliases, files or folders, comma-separated.", show_default="all")
+    ] = "",
+    form: FormatOption = Format.TABLE,
+    output: Output = None,
+    show_sql: ShowSql = False,
+) -> None:
+    """Probe hardware from the top down: what a large matrix product and a stream copy draw against the power cap.
+
+    A product at any precision should draw 0.6 to 1.0 of the cap, a copy its measured power within a quarter.
+
+    \b
+    joulemap hardware sanity
+    joulemap hardware sanity --hardware A100,H100,H200,tpu_v4
+    joulemap hardware sanity --hardware ./mine.toml --format json
+    """
+    from joulemap.report.hardware import render_sanity
+
+    answer = open_workspace(Path(DEFAULT_DATABASE), form).sanity(split_names(hardware))
+    emit(render_sanity(answer, form), output)
+    if show_sql:
+        emit_sql((answer,))
 
 
 @app.command()

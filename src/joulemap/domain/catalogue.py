@@ -34,6 +34,7 @@ class HardwareEntry:
     aliases: tuple[str, ...]
     power_modes: tuple[str, ...]
     """Names of its modes beside the default one."""
+    precisions: tuple[str, ...]
     digest: str
 
     @classmethod
@@ -45,6 +46,7 @@ class HardwareEntry:
             deployment=hardware.deployment,
             aliases=hardware.aliases,
             power_modes=tuple(mode.name for mode in hardware.power_modes),
+            precisions=tuple(hardware.peaks),
             digest=hardware.digest,
         )
 

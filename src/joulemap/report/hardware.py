@@ -101,3 +101,18 @@ def _check(check: FileCheck, is_markdown: bool) -> str:
     headings = ("power mode", "precision", "model", "latency", "energy", "clock", "unsupported")
     parts.append(draw_table(headings, cells, is_markdown=is_markdown))
     return "\n\n".join(parts)
+
+
+SANITY = ("hardware", "model", "precision", "status", "average_power_w", "tdp_w", "power_ratio", "uncapped_ratio",
+          "compute_utilization_fraction", "bandwidth_utilization_fraction", "measured_power_w", "measured_ratio",
+          "reason")  # fmt: skip
+
+
+def render_sanity(answer: Answer, form: Format) -> str:
+    """Return the probes; people also see how many are as they should be."""
+    text = render_answer(answer, form, SANITY)
+    if form in (Format.JSON, Format.CSV):
+        return text
+    status = [row["status"] for row in answer.records()]
+    counts = ", ".join(f"{status.count(name)} {name}" for name in ("ok", "low", "high", "unsupported"))
+    return f"{text}\n\n{len(status)} probes: {counts}"

@@ -20,7 +20,17 @@ def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict
     """Return id -> entry if the database holds this catalogue, else an empty mapping."""
     rows = connection.execute(
         """
-        SELECT c.hardware, v.architecture, v.deployment, v.aliases, list(m.power_mode ORDER BY m.mode_index),
+        SELECT
+            c.hardware,
+            v.architecture,
+            v.deployment,
+            v.aliases,
+            list(m.power_mode ORDER BY m.mode_index),
+            (
+                SELECT list(p.precision ORDER BY p.precision_index)
+                FROM hardware_precision AS p
+                WHERE p.hardware_digest = c.hardware_digest
+            ),
             c.hardware_digest
         FROM catalogue_entry AS c
         JOIN hardware_version AS v ON v.hardware_digest = c.hardware_digest
@@ -38,9 +48,10 @@ def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict
             deployment=tuple(deployment),
             aliases=tuple(aliases),
             power_modes=tuple(mode for mode in modes if mode is not None),
+            precisions=tuple(precisions),
             digest=digest,
         )
-        for name, architecture, deployment, aliases, modes, digest in rows
+        for name, architecture, deployment, aliases, modes, precisions, digest in rows
     }
 
 

@@ -27,6 +27,9 @@ from joulemap.store.migration import load_migrations, migrate
 VARIABLE: Final = "JOULEMAP_CACHE"
 """Environment variable: the folder for templates."""
 
+INDEX_VERSION: Final = "2"
+"""Of what stands in the index."""
+
 KEPT: Final = 8
 """Templates of other catalogues or versions that stay, the newest."""
 
@@ -55,7 +58,13 @@ def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Te
 
     `fill` stores the catalogue in an empty database and returns its entries.
     """
-    identity = [catalogue_digest, package_version, duckdb.__version__, *(one.checksum for one in load_migrations())]
+    identity = [
+        INDEX_VERSION,
+        catalogue_digest,
+        package_version,
+        duckdb.__version__,
+        *(one.checksum for one in load_migrations()),
+    ]
     name = f"{hashlib.sha256('|'.join(identity).encode()).hexdigest()[:16]}.duckdb"
     try:
         path = cache_folder() / name
@@ -79,6 +88,7 @@ def _read_index(path: Path) -> dict[str, HardwareEntry]:
             deployment=tuple(row["deployment"]),
             aliases=tuple(row["aliases"]),
             power_modes=tuple(row["power_modes"]),
+            precisions=tuple(row["precisions"]),
             digest=row["digest"],
         )
         for row in rows

@@ -154,6 +154,32 @@ class DecoderLayer(nn.Module):
         return x + self.mlp(self.norm2(x)), keys, values
 
 
+class MatrixProduct(nn.Module):
+    """One product of square matrices: what a chip's arithmetic can reach."""
+
+    def __init__(self, size: int = 4096) -> None:
+        super().__init__()
+        self.product = nn.Linear(size, size, bias=False)
+        self.example_inputs = torch.empty(1, size, size, device="meta")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the same shape as `x`: batch, size, size."""
+        result: torch.Tensor = self.product(x)
+        return result
+
+
+class StreamCopy(nn.Module):
+    """One pass that reads an array and writes another of its size: what a chip's memory can reach."""
+
+    def __init__(self, elements: int = 2**26) -> None:
+        super().__init__()
+        self.example_inputs = torch.empty(1, elements, device="meta")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the negative of `x`: an operation per element, because a bare copy may be done by a copy engine."""
+        return torch.neg(x)
+
+
 BLOCKS: Final[dict[str, Callable[..., nn.Module]]] = {
     "mlp": Mlp,
     "conv_block": ConvBlock,
@@ -162,6 +188,8 @@ BLOCKS: Final[dict[str, Callable[..., nn.Module]]] = {
     "attention_head": AttentionHead,
     "transformer_encoder_layer": EncoderLayer,
     "transformer_decoder_layer": DecoderLayer,
+    "matrix_product": MatrixProduct,
+    "stream_copy": StreamCopy,
 }
 
 

@@ -80,8 +80,11 @@ def _template(digest: str) -> Template | None:
 def store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
     from joulemap.catalog.load import load_catalogue
+    from joulemap.catalog.measurement import load_measurements
     from joulemap.store.write_catalogue import write_catalogue
+    from joulemap.store.write_measurement import write_measurements
 
     catalogue = load_catalogue()
     write_catalogue(connection, catalogue, load_models(), load_shipped(), package_version("joulemap"))
+    write_measurements(connection, load_measurements())
     return find_current_hardware(connection, catalogue.digest)

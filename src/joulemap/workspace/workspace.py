@@ -296,6 +296,15 @@ class Workspace:
         with opening_hardware(self.path, name) as (connection, found):
             return run_query(connection, find_query("hardware.energy"), {"hardware": found})
 
+    def sanity(self, names: Sequence[str | Hardware] = ()) -> Answer:
+        """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
+
+        Evaluated in a database of its own, which is thrown away. Raises UnknownNameError or CatalogueError.
+        """
+        from joulemap.workspace.sanity import probe
+
+        return probe(names)
+
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
         """Return what differs between two runs: settings, constants, and the terms of their energies.
 

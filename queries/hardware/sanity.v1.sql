@@ -1,0 +1,160 @@
+/*
+name = "hardware.sanity"
+version = 1
+schema = 3
+summary = "Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what was measured"
+grain = "one row per run asked for, refused ones included"
+order = ["architecture", "hardware", "model", "peak_ops_per_s descending", "precision", "run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and stream_copy" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
+precision = { type = "VARCHAR", meaning = "precision" }
+status = { type = "VARCHAR", meaning = "ok, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
+power_ratio = { type = "DOUBLE", meaning = "average power over the cap" }
+uncapped_ratio = { type = "DOUBLE", meaning = "the same without the cap, at the full clock" }
+clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "of the product; null for a copy" }
+attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip, read and written" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published bandwidth" }
+static_share_fraction = { type = "DOUBLE", meaning = "static energy over all energy" }
+measured_power_w = { type = "DOUBLE", unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
+measured_ratio = { type = "DOUBLE", meaning = "predicted over measured power" }
+peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why it is not ok, or what the cap did" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH measured AS (
+    SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w
+    FROM measurement
+    GROUP BY hardware, model, precision, batch, runtime
+),
+static AS (
+    SELECT l.run_id, CAST(sum(l.energy_fj) AS DOUBLE) / 1e15 AS static_j
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    WHERE a.part = 'static' AND list_contains($run_ids, l.run_id)
+    GROUP BY l.run_id
+),
+drawn AS (
+    SELECT
+        configuration_name(v.hardware, r.power_mode) AS hardware,
+        v.architecture,
+        w.model,
+        r.precision,
+        r.refusal,
+        s.average_power_w,
+        t.value AS tdp_w,
+        s.average_power_w / t.value AS power_ratio,
+        (s.energy_j - c.static_j) / (s.latency_s * s.clock_fraction) / t.value + c.static_j / s.latency_s / t.value
+            AS uncapped_ratio,
+        s.clock_fraction,
+        CASE WHEN w.model = 'matrix_product' THEN s.attained_ops_per_s END AS attained_ops_per_s,
+        s.bandwidth_utilization_fraction * r.memory_bandwidth_bytes_per_s AS attained_bytes_per_s,
+        s.compute_utilization_fraction,
+        s.bandwidth_utilization_fraction,
+        c.static_j / s.energy_j AS static_share_fraction,
+        m.power_w AS measured_power_w,
+        s.average_power_w / m.power_w AS measured_ratio,
+        r.peak_ops_per_s,
+        v.projection <> '' AS is_projection,
+        r.run_id
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
+    LEFT JOIN runs AS s ON s.run_id = r.run_id
+    LEFT JOIN static AS c ON c.run_id = r.run_id
+    LEFT JOIN measured AS m
+        ON m.hardware = v.hardware
+        AND m.model = w.model
+        AND m.precision = r.precision
+        AND m.batch = r.batch
+        AND m.runtime = r.runtime
+    WHERE list_contains($run_ids, r.run_id)
+),
+judged AS (
+    SELECT
+        hardware,
+        architecture,
+        model,
+        precision,
+        CASE
+            WHEN refusal IS NOT NULL THEN 'unsupported'
+            WHEN model = 'stream_copy' AND measured_ratio < 0.75e0 THEN 'low'
+            WHEN model = 'stream_copy' AND measured_ratio > 1.25e0 THEN 'high'
+            WHEN model = 'matrix_product' AND power_ratio < 0.6e0 THEN 'low'
+            WHEN power_ratio > 1e0 + 1e-9 THEN 'high'
+            ELSE 'ok'
+        END AS status,
+        average_power_w,
+        tdp_w,
+        power_ratio,
+        uncapped_ratio,
+        clock_fraction,
+        attained_ops_per_s,
+        attained_bytes_per_s,
+        compute_utilization_fraction,
+        bandwidth_utilization_fraction,
+        static_share_fraction,
+        measured_power_w,
+        measured_ratio,
+        peak_ops_per_s,
+        is_projection,
+        refusal,
+        run_id
+    FROM drawn
+)
+SELECT
+    hardware,
+    architecture,
+    model,
+    precision,
+    status,
+    average_power_w,
+    tdp_w,
+    power_ratio,
+    uncapped_ratio,
+    clock_fraction,
+    attained_ops_per_s,
+    attained_bytes_per_s,
+    compute_utilization_fraction,
+    bandwidth_utilization_fraction,
+    static_share_fraction,
+    measured_power_w,
+    measured_ratio,
+    peak_ops_per_s,
+    is_projection,
+    CASE
+        WHEN refusal IS NOT NULL THEN refusal
+        WHEN clock_fraction < 1e0 THEN printf(
+            'would draw %.2f of the cap at the full clock: the clock gives way to %.0f %%',
+            uncapped_ratio,
+            clock_fraction * 100e0
+        )
+        WHEN status = 'low' AND model = 'matrix_product' AND compute_utilization_fraction < 0.5e0 THEN printf(
+            'the product reaches %.0f %% of the peak (off-chip bandwidth is used to %.0f %%), so most of the chip waits',
+            compute_utilization_fraction * 100e0,
+            bandwidth_utilization_fraction * 100e0
+        )
+        WHEN status = 'low' AND model = 'matrix_product' AND attained_ops_per_s / nullif(tdp_w, 0e0) < 0.5e0 * max(attained_ops_per_s / nullif(tdp_w, 0e0)) OVER (PARTITION BY hardware, model) THEN printf(
+            'this precision attains %.3g operations/s for each watt of the cap, a small part of what the chip is made for',
+            attained_ops_per_s / tdp_w
+        )
+        WHEN status = 'low' AND model = 'matrix_product' THEN printf(
+            'at %.0f %% of the peak, static power is %.0f %% of what is drawn: the cap leaves room for what the probe does not use, or the prices per action are low',
+            compute_utilization_fraction * 100e0,
+            static_share_fraction * 100e0
+        )
+        WHEN status IN ('low', 'high') THEN printf('%.2f of the measured power', measured_ratio)
+        ELSE ''
+    END AS reason,
+    run_id
+FROM judged
+ORDER BY architecture, hardware, model, peak_ops_per_s DESC, precision, run_id

@@ -1,0 +1,80 @@
+"""Top down: chips at their limit draw what such chips draw."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.measurement import load_measurements
+from joulemap.errors import ExitCode
+from joulemap.workspace.workspace import Workspace
+
+MEASURED_CHIPS = ("a100_sxm4_80gb", "a100_sxm4_40gb", "h100_sxm5", "h200_sxm", "tpu_v4")
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[dict[str, object]]:
+    return Workspace("never-made.duckdb").sanity().records()
+
+
+def test_every_target_is_probed_at_every_precision(everything: list[dict[str, object]]) -> None:
+    products = {(row["hardware"], row["precision"]) for row in everything if row["model"] == "matrix_product"}
+    catalogue = load_catalogue().hardware
+    assert products == {(name, precision) for name, chip in catalogue.items() for precision in chip.peaks}
+    assert {row["hardware"] for row in everything if row["model"] == "stream_copy"} == set(catalogue)
+
+
+def test_no_probe_draws_more_than_the_cap_or_attains_more_than_the_peak(everything: list[dict[str, object]]) -> None:
+    for row in everything:
+        if row["status"] != "unsupported":
+            assert 0.0 < float(str(row["power_ratio"])) <= 1.0 + 1e-9, row
+            assert float(str(row["compute_utilization_fraction"])) <= 1.0 + 1e-3, row
+            assert float(str(row["bandwidth_utilization_fraction"])) <= 1.0 + 1e-9, row
+
+
+def test_what_is_not_ok_has_a_reason(everything: list[dict[str, object]]) -> None:
+    for row in everything:
+        assert row["status"] in ("ok", "low", "unsupported"), row
+        if row["status"] != "ok":
+            assert row["reason"], row
+
+
+@pytest.mark.parametrize("hardware", MEASURED_CHIPS)
+def test_a_large_product_draws_most_of_the_cap(hardware: str, everything: list[dict[str, object]]) -> None:
+    rows = [row for row in everything if row["hardware"] == hardware and row["model"] == "matrix_product"]
+    assert len(rows) == len(load_catalogue().hardware[hardware].peaks)
+    for row in rows:
+        assert 0.6 <= float(str(row["power_ratio"])) <= 1.0 + 1e-9, row
+
+
+def test_a_stream_copy_draws_what_was_measured(everything: list[dict[str, object]]) -> None:
+    (row,) = (row for row in everything if row["hardware"] == "h200_sxm" and row["model"] == "stream_copy")
+    assert 0.75 <= float(str(row["measured_ratio"])) <= 1.25
+    measured = next(one for one in load_measurements() if one.model == "stream_copy")
+    assert row["measured_power_w"] == measured.power_w
+
+
+def test_the_cap_is_told_with_what_would_be_drawn_without(everything: list[dict[str, object]]) -> None:
+    capped = [
+        row for row in everything if row["clock_fraction"] is not None and float(str(row["clock_fraction"])) < 1.0
+    ]
+    assert capped
+    for row in capped:
+        assert_close(float(str(row["power_ratio"])), 1.0, rel=1e-9)
+        assert float(str(row["uncapped_ratio"])) > 1.0
+        assert "the clock gives way to" in str(row["reason"])
+
+
+def test_sanity_on_the_command_line(joulemap: Run) -> None:
+    done = joulemap("hardware", "sanity", "--hardware", "A100,kpu_t64@6W")
+    assert done.returncode == ExitCode.OK
+    assert "~kpu_t64@6W" in done.stdout
+    assert "probes: " in done.stdout
+    rows = json.loads(joulemap("hardware", "sanity", "--hardware", "A100", "--format", "json").stdout)
+    assert {row["hardware"] for row in rows} == {"a100_sxm4_80gb"}
+    unknown = joulemap("hardware", "sanity", "--hardware", "a1000")
+    assert unknown.returncode == ExitCode.UNKNOWN_NAME
