@@ -34,7 +34,11 @@ def with_units(hardware: Hardware, factor: int) -> Hardware:
 
 
 def with_more_units(hardware: Hardware, extra: int) -> Hardware:
-    """Return the hardware with `extra` further units at every precision, and the peaks that they give."""
+    """Return the hardware with `extra` further units at every precision, and the peaks that they give.
+
+    Where the board is several devices, each gets as many: a unit cannot be shared between them.
+    """
+    extra *= int(hardware.geometry["device_count"].value) if "device_count" in hardware.geometry else 1
     peaks = {
         precision: attrs.evolve(
             peak, rate=scaled(peak.rate, 1.0 + extra / peak.unit_count), unit_count=peak.unit_count + extra
