@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import pytest
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.model import load_models
-from joulemap.catalog.resolve import TOLERANCE
 from joulemap.catalog.scale import node_factor
 from joulemap.catalog.schema import HardwareFile, read_file
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
-from joulemap.domain.hardware import Hardware
+from joulemap.domain.hardware import TOLERANCE, Hardware
 from joulemap.domain.precision import PRECISION_BYTES
-from joulemap.domain.quantity import BASES
+from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.reference import PARTS, STATIC_ACTION, EnergyAction
 from joulemap.errors import UnknownNameError
 
@@ -205,3 +205,34 @@ def test_the_facts_are_all_there() -> None:
         "cpu": 12, "gpu": 20, "tpu": 5, "kpu": 3, "dsp": 2, "npu": 6, "dpu": 2, "cgra": 1,
     }  # fmt: skip
     assert {deployment for hardware in ALL for deployment in hardware.deployment} == {"datacenter", "edge", "embedded"}
+
+
+def test_a_record_in_python_refuses_what_a_file_would() -> None:
+    tpu = load_catalogue().find("tpu_v4")
+
+    def watts(value: float) -> Quantity:
+        return Quantity(value=value, unit="W", basis="assumed", source="what if")
+
+    with pytest.raises(TypeError, match="vendor is 5, expected a text"):
+        attrs.evolve(tpu, vendor=5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="tdp is 5, expected a Quantity in W"):
+        attrs.evolve(tpu, tdp=5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="clock is in W, expected Hz"):
+        attrs.evolve(tpu, clock=watts(5.0))
+    with pytest.raises(ValueError, match="static_power: 500 W is not below the tdp of 192 W"):
+        attrs.evolve(tpu, static_power=watts(500.0))
+    with pytest.raises(ValueError, match="change peaks and units together"):
+        attrs.evolve(tpu, unit_count=attrs.evolve(tpu.unit_count, value=80.0))
+    with pytest.raises(ValueError, match="change peaks, units and clock together"):
+        attrs.evolve(tpu, clock=attrs.evolve(tpu.clock, value=1.05e10))
+    with pytest.raises(ValueError, match="expected a finite number"):
+        watts(float("nan"))
+    with pytest.raises(TypeError, match="value is '3', expected a number"):
+        Quantity(value="3", unit="W", basis="assumed", source="what if")  # type: ignore[arg-type]
+
+
+def test_a_record_with_assumed_key_numbers_is_marked() -> None:
+    tpu = load_catalogue().find("tpu_v4")
+    guess = attrs.evolve(tpu, id="guess", memory_bandwidth=attrs.evolve(tpu.memory_bandwidth, basis="assumed"))
+    assert guess.with_own_digest().projection == "not known, so estimated: memory_bandwidth"
+    assert not tpu.with_own_digest().is_projection

@@ -66,7 +66,7 @@ def test_an_unreadable_file_is_refused(case: str, tmp_path: Path) -> None:
     old, new, reason = UNREADABLE[case]
     with pytest.raises(CatalogueError) as caught:
         load(tmp_path, chip=changed(SHIPPED, old, new))
-    assert str(caught.value).startswith("chip.toml: ")
+    assert "/chip.toml: " in str(caught.value)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -130,8 +130,8 @@ source = "a bench"
 
 
 def test_an_override_replaces_price_basis_and_source(tmp_path: Path) -> None:
-    hardware = load(tmp_path, chip=SHIPPED + OVERRIDE.format(component="dram", action="read"))
-    (found,) = (one for one in hardware.reference if one.key == ("dram", "read"))
+    hardware = load(tmp_path, chip=SHIPPED + OVERRIDE.format(component="dma", action="descriptor"))
+    (found,) = (one for one in hardware.reference if one.key == ("dma", "descriptor"))
     assert_close(found.energy_per_action_fj, 12_500.0, rel=1e-12)
     assert (found.basis, found.source, found.low_fj) == ("measured", "a bench", None)
 

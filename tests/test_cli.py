@@ -20,6 +20,7 @@ from joulemap.workspace.workspace import Workspace
 
 COMMANDS = [
     ("compare",),
+    ("analyze",),
     ("explain",),
     ("sql",),
     ("query", "list"),
@@ -60,6 +61,18 @@ BAD = [
     (("compare", "resnet18", "--db", "no/x.duckdb"), ExitCode.DATABASE, "the folder no does not exist"),
     (("compare", "./mine.py:net"), ExitCode.MODEL, "there is no file mine.py"),
     (("compare",), ExitCode.USAGE, "Missing argument 'model'"),
+    (("analyze", "resnet18"), ExitCode.USAGE, "Missing argument 'hardware'"),
+    (("analyze", "resnet19", "h100_sxm5"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
+    (("analyze", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+    (("analyze", "resnet18", ""), ExitCode.UNKNOWN_NAME, "unknown hardware ''"),
+    (("analyze", "resnet18", "h100_sxm5,tpu_v4"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h100_sxm5,tpu_v4'"),
+    (("analyze", "resnet18", "tpu_v4@15W"), ExitCode.UNKNOWN_NAME, "tpu_v4 has none"),
+    (("analyze", "resnet18", "kpu_t64", "--power-mode", "x"), ExitCode.UNKNOWN_NAME, "has 3W, 6W, 10W"),
+    (("analyze", "resnet18", "./none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
+    (("analyze", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'category', 'action'"),
+    (("analyze", "resnet18", "tpu_v4", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'"),
+    (("analyze", "resnet18", "tpu_v4", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
+    (("analyze", "resnet18", "tpu_v4", "--batch", "0"), ExitCode.USAGE, "batch is 0"),
     (("explain", "resnet18", "h100_sxm5", "tpu_v9"), ExitCode.UNKNOWN_NAME, "did you mean tpu_v4"),
     (("explain", "resnet18", "h100_sxm5", "tpu_v4", "--metric", "x"), ExitCode.USAGE, "'x' is not"),
     (("sql", "SELECT 1"), ExitCode.DATABASE, "there is no database at joulemap.duckdb"),
@@ -73,7 +86,7 @@ BAD = [
     (("compare", "resnet18", "--deployment", "moon"), ExitCode.UNKNOWN_NAME, "known: datacenter, edge, embedded"),
     (("compare", "resnet18", "--hardware", "tpu_v4@15W"), ExitCode.UNKNOWN_NAME, "tpu_v4 has none"),
     (("compare", "resnet18", "--hardware", "kpu_t64", "--power-mode", "x"), ExitCode.UNKNOWN_NAME, "has 3W, 6W, 10W"),
-    (("compare", "resnet18", "--power-mode", "x"), ExitCode.USAGE, "no hardware is with a power mode x"),
+    (("compare", "resnet18", "--power-mode", "x"), ExitCode.UNKNOWN_NAME, "unknown power mode 'x'"),
     (("compare", "resnet18", "--hardware", "./none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
     (("compare", "resnet18", "--baseline", "h200_sxn"), ExitCode.UNKNOWN_NAME, "did you mean h200_sxm"),
     (("hardware", "list", "--deployment", "moon"), ExitCode.UNKNOWN_NAME, "unknown deployment 'moon'"),
@@ -153,6 +166,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("analyze", "resnet18", "kpu_t256"),
         ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
         ("sql", "SELECT run_id, hardware, energy_j, created_at FROM runs ORDER BY run_id"),
         ("query", "run", "edp.distribution", "-p", "run_id=1"),
@@ -227,6 +241,12 @@ def test_the_subgraph_level_names_a_winner_for_each_subgraph(joulemap: Run, data
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [int(row["subgraph_index"]) for row in rows] == sorted({int(row["subgraph_index"]) for row in rows})
     assert any(row["fusion_pattern"] == "conv2d+batch_norm+add+relu" for row in rows)
+
+
+def test_an_analysis_of_what_cannot_run_is_its_reason(joulemap: Run) -> None:
+    done = joulemap("analyze", "resnet18", "coral")
+    assert done.returncode == ExitCode.UNSUPPORTED
+    assert (done.stdout, done.stderr) == ("", "joulemap: coral_edge_tpu has no fp32; it has int8\n")
 
 
 def test_an_unsupported_precision_is_shown_beside_the_answers(joulemap: Run, database: Path) -> None:

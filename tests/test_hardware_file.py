@@ -111,13 +111,13 @@ REFUSED = {
     "bytes for GB": (
         'memory_capacity = { value = 16, unit = "GB"',
         'memory_capacity = { value = 16, unit = "B"',
-        "memory_capacity: 16 B is outside 64 to 1e+15 B",
+        "memory_capacity: 16 B is outside 1e+06 to 1e+15 B",
     ),
     "bus against bandwidth": ("tdp = {", f"{BUS}tdp = {{", "256 bit x 20 GT/s / 8 = 640 GB/s, but it is 400 GB/s"),
     "negative": ("tdp = { value = 50", "tdp = { value = -50", "tdp: -50 W is outside"),
     "zero": ("clock = { value = 2", "clock = { value = 0", "clock: 0 Hz is outside"),
-    "not a number": ("tdp = { value = 50", "tdp = { value = nan", "tdp: nan W is outside"),
-    "endless": ("tdp = { value = 50", "tdp = { value = inf", "tdp: inf W is outside"),
+    "not a number": ("tdp = { value = 50", "tdp = { value = nan", "tdp: value is nan, expected a finite number"),
+    "endless": ("tdp = { value = 50", "tdp = { value = inf", "tdp: value is inf, expected a finite number"),
     "half a unit": ("unit_count = { value = 10", "unit_count = { value = 10.5", "unit_count: 10.5 is not a whole"),
     "no peak": ("[peaks.fp32]\nrate = ", "[peaks]\n#", "peaks: there is none"),
     "peak out of reach": (
@@ -164,7 +164,7 @@ def test_what_cannot_be_is_refused_with_file_key_and_reason(case: str, tmp_path:
     assert MINIMAL.count(old) == 1
     with pytest.raises(CatalogueError) as caught:
         check_files([write(tmp_path, MINIMAL.replace(old, new))])
-    assert str(caught.value).startswith("tiny.toml: ")
+    assert "/tiny.toml: " in str(caught.value)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -185,3 +185,69 @@ def test_a_chip_without_what_its_class_needs_is_told_so(tmp_path: Path) -> None:
     )
     with pytest.raises(CatalogueError, match=r"tiny\.toml: .* cannot be mapped: .*no memory level l3"):
         check_files([write(tmp_path, text)])
+
+
+def coefficient(name: str = "dram_efficiency", value: str = "0.5", unit: str = "1", count: int = 1) -> str:
+    entry = (
+        f'\n[[coefficients]]\nname = "{name}"\nvalue = {value}\nunit = "{unit}"\nbasis = "assumed"\nsource = "mine"\n'
+    )
+    return MINIMAL + count * entry
+
+
+def test_a_coefficient_is_taken_in_any_unit_of_its_dimension(tmp_path: Path) -> None:
+    hardware = load_hardware(write(tmp_path, coefficient("host_launch", "5", "us")))
+    assert_close(hardware.coefficients["host_launch"].value, 5e-6, rel=1e-12)
+    assert hardware.coefficients["host_launch"].source == "a data sheet"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (coefficient(value="1.5"), "coefficients.dram_efficiency: 1.5 is not above 0 and at most 1"),
+        (coefficient(value="0"), "coefficients.dram_efficiency: 0 is not above 0 and at most 1"),
+        (coefficient(value="nan"), "coefficients.dram_efficiency: value is nan, expected a finite number"),
+        (coefficient("host_launch", "-1", "s"), "coefficients.host_launch: -1 is not from 0"),
+        (coefficient("host_launch", "5", "W"), "coefficients.host_launch: unit 'W' measures W, expected s"),
+        (coefficient("host_lunch"), "gpu has no coefficient host_lunch, did you mean host_launch?"),
+        (coefficient(count=2), "coefficients.dram_efficiency: stands twice"),
+        (coefficient("host_launch", "50", "s"), "would take"),
+        (
+            MINIMAL + '\n[geometry]\nwarp_sise = { value = 32, unit = "1", basis = "assumed", source = "mine" }\n',
+            "geometry: unknown key warp_sise, did you mean warp_size?",
+        ),
+        (
+            MINIMAL
+            + '\n[[memory_levels]]\nname = "l2"\nkind = "cach"\nper = "chip"\n'
+            + 'capacity = { value = 1, unit = "MiB", basis = "assumed", source = "mine" }\n',
+            "memory_levels.l2.kind: 'cach', did you mean cache?",
+        ),
+        (
+            MINIMAL
+            + '\n[[energy_overrides]]\ncomponent = "dram"\naction = "read"\nenergy_pj = -3\nbasis = "assumed"\n'
+            + 'source = "mine"\n',
+            "energy_overrides.dram.read.energy_pj: -3 is not a number from 0",
+        ),
+        (MINIMAL.replace('id = "tiny"', 'id = "tiny"\naliases = "H1"'), "aliases: expected a list, found 'H1'"),
+        (MINIMAL.replace('id = "tiny"', 'id = "tiny"\naliases = ["a@b"]'), "aliases: 'a@b' is not letters"),
+        (
+            MINIMAL.replace(
+                "tdp = {", 'idle_power = { value = 60, unit = "W", basis = "assumed", source = "mine" }\ntdp = {'
+            ),
+            "idle_power: 60 W is above tdp of 50 W",
+        ),
+    ],
+)
+def test_what_a_stranger_tried_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(CatalogueError) as caught:
+        check_files([write(tmp_path, text)])
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_peak_beyond_the_stated_array_is_refused(tmp_path: Path) -> None:
+    text = copy_text("tpu_v4").replace(
+        'rate = { value = 275, unit = "TFLOPS"', 'rate = { value = 4000, unit = "TFLOPS"'
+    )
+    text = text.replace("operations_per_clock = 32768\n", "")
+    with pytest.raises(CatalogueError, match="more than 8 x the 128 x 128 elements of its array can make"):
+        load_hardware(write(tmp_path, text, "mine.toml"))

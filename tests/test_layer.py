@@ -43,6 +43,7 @@ BELOW: dict[str, set[str]] = {
         "resource",
         "store",
         "trace",
+        "units",
     },
     "cli": {"background", "domain", "errors", "query", "report", "trace", "units", "workspace"},
 }
@@ -148,6 +149,7 @@ def test_help_loads_only_typer(tmp_path: Path) -> None:
     "arguments",
     [
         ("sql", "SELECT hardware FROM runs"),
+        ("analyze", "resnet18", "tpu_v4"),
         ("query", "run", "run.list"),
         ("query", "list"),
         ("hardware", "list"),

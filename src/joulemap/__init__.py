@@ -16,13 +16,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from joulemap.catalog.load import load_catalogue
     from joulemap.domain.answer import (
+        ActionShare,
+        BottleneckShare,
+        CategoryShare,
         Comparison,
         EdpShare,
         EnergyTerm,
         EnergyTotal,
         Finding,
         Insight,
+        OperatorShare,
         Recommendation,
+        RunTotal,
+        SubgraphShare,
     )
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
@@ -30,10 +36,20 @@ if TYPE_CHECKING:
     from joulemap.domain.reference import EnergyAction, EnergyReference
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
-    from joulemap.query.answer import CompareAnswer, DifferenceAnswer, ExplainAnswer, HardwareAnswer
+    from joulemap.query.answer import (
+        AnalyzeAnswer,
+        CompareAnswer,
+        DifferenceAnswer,
+        ExplainAnswer,
+        HardwareAnswer,
+    )
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
+    "ActionShare",
+    "AnalyzeAnswer",
+    "BottleneckShare",
+    "CategoryShare",
     "CompareAnswer",
     "Comparison",
     "Configuration",
@@ -51,10 +67,13 @@ __all__ = [
     "Insight",
     "JoulemapError",
     "MemoryLevel",
+    "OperatorShare",
     "Peak",
     "PowerMode",
     "Quantity",
     "Recommendation",
+    "RunTotal",
+    "SubgraphShare",
     "Workload",
     "Workspace",
     "load_catalogue",
@@ -63,13 +82,19 @@ __all__ = [
 _HOMES = {
     "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.domain.answer": (
+        "ActionShare",
+        "BottleneckShare",
+        "CategoryShare",
         "Comparison",
         "EdpShare",
         "EnergyTerm",
         "EnergyTotal",
         "Finding",
         "Insight",
+        "OperatorShare",
         "Recommendation",
+        "RunTotal",
+        "SubgraphShare",
     ),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
@@ -77,7 +102,13 @@ _HOMES = {
     "joulemap.domain.reference": ("EnergyAction", "EnergyReference"),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
-    "joulemap.query.answer": ("CompareAnswer", "DifferenceAnswer", "ExplainAnswer", "HardwareAnswer"),
+    "joulemap.query.answer": (
+        "AnalyzeAnswer",
+        "CompareAnswer",
+        "DifferenceAnswer",
+        "ExplainAnswer",
+        "HardwareAnswer",
+    ),
     "joulemap.workspace.workspace": ("Workspace",),
 }
 

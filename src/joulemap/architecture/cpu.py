@@ -163,7 +163,7 @@ class Cpu:
             wave_count=np.where(kernels.rides, 0.0, np.where(active, waves, 0.0)),
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
-            executed_macs=np.where(active & has_macs, tiles * tile_macs, 0.0),
+            executed_macs=np.where(active, np.where(is_gemm | is_grouped, tiles * tile_macs, work.mac_count), 0.0),
             detail={},
         )
 

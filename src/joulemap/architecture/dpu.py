@@ -66,6 +66,9 @@ class Dpu:
         misc_pixels = geometry["misc_pixel_parallelism"].value
         channels = geometry["input_channel_parallelism"].value
         depthwise_cycles = ceil_divide(pixels, misc_pixels) * ceil_divide(work.gemm_groups * work.gemm_n, channels)
+        macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+        executed = np.where(is_depthwise, depthwise_cycles * taps * misc_pixels * channels * batch, work.mac_count)
+        executed = np.where(on_array, array_cycles * macs_per_clock * batch, executed)
         depthwise_cycles = depthwise_cycles * taps / hardware.coefficient("depthwise_efficiency")
         folded = kernels.rides & (kernels.input_bytes == 0.0)
         simple = np.where(folded | on_array | is_depthwise | on_processor, 0.0, work.elementwise_count)
@@ -84,7 +87,6 @@ class Dpu:
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")
         runs = (on_array | is_depthwise) & active
-        macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
         return Placement(
             compute_s=compute,
             memory_s=np.where(active, memory, 0.0),
@@ -95,9 +97,7 @@ class Dpu:
             wave_count=np.where(runs, rounds, 0.0),
             units_used=np.where(runs, min(batch, units), 0.0),
             units_total=peak.unit_count,
-            executed_macs=np.where(
-                on_array, array_cycles * batch * macs_per_clock, np.where(active, work.mac_count, 0)
-            ),
+            executed_macs=np.where(active, executed, 0.0),
             detail={
                 "on_array": on_array.astype(np.float64),
                 "array_cycles": array_cycles * batch,

@@ -91,7 +91,8 @@ class Dsp:
         if kernels.runtime == "eager":
             launch += hardware.coefficient("host_launch")
         shown = np.where(kernels.rides, 0.0, tiles)
-        executed = np.where(on_matrix, tiles * rows * columns * depth, np.where(has_macs, tiles * tile_macs, 0.0))
+        executed = np.where(is_gemm, tiles * rows * columns * np.where(on_matrix, depth, work.gemm_k), work.mac_count)
+        executed = np.where(active, executed, 0.0)
         return Placement(
             compute_s=compute,
             memory_s=np.where(active, memory, 0.0),

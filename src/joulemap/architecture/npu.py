@@ -52,6 +52,8 @@ class _Engine:
     waves: Floats
     busy: Floats
     """Clocks, at full efficiency."""
+    slots: Floats
+    """MAC slots of the tiles, padding included."""
     activations: Floats
     """Elements streamed in."""
     weights: Floats
@@ -100,12 +102,13 @@ class Npu:
             wave_count=np.where(on_tensor, engine.waves, 0.0),
             units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), peak.unit_count),
             units_total=peak.unit_count,
-            executed_macs=np.where(on_tensor, slots, np.where(active, work.mac_count, 0.0)),
+            executed_macs=np.where(on_tensor, engine.slots, np.where(active, work.mac_count, 0.0)),
             detail={
                 "on_tensor": on_tensor.astype(np.float64),
                 "activations": np.where(on_tensor, engine.activations, 0.0),
                 "weights": np.where(on_tensor, engine.weights, 0.0),
                 "sums": np.where(on_tensor, engine.sums, 0.0),
+                "slots": slots,
             },
         )
 
@@ -155,6 +158,9 @@ class Npu:
                 tiles=panels * blocks,
                 waves=waves,
                 busy=waves * streamed + (rows + columns) / step,
+                slots=panels
+                * blocks
+                * np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns, rows / step * unit_macs),
                 activations=groups * m * k * ceil_divide(n, columns),
                 weights=panels * blocks * rows * columns,
                 sums=groups * m * n * ceil_divide(k, rows),
@@ -164,7 +170,9 @@ class Npu:
             rows, columns = geometry["output_rows"].value, geometry["output_columns"].value
         tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
         waves = ceil_divide(tiles, peak.unit_count)
-        busy = waves * (ceil_divide(k * rows * columns, unit_macs) + hardware.coefficient("tile_overhead"))
+        streamed = ceil_divide(k * rows * columns, unit_macs)
+        busy = waves * (streamed + hardware.coefficient("tile_overhead"))
+        slots = tiles * streamed * unit_macs
         if Npu._is_dataflow(hardware):
             macs = np.where(kernels.is_active, work.mac_count, 0.0)
             total = max(float(macs.sum()), 1.0)
@@ -172,10 +180,12 @@ class Npu:
             pace = positions * hardware.coefficient("clocks_per_position") * hardware.coefficient("tensor_efficiency")
             interval = max(total / work.batch / (unit_macs * peak.unit_count), pace)
             busy = macs / total * interval * (work.batch + geometry["dataflow_intervals"].value - 1.0)
+            slots = macs
         return _Engine(
             tiles=tiles,
             waves=waves,
             busy=busy,
+            slots=slots,
             activations=groups * m * k * ceil_divide(n, columns),
             weights=groups * k * n * ceil_divide(m, rows),
             sums=groups * m * n,
@@ -208,7 +218,7 @@ class Npu:
         edge = "host_link" if "host_link_lanes" in hardware.geometry else "dram"
         counts: ActionCounts = {
             ("tensor_engine", f"{precision}_mac"): tensor_macs,
-            ("tensor_engine", "idle_cycle"): np.maximum(placement.executed_macs * on_tensor - tensor_macs, 0.0),
+            ("tensor_engine", "idle_cycle"): np.maximum(placement.detail["slots"] - tensor_macs, 0.0),
             ("pe_register", "access"): tensor_macs,
             ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * placement.detail["sums"],
             ("weight_buffer", "read"): placement.detail["weights"] * item,

@@ -101,12 +101,15 @@ class Systolic:
             wave_count=np.where(on_mxu, waves, 0.0),
             units_used=np.where(on_mxu, np.minimum(tiles, units), 0.0),
             units_total=peak.unit_count,
-            executed_macs=np.where(on_mxu, slots, np.where(active, work.mac_count, 0.0)),
+            executed_macs=np.where(
+                on_mxu, tiles * streamed_rows * rows * columns, np.where(active, work.mac_count, 0.0)
+            ),
             detail={
                 "on_mxu": on_mxu.astype(np.float64),
                 "weight_tiles": np.where(on_mxu, weight_tiles, 0.0),
                 "row_blocks": np.where(on_mxu, row_blocks, 0.0),
                 "cycles": np.where(active, compute * clock_hz, 0.0),
+                "slots": slots,
             },
         )
 
@@ -154,7 +157,7 @@ class Systolic:
         bundles = placement.detail["cycles"] * cores
         tiles = placement.tile_count
         mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
-        idle_slots = np.maximum(placement.executed_macs * passes * on_mxu - mxu_macs, 0.0)
+        idle_slots = np.maximum(placement.detail["slots"] * passes - mxu_macs, 0.0)
         has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
         vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)
         panels = np.where(macs > 0, level_bytes(kernels, vmem_bytes, item), read_in)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
 from joulemap.catalog.resolve import resolve_hardware
-from joulemap.catalog.schema import ArchitectureFile, HardwareFile, read_file
+from joulemap.catalog.schema import ArchitectureFile, HardwareFile, name_file, read_file
 from joulemap.domain.catalogue import Catalogue, fold_name
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError
@@ -44,7 +44,9 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
             other = owner.setdefault(fold_name(name), str(path))
             if other != str(path):
                 noun = "id" if name == hardware.id else "alias"
-                raise CatalogueError(f"{path.name}: the {noun} {name!r} is already that of {other}; choose another")
+                raise CatalogueError(
+                    f"{name_file(path)}: the {noun} {name!r} is already that of {other}; choose another"
+                )
         loaded.append(hardware)
     return tuple(loaded)
 
@@ -52,16 +54,17 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
 def load_hardware(path: Path) -> Hardware:
     """Return the hardware of one file; CatalogueError names file, key and reason."""
     chip, content = read_file(path, HardwareFile)
+    label = name_file(path)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
-        raise CatalogueError(f"{path.name}: id: {chip.id!r} is not lower case letters, digits and _")
+        raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")
     if path.parent == DATA / "hardware" and chip.id != path.stem:
-        raise CatalogueError(f"{path.name}: id: {chip.id!r}, expected the file's name {path.stem!r}")
-    shared, shared_content = load_class(chip.architecture, path.name)
+        raise CatalogueError(f"{label}: id: {chip.id!r}, expected the file's name {path.stem!r}")
+    shared, shared_content = load_class(chip.architecture, label)
     digest = hashlib.sha256(content + shared_content).hexdigest()[:16]
     try:
         return resolve_hardware(chip, shared, digest)
-    except (ValueError, KeyError) as error:
-        raise CatalogueError(f"{path.name}: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise CatalogueError(f"{label}: {error.args[0]}") from error
 
 
 @cache

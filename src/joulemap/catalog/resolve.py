@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Final
 
 import attrs
@@ -20,40 +23,18 @@ from joulemap.catalog.schema import (
     PowerModeEntry,
     QuantityEntry,
 )
-from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
+from joulemap.domain.hardware import TOLERANCE, UNITS, Hardware, MemoryLevel, Peak, PowerMode, name_estimates
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction, EnergyReference
-
-TOLERANCE: Final = 0.03
-"""Numbers that follow from each other must agree within this share: peaks and bandwidths."""
+from joulemap.units import SI_SCALE
 
 FJ_PER_PJ: Final = 1000.0
 
+OPERATIONS_PER_ELEMENT: Final = 8.0
+"""Of one element of an array and clock: one MAC of the array's own precision, four of one a quarter as wide."""
+
 DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
-
-KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
-"""With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
-
-UNITS: Final[Mapping[str, str]] = {
-    "process_node": "nm",
-    "launch_year": "year",
-    "unit_count": "1",
-    "clock": "Hz",
-    "clock_base": "Hz",
-    "clock_boost": "Hz",
-    "clock_sustained": "Hz",
-    "memory_capacity": "B",
-    "memory_bandwidth": "B/s",
-    "memory_bus_width": "bit",
-    "memory_data_rate": "T/s",
-    "tdp": "W",
-    "static_power": "W",
-    "idle_power": "W",
-    "price_purchase": "USD",
-    "price_cloud": "USD/h",
-}
-"""Quantity -> SI unit."""
 
 PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "Hz": (1e6, 2e10),
@@ -68,8 +49,11 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "USD": (0.1, 1e7),
     "USD/h": (1e-4, 1e4),
     "1": (1e-6, 1e9),
+    "memory_capacity": (1e6, 1e15),
+    "memory_levels.capacity": (64.0, 1e11),
+    "unit_count": (1.0, 1e6),
 }
-"""SI unit -> the range that hardware of this world stays in; a number outside it was written in another unit."""
+"""SI unit, or quantity where it is narrower -> what hardware of this world has; beyond, the unit is wrong."""
 
 Resolve = Callable[[str, QuantityEntry, str], Quantity]
 
@@ -85,9 +69,17 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
             quantity = entry.resolve(chip.sources, unit)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
-        low, high = PLAUSIBLE.get(unit, (0.0, math.inf))
+        name = (
+            key
+            if key in PLAUSIBLE
+            else "memory_levels.capacity"
+            if re.fullmatch(r"memory_levels\..*\.capacity", key)
+            else unit
+        )
+        low, high = PLAUSIBLE.get(name, PLAUSIBLE.get(unit, (0.0, math.inf)))
         if not low <= quantity.value <= high:
-            raise ValueError(f"{key}: {quantity.value:g} {unit} is outside {low:g} to {high:g} {unit}: check its unit")
+            shown = "" if unit == "1" else f" {unit}"
+            raise ValueError(f"{key}: {quantity.value:g}{shown} is outside {low:g} to {high:g}{shown}: check its unit")
         return quantity
 
     _check_texts(chip)
@@ -108,7 +100,9 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
     _check_bandwidth(given, chip.quantities.memory_bandwidth.explanation)
     quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
-    _check_power(quantities)
+    for level in chip.memory_levels:
+        _check_choice(f"memory_levels.{level.name}.kind", level.kind, ("cache", "scratchpad"))
+        _check_choice(f"memory_levels.{level.name}.per", level.per, ("processing_element", "unit", "core", "chip"))
     levels = tuple(
         MemoryLevel(
             name=level.name,
@@ -121,10 +115,14 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
         )
         for level in chip.memory_levels
     )
+    for name in chip.geometry:
+        _check_choice(f"geometry: unknown key {name}", name, shared.geometry)
     geometry = {
         name: resolve(f"geometry.{name}", entry, "bit" if entry.unit == "bit" else "1")
         for name, entry in chip.geometry.items()
     }
+    whole = complete_geometry(geometry, quantities, peaks, shared.defaults)
+    _check_array(peaks, geometry)
     return Hardware(
         id=chip.id,
         name=chip.name or chip.id,
@@ -135,9 +133,9 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
         unit_name=chip.unit_name or shared.unit_name,
         memory_type=chip.memory_type or "not given",
         aliases=tuple(chip.aliases),
-        projection=chip.projection or _name_estimates(quantities, peaks),
+        projection=chip.projection or name_estimates(SimpleNamespace(**quantities), peaks),
         doubts=tuple(chip.doubts),
-        geometry=complete_geometry(geometry, quantities, peaks, shared.defaults),
+        geometry=whole,
         memory_levels=levels or complete_levels(quantities, peaks, shared),
         peaks=peaks,
         power_modes=modes,
@@ -153,21 +151,39 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
     )
 
 
-def _name_estimates(quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak]) -> str:
-    """Return which key numbers are assumptions, for a chip that does not say so itself; empty where none is.
+def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
+    """Raise ValueError with the nearest of the known values for another one."""
+    if value in known:
+        return
+    near = difflib.get_close_matches(value, known, n=1)
+    told = what if value in what else f"{what}: {value!r}"
+    raise ValueError(f"{told}, " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"))
 
-    A precision whose peak is assumed makes the chip an estimate only if no other peak is known.
+
+def _check_array(peaks: Mapping[str, Peak], geometry: Mapping[str, Quantity]) -> None:
+    """Raise ValueError for a peak that a stated array of processing elements cannot reach.
+
+    An element makes one MAC of two operations per clock, up to four times as many of narrow operands.
     """
-    assumed = [name for name in KEY_QUANTITIES if quantities[name].basis == "assumed"]
-    if all(peak.rate.basis == "assumed" for peak in peaks.values()):
-        assumed.append("every peak")
-    return f"not known, so estimated: {', '.join(assumed)}" if assumed else ""
+    if "array_rows" not in geometry or "array_columns" not in geometry:
+        return
+    rows, columns = geometry["array_rows"].value, geometry["array_columns"].value
+    for precision, peak in peaks.items():
+        if peak.operations_per_clock > OPERATIONS_PER_ELEMENT * rows * columns and not peak.explanation:
+            raise ValueError(
+                f"peaks.{precision}: {peak.operations_per_clock:.6g} operations per clock and unit are more than "
+                f"{OPERATIONS_PER_ELEMENT:g} x the {rows:g} x {columns:g} elements of its array can make; give it an "
+                "explanation if that is meant"
+            )
 
 
 def _check_texts(chip: HardwareFile) -> None:
     for deployment in chip.deployment:
         if deployment not in DEPLOYMENTS:
             raise ValueError(f"deployment: {deployment!r} is none of {', '.join(DEPLOYMENTS)}")
+    for alias in chip.aliases:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*", alias):
+            raise ValueError(f"aliases: {alias!r} is not letters, digits and spaces, . _ + or - between them")
     for kind, names in (
         ("power_modes", [mode.name for mode in chip.power_modes]),
         ("memory_levels", [level.name for level in chip.memory_levels]),
@@ -194,12 +210,6 @@ def _check_bandwidth(quantities: Mapping[str, Quantity], explanation: str) -> No
         )
 
 
-def _check_power(quantities: Mapping[str, Quantity]) -> None:
-    static, tdp = quantities["static_power"].value, quantities["tdp"].value
-    if static >= tdp:
-        raise ValueError(f"static_power: {static:g} W is not below the tdp of {tdp:g} W")
-
-
 def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[str, Quantity]) -> PowerMode:
     units = {name: UNITS[name] for name in ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power")}
     fields = {
@@ -220,15 +230,41 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 
 
 def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
-    resolved = {entry.name: entry for entry in shared.coefficients}
-    for entry in chip.coefficients:
-        if entry.name not in resolved:
-            raise ValueError(f"coefficients: {shared.architecture} has no coefficient {entry.name}")
-        resolved[entry.name] = entry
-    return {
-        name: Quantity(value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source)
-        for name, entry in resolved.items()
+    """Return the class's coefficients with the chip's own in their place, in SI."""
+    resolved = {
+        entry.name: Quantity(value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source)
+        for entry in shared.coefficients
     }
+    own: set[str] = set()
+    for entry in chip.coefficients:
+        key = f"coefficients.{entry.name}"
+        _check_choice(
+            f"coefficients: {shared.architecture} has no coefficient {entry.name}", entry.name, list(resolved)
+        )
+        if entry.name in own:
+            raise ValueError(f"{key}: stands twice")
+        own.add(entry.name)
+        if entry.unit not in SI_SCALE:
+            raise ValueError(f"{key}: unknown unit {entry.unit!r}; known: {', '.join(SI_SCALE)}")
+        factor, unit = SI_SCALE[entry.unit]
+        expected = resolved[entry.name].unit
+        if unit != expected:
+            raise ValueError(f"{key}: unit {entry.unit!r} measures {unit}, expected {expected}")
+        try:
+            quantity = Quantity(
+                value=entry.value * factor,
+                unit=unit,
+                basis=entry.basis,
+                source=chip.sources.get(entry.source, entry.source),
+            )
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{key}: {error}") from error
+        highest = 1.0 if "efficiency" in entry.name else math.inf
+        if not 0.0 <= quantity.value <= highest or (highest == 1.0 and quantity.value == 0.0):
+            wanted = "above 0 and at most 1" if highest == 1.0 else "from 0"
+            raise ValueError(f"{key}: {quantity.value:g} is not {wanted}")
+        resolved[entry.name] = quantity
+    return resolved
 
 
 def _resolve_peak(precision: str, entry: PeakEntry, resolve: Resolve, unit_count: int, clock_hz: float) -> Peak:
@@ -255,20 +291,27 @@ def _resolve_peak(precision: str, entry: PeakEntry, resolve: Resolve, unit_count
 
 
 def resolve_reference(
-    entries: Iterable[ActionEntry],
+    entries: Sequence[ActionEntry],
     overrides: Iterable[OverrideEntry],
     node_nm: float,
     static_power: Quantity,
 ) -> EnergyReference:
     """Return the class's energies per action at `node_nm`, with this target's overrides and static power."""
-    better = {(override.component, override.action): override for override in overrides}
+    better: dict[tuple[str, str], OverrideEntry] = {}
+    for override in overrides:
+        key = f"energy_overrides.{override.component}.{override.action}"
+        if (override.component, override.action) in better:
+            raise ValueError(f"{key}: stands twice")
+        if not 0.0 <= override.energy_pj < math.inf:
+            raise ValueError(f"{key}.energy_pj: {override.energy_pj:g} is not a number from 0")
+        better[override.component, override.action] = override
     actions: list[EnergyAction] = []
     for entry in entries:
-        override = better.pop((entry.component, entry.action), None)
+        found = better.get((entry.component, entry.action))
         factor = 1.0
         basis, source = entry.basis, entry.source
-        if override is not None:
-            basis, source = override.basis, override.source
+        if found is not None:
+            basis, source = found.basis, found.source
         elif entry.scaling == "logic":
             if entry.node_nm is None:
                 raise ValueError(f"actions.{entry.component}.{entry.action}: scaling logic needs node_nm")
@@ -276,7 +319,7 @@ def resolve_reference(
             if factor != 1.0:
                 basis = "assumed" if basis == "assumed" else "scaled"
                 source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
-        energy_pj = override.energy_pj if override is not None else entry.energy_pj * factor
+        energy_pj = found.energy_pj if found is not None else entry.energy_pj * factor
         actions.append(
             EnergyAction(
                 category=entry.category,
@@ -285,15 +328,16 @@ def resolve_reference(
                 part=entry.part,
                 per=entry.per,
                 energy_per_action_fj=energy_pj * FJ_PER_PJ,
-                low_fj=None if override else entry.low_pj * factor * FJ_PER_PJ,
-                high_fj=None if override else entry.high_pj * factor * FJ_PER_PJ,
+                low_fj=None if found else entry.low_pj * factor * FJ_PER_PJ,
+                high_fj=None if found else entry.high_pj * factor * FJ_PER_PJ,
                 basis=basis,
                 source=source,
                 count_formula=entry.count,
             )
         )
-    if better:
-        raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in better)}")
+    surplus = better.keys() - {(entry.component, entry.action) for entry in entries}
+    if surplus:
+        raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in sorted(surplus))}")
     return EnergyReference((*actions, static_action(static_power)))
 
 

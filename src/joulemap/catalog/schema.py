@@ -14,6 +14,7 @@ from cattrs import Converter
 from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
 from cattrs.v import transform_error
 
+from joulemap.catalog.digest import DATA
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import CatalogueError
 from joulemap.units import SI_SCALE
@@ -217,6 +218,8 @@ class ArchitectureFile:
     coefficients: list[CoefficientEntry]
     actions: list[ActionEntry]
     unit_name: str = "unit"
+    geometry: list[str] = attrs.field(factory=list)
+    """Names that a `[geometry]` table of this class may hold."""
     defaults: list[DefaultEntry] = attrs.field(factory=list)
     default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
 
@@ -246,6 +249,13 @@ def _make_converter() -> Converter:
     converter.register_structure_hook(float, structure_float)
     converter.register_structure_hook(int, structure_int)
     converter.register_structure_hook(str, structure_str)
+
+    def structure_texts(value: Any, _: type) -> list[str]:
+        if not isinstance(value, list):
+            raise ValueError(f"expected a list, found {value!r}")
+        return [structure_str(text, str) for text in value]
+
+    converter.register_structure_hook_func(lambda kind: kind == list[str], structure_texts)
     return converter
 
 
@@ -254,7 +264,7 @@ def _describe(exception: BaseException, _type: type | None) -> str:
         return "; ".join(_describe_key(key, exception.cl) for key in sorted(exception.extra_fields))
     if isinstance(exception, KeyError):
         return "missing"
-    return str(exception)
+    return str(exception.args[0]) if exception.args else type(exception).__name__
 
 
 def _describe_key(key: str, record: type) -> str:
@@ -273,27 +283,33 @@ def _describe_syntax(error: Exception, content: bytes) -> str:
     return f"not valid TOML: duplicate key {text} at line {found[1]}"
 
 
+def name_file(path: Path) -> str:
+    """Return a file as a message names it: as it was given, one that ships by its name."""
+    return path.name if path.is_relative_to(DATA) else str(path)
+
+
 def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
     """Return the file structured as `record`, and its bytes; CatalogueError names file, key and reason."""
+    label = name_file(path)
     try:
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
-            raise CatalogueError(f"{path.name}: {size} bytes is too large for a catalogue file")
+            raise CatalogueError(f"{label}: {size} bytes is too large for a catalogue file")
         content = path.read_bytes()
     except OSError as error:
-        raise CatalogueError(f"{path.name}: cannot be read: {error.strerror}") from error
+        raise CatalogueError(f"{label}: cannot be read: {error.strerror}") from error
     try:
         raw = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
-        raise CatalogueError(f"{path.name}: not valid TOML: it is not UTF-8 text") from error
+        raise CatalogueError(f"{label}: not valid TOML: it is not UTF-8 text") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CatalogueError(f"{path.name}: {_describe_syntax(error, content)}") from error
+        raise CatalogueError(f"{label}: {_describe_syntax(error, content)}") from error
     try:
         return _make_converter().structure(raw, record), content
     except BaseValidationError as error:
         reasons = [_place(reason) for reason in transform_error(error, path="", format_exception=_describe)]
         reasons.sort(key=lambda reason: "unknown key" not in reason)
-        raise CatalogueError(f"{path.name}: {'; '.join(reasons[:SHOWN_REASONS])}") from error
+        raise CatalogueError(f"{label}: {'; '.join(reasons[:SHOWN_REASONS])}") from error
 
 
 def _place(reason: str) -> str:

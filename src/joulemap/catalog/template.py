@@ -9,9 +9,9 @@ from typing import Final
 from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.load import load_class, load_hardware
 from joulemap.catalog.schema import HardwareFile, read_file
-from joulemap.domain.catalogue import fold_name
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, fold_name
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.errors import CatalogueError, UnknownNameError, UsageError
 
 HEAD: Final = """\
 # A hardware target of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name
@@ -58,6 +58,9 @@ def copy_text(name: str) -> str:
 
 
 def _find_file(name: str) -> Path:
+    plain, at, _ = name.partition("@")
+    if at:
+        raise UsageError(f"a file describes all power modes of a chip: ask for {plain}")
     asked = fold_name(name)
     known = {}
     for path in (*shipped_files(), *own_files()):
@@ -75,7 +78,7 @@ def minimal_text(architecture: str) -> str:
     example = _example(architecture)
     comment = f"\n# a unit of this class: {example.unit_name}"
     if shared.defaults:
-        rules = "".join(f"\n#   {entry.quantity}" for entry in shared.defaults)
+        rules = "".join(f"\n#   {quantity}" for quantity in dict.fromkeys(entry.quantity for entry in shared.defaults))
         comment += (
             f"\n# left out here, filled in by the class and marked assumed; write any of them to know better:{rules}"
         )
@@ -99,7 +102,9 @@ def minimal_text(architecture: str) -> str:
 
 
 def _example(architecture: str) -> Hardware:
-    for path in shipped_files():
+    """Return the hardware of a class whose numbers a file starts with: one of the default ones, or the first."""
+    files = sorted(shipped_files(), key=lambda path: (path.stem not in DEFAULT_HARDWARE, path.stem))
+    for path in files:
         chip, _ = read_file(path, HardwareFile)
         if chip.architecture == architecture:
             return load_hardware(path)

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import typer
 
-from joulemap.cli import compare, database, explain, hardware, model, query, sql
+from joulemap.cli import analyze, compare, database, explain, hardware, model, query, sql
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
 
 EPILOG = (
@@ -31,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("compare")(compare.compare)
+app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
 app.command("sql")(sql.sql)
 app.add_typer(query.app, name="query")
@@ -56,6 +57,7 @@ def root(
 
     \b
     joulemap compare resnet18
+    joulemap analyze resnet18 h100_sxm5
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
     joulemap sql "SELECT hardware, energy_j FROM runs"
     """

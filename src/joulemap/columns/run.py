@@ -44,6 +44,8 @@ class SubgraphColumns:
     """Crossing kernel boundaries at any level."""
     tile_count: Floats
     wave_count: Floats
+    executed_mac_count: Floats
+    """MAC slots of its tiles, padding included."""
     units_used_count: Integers
     kernel_count: Integers
     bottleneck: Integers

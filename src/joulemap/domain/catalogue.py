@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 DEFAULT_HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
 """What a comparison takes when no hardware is named: one of each of four architecture classes."""
+
+NEARER: Final = 0.1
+"""An alias is offered instead of the id if it is more like what was asked by this much of 1."""
 
 DEFAULT_MODE: Final = "default"
 """The power mode of a chip that is in none of its named ones."""
@@ -71,8 +75,20 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     for entry in entries.values():
         if asked in (fold_name(known) for known in (entry.id, *entry.aliases)):
             return entry
-    known = [*entries, *(alias for entry in entries.values() for alias in entry.aliases)]
-    raise UnknownNameError("hardware", name, known, "see `joulemap hardware list`")
+    raise UnknownNameError("hardware", name, _one_name_each(entries, asked), "see `joulemap hardware list`")
+
+
+def _one_name_each(entries: Mapping[str, HardwareEntry], asked: str) -> list[str]:
+    """Return a name of each hardware: its id, or an alias that is far nearer to what was asked."""
+
+    def nearness(name: str) -> float:
+        return difflib.SequenceMatcher(None, asked, name).ratio()
+
+    names = []
+    for entry in entries.values():
+        alias = max((fold_name(alias) for alias in entry.aliases), key=nearness, default=entry.id)
+        names.append(alias if nearness(alias) > nearness(entry.id) + NEARER else entry.id)
+    return names
 
 
 @attrs.frozen

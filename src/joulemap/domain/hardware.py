@@ -3,19 +3,68 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyReference
 
+UNITS: Final[Mapping[str, str]] = {
+    "process_node": "nm",
+    "launch_year": "year",
+    "unit_count": "1",
+    "clock": "Hz",
+    "clock_base": "Hz",
+    "clock_boost": "Hz",
+    "clock_sustained": "Hz",
+    "memory_capacity": "B",
+    "memory_bandwidth": "B/s",
+    "memory_bus_width": "bit",
+    "memory_data_rate": "T/s",
+    "tdp": "W",
+    "static_power": "W",
+    "idle_power": "W",
+    "price_purchase": "USD",
+    "price_cloud": "USD/h",
+}
+"""Quantity of a hardware -> SI unit."""
+
+TOLERANCE: Final = 0.03
+"""Numbers that follow from each other must agree within this share."""
+
+CLOCK_SPREAD: Final = 0.2
+"""Peaks of one chip may be quoted at clocks that differ from its own by this share."""
+
+KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
+"""With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
+
+
+def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
+    """Return a validator of a quantity in this unit; None is left to the field's type."""
+
+    def check(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        if value is None and attribute.default is None:
+            return
+        if not isinstance(value, Quantity):
+            raise TypeError(f"{attribute.name} is {value!r}, expected a Quantity in {unit}")
+        if value.unit != unit:
+            raise ValueError(f"{attribute.name} is in {value.unit}, expected {unit}")
+
+    return check
+
+
+def _is_text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{attribute.name} is {value!r}, expected a text")
+
 
 @attrs.frozen(kw_only=True)
 class Peak:
     """The dense peak rate at one precision, and the arithmetic that gives it."""
 
-    rate: Quantity
+    rate: Quantity = attrs.field(validator=_in_unit("ops/s"))
     """Operations per second; one MAC is two. Dense, never sparse."""
     operations_per_clock: float
     """Of one unit."""
@@ -35,11 +84,11 @@ class MemoryLevel:
     name: str
     kind: str = attrs.field(validator=attrs.validators.in_(("cache", "scratchpad")))
     """A cache keeps what was used last; a scratchpad holds what the program put there."""
-    per: str
-    """What one instance belongs to: `processing_element`, `unit`, `core` or `chip`."""
-    capacity: Quantity
+    per: str = attrs.field(validator=attrs.validators.in_(("processing_element", "unit", "core", "chip")))
+    """What one instance belongs to."""
+    capacity: Quantity = attrs.field(validator=_in_unit("B"))
     """Bytes of one instance."""
-    bandwidth: Quantity | None = None
+    bandwidth: Quantity | None = attrs.field(default=None, validator=_in_unit("B/s"))
     """Bytes per second of all instances together."""
 
 
@@ -48,12 +97,23 @@ class PowerMode:
     """A named operating point that changes clock and cap."""
 
     name: str
-    tdp: Quantity
-    clock: Quantity
+    tdp: Quantity = attrs.field(validator=_in_unit("W"))
+    clock: Quantity = attrs.field(validator=_in_unit("Hz"))
     unit_count: Quantity | None = None
     """Units that are on; all where it is None."""
     memory_bandwidth: Quantity | None = None
     static_power: Quantity | None = None
+
+
+def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
+    """Return which key numbers are assumptions; empty where none is. `quantities` has them as attributes.
+
+    A precision whose peak is assumed makes the chip an estimate only if no other peak is known.
+    """
+    assumed = [name for name in KEY_QUANTITIES if getattr(quantities, name).basis == "assumed"]
+    if all(peak.rate.basis == "assumed" for peak in peaks.values()):
+        assumed.append("every peak")
+    return f"not known, so estimated: {', '.join(assumed)}" if assumed else ""
 
 
 def mode_digest(digest: str, power_mode: str) -> str:
@@ -65,42 +125,42 @@ def mode_digest(digest: str, power_mode: str) -> str:
 class Hardware:
     """One target with everything the models need, each number with unit, basis and source."""
 
-    id: str
-    name: str
-    vendor: str
-    architecture: str
+    id: str = attrs.field(validator=_is_text)
+    name: str = attrs.field(validator=_is_text)
+    vendor: str = attrs.field(validator=_is_text)
+    architecture: str = attrs.field(validator=_is_text)
     """`cpu`, `gpu`, `tpu`, `kpu`, …: selects the module that maps and counts."""
     deployment: tuple[str, ...]
     """`datacenter`, `edge`, `embedded`."""
-    microarchitecture: str
-    unit_name: str
+    microarchitecture: str = attrs.field(validator=_is_text)
+    unit_name: str = attrs.field(validator=_is_text)
     """What one unit is called: `core`, `SM`, `MXU`, `tile`."""
-    memory_type: str
+    memory_type: str = attrs.field(validator=_is_text)
     aliases: tuple[str, ...] = ()
     """Other names that it is asked for by."""
     projection: str = ""
     """Why the key numbers are projections or estimates; empty where they are published."""
     doubts: tuple[str, ...] = ()
     """What the sources disagree about."""
-    process_node: Quantity
-    launch_year: Quantity | None = None
-    unit_count: Quantity
-    clock: Quantity
+    process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
+    launch_year: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["launch_year"]))
+    unit_count: Quantity = attrs.field(validator=_in_unit(UNITS["unit_count"]))
+    clock: Quantity = attrs.field(validator=_in_unit(UNITS["clock"]))
     """The clock that time is computed with."""
-    clock_base: Quantity | None = None
-    clock_boost: Quantity | None = None
-    clock_sustained: Quantity | None = None
-    memory_capacity: Quantity
-    memory_bandwidth: Quantity
-    memory_bus_width: Quantity | None = None
-    memory_data_rate: Quantity | None = None
+    clock_base: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_base"]))
+    clock_boost: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_boost"]))
+    clock_sustained: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_sustained"]))
+    memory_capacity: Quantity = attrs.field(validator=_in_unit(UNITS["memory_capacity"]))
+    memory_bandwidth: Quantity = attrs.field(validator=_in_unit(UNITS["memory_bandwidth"]))
+    memory_bus_width: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_bus_width"]))
+    memory_data_rate: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_data_rate"]))
     """Transfers per second and pin."""
-    tdp: Quantity
-    idle_power: Quantity | None = None
-    static_power: Quantity
+    tdp: Quantity = attrs.field(validator=_in_unit(UNITS["tdp"]))
+    idle_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["idle_power"]))
+    static_power: Quantity = attrs.field(validator=_in_unit(UNITS["static_power"]))
     """Drawn while running, whatever is computed; the ledger's static line."""
-    price_purchase: Quantity | None = None
-    price_cloud: Quantity | None = None
+    price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
+    price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     geometry: Mapping[str, Quantity]
     """What only this architecture class has, e.g. `array_rows`."""
     memory_levels: tuple[MemoryLevel, ...]
@@ -115,6 +175,29 @@ class Hardware:
     reference: EnergyReference
     digest: str
     """Of every byte that this record was made from."""
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse numbers that contradict each other; ValueError names both."""
+        if self.static_power.value >= self.tdp.value:
+            raise ValueError(
+                f"static_power: {self.static_power.value:g} W is not below the tdp of {self.tdp.value:g} W"
+            )
+        for low, high in (("clock_base", "clock_boost"), ("idle_power", "tdp")):
+            least, most = getattr(self, low), getattr(self, high)
+            if least is not None and most is not None and least.value > most.value:
+                raise ValueError(f"{low}: {least.value:g} {least.unit} is above {high} of {most.value:g} {most.unit}")
+        if not self.peaks:
+            raise ValueError("peaks: there is none")
+        for precision, peak in self.peaks.items():
+            if peak.unit_count > self.units or abs(peak.clock_hz / self.clock.value - 1.0) > CLOCK_SPREAD:
+                raise ValueError(
+                    f"peaks.{precision}: {peak.unit_count} units at {peak.clock_hz / 1e9:g} GHz, but the chip has "
+                    f"{self.units} at {self.clock.value / 1e9:g} GHz; change peaks, units and clock together"
+                )
+        if all(peak.unit_count < self.units for peak in self.peaks.values()):
+            raise ValueError(
+                f"unit_count: {self.units}, but every peak is that of fewer units; change peaks and units together"
+            )
 
     @property
     def units(self) -> int:
@@ -148,9 +231,9 @@ class Hardware:
         raise KeyError(f"{self.id}: no memory level {name}")
 
     def with_own_digest(self) -> Hardware:
-        """Return this record under the digest of its content, for one that no file was read for."""
-        content = repr(attrs.evolve(self, digest=""))
-        return attrs.evolve(self, digest=hashlib.sha256(content.encode()).hexdigest()[:16])
+        """Return this record under the digest of its content, for one that no file was read for, with its estimates."""
+        told = attrs.evolve(self, digest="", projection=self.projection or name_estimates(self, self.peaks))
+        return attrs.evolve(told, digest=hashlib.sha256(repr(told).encode()).hexdigest()[:16])
 
     def in_mode(self, name: str) -> Hardware:
         """Return this hardware at a power mode; itself at `default`. Raises KeyError if there is no such mode.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import attrs
@@ -20,11 +21,18 @@ def _check_text(_instance: object, attribute: attrs.Attribute[str], value: str) 
         raise ValueError(f"{attribute.name} is empty: no number without a source")
 
 
+def _check_number(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{attribute.name} is {value!r}, expected a number")
+    if not math.isfinite(value):
+        raise ValueError(f"{attribute.name} is {value}, expected a finite number")
+
+
 @attrs.frozen(kw_only=True)
 class Quantity:
     """One number in SI units, with its basis and source."""
 
-    value: float
+    value: float = attrs.field(validator=_check_number)
     """In `unit`."""
     unit: str
     """SI unit; `1` for a count or a ratio."""

@@ -178,6 +178,7 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, In
         moved_bytes=summed(kernels.moved_bytes)[shown],
         tile_count=summed(placement.tile_count)[shown],
         wave_count=summed(placement.wave_count)[shown],
+        executed_mac_count=summed(placement.executed_macs)[shown],
         units_used_count=units[shown].astype(np.int64),
         kernel_count=np.bincount(kernel_subgraph, minlength=count)[shown],
         bottleneck=bottleneck[shown],

@@ -172,7 +172,8 @@ class Placement:
     units_total: int
     """Units that have this precision."""
     executed_macs: Floats
-    """MAC slots occupied, padding included."""
+    """MAC slots of the tiles, padding to their shape included: never fewer than the MACs, and the MACs themselves where
+    no tile has a shape. Units without a tile, fill and drain are not in it."""
     detail: dict[str, Floats]
     """What else the architecture's counts need, by name."""
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 import attrs
 
 from joulemap.domain.answer import (
+    ActionShare,
+    BottleneckShare,
+    CategoryShare,
     Caveat,
     Comparison,
     Constant,
@@ -15,9 +18,12 @@ from joulemap.domain.answer import (
     Insight,
     ModelProfile,
     OperationShare,
+    OperatorShare,
     PatternShare,
     Recommendation,
+    RunTotal,
     Setting,
+    SubgraphShare,
 )
 from joulemap.query.run import Answer
 
@@ -42,6 +48,27 @@ class CompareAnswer:
     """Hardware as the rows name it -> as it must be asked for again, where that is a file."""
     answers: tuple[Answer, ...]
     """The queries behind it, with their SQL."""
+
+
+@attrs.frozen(kw_only=True)
+class AnalyzeAnswer:
+    """One run taken apart: categories, actions, subgraphs and operators each sum to its energy exactly."""
+
+    total: RunTotal
+    categories: tuple[CategoryShare, ...]
+    """Most energy first."""
+    actions: tuple[ActionShare, ...]
+    """Category by category, most energy first."""
+    subgraphs: tuple[SubgraphShare, ...]
+    operators: tuple[OperatorShare, ...]
+    """In execution order."""
+    bottlenecks: tuple[BottleneckShare, ...]
+    caveats: tuple[Caveat, ...]
+    """What the trace had to assume or could not count."""
+    spelling: Mapping[str, str]
+    """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
+    answers: tuple[Answer, ...]
+    """The queries behind it, with their SQL; the first one gave `total`."""
 
 
 @attrs.frozen(kw_only=True)

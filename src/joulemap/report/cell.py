@@ -28,7 +28,7 @@ def heading(column: Column) -> str:
     if not column.meaning:
         return name
     for suffix in _SUFFIXES:
-        if name.endswith(suffix) and len(name) > len(suffix):
+        if name.endswith(suffix) and len(name) > len(suffix) and not name.endswith(f"_per{suffix}"):
             name = name.removesuffix(suffix) + (" share" if suffix == "_fraction" else "")
             break
     return name.replace("_", " ").strip()
@@ -69,7 +69,8 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
         return show_quantity(float(value), unit)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    return f"{float(value):.4g}"
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
 
 
 def show_quantity(value: float, unit: str) -> str:

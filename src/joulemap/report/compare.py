@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import attrs
@@ -11,6 +10,7 @@ from joulemap.domain.answer import Comparison, Insight, Recommendation
 from joulemap.query.answer import CompareAnswer
 from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, show, show_quantity
 from joulemap.report.format import Format
+from joulemap.report.note import describe_caveats, repeat_place, repeat_settings, write_steps
 from joulemap.report.render import draw_table, write_csv, write_json
 
 GOALS = {
@@ -71,7 +71,8 @@ def _mark(hardware: str, is_projection: bool) -> str:
 
 def _recommendations(answer: CompareAnswer, answered: int, is_markdown: bool) -> str:
     headings = ["goal", "hardware", "value", "against the next"]
-    rows = [list(_recommendation(row, answered)) for row in answer.recommendations]
+    projected = _projected(answer)
+    rows = [list(_recommendation(row, answered, projected)) for row in answer.recommendations]
     if any(row.is_projection and row.published_hardware for row in answer.recommendations):
         headings.append("best published")
         for cells, row in zip(rows, answer.recommendations, strict=True):
@@ -81,12 +82,18 @@ def _recommendations(answer: CompareAnswer, answered: int, is_markdown: bool) ->
 
 def _published(row: Recommendation) -> str:
     """Return the best run that is no projection, where the winner is one."""
-    if not row.is_projection or row.published_hardware is None or row.published_value is None:
+    if row.published_hardware is None or row.published_value is None:
+        return ""
+    if not row.is_projection or row.tied_count > 1:
         return ""
     return f"{row.published_hardware} {show_quantity(row.published_value, row.unit)}"
 
 
-def _recommendation(row: Recommendation, count: int) -> tuple[str, str, str, str]:
+def _projected(answer: CompareAnswer) -> frozenset[str]:
+    return frozenset(row.hardware for row in answer.rows if row.is_projection)
+
+
+def _recommendation(row: Recommendation, count: int, projected: frozenset[str]) -> tuple[str, str, str, str]:
     against = ""
     hardware = _mark(row.hardware, row.is_projection)
     if row.advantage_ratio is not None and row.runner_up is not None:
@@ -97,14 +104,16 @@ def _recommendation(row: Recommendation, count: int) -> tuple[str, str, str, str
                 else f"{hardware} and {row.tied_count - 1} more"
             )
         elif row.advantage_ratio < TIE_RATIO:
-            against = f"same as {row.runner_up} to three digits"
+            against = f"same as {_mark(row.runner_up, row.runner_up in projected)} to three digits"
         else:
-            against = f"{row.advantage_ratio:.3g}x better than {row.runner_up}"
+            runner_up = _mark(row.runner_up, row.runner_up in projected)
+            against = f"{row.advantage_ratio:.3g}x better than {runner_up}"
     return GOALS[row.goal], hardware, show_quantity(row.value, row.unit), against
 
 
 def _table(answer: CompareAnswer, is_markdown: bool) -> str:
     baseline = next((row.baseline_hardware for row in answer.rows if row.baseline_hardware), "")
+    baseline = _mark(baseline, baseline in _projected(answer))
     headings = (*HEADINGS, f"energy / {baseline}", f"latency / {baseline}")
     return draw_table(headings, [_cells(row) for row in answer.rows], is_markdown=is_markdown)
 
@@ -135,9 +144,10 @@ def insights(answer: CompareAnswer) -> list[str]:
     lines = [_sentence(row, projected) for row in apart[:SHOWN_INSIGHTS]]
     if len(apart) > SHOWN_INSIGHTS:
         lines.append(f"{len(apart) - SHOWN_INSIGHTS} more pairs with smaller gaps; --format json has all")
-    lines += [f"unsupported: {row.reason}" for row in answer.rows if row.status != "ok"]
+    lines += [f"unsupported: {_mark(row.reason, row.is_projection)}" for row in answer.rows if row.status != "ok"]
     lines += [
-        f"{row.hardware} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its power cap"
+        f"{_mark(row.hardware, row.is_projection)} runs at {row.clock_fraction * 100:.0f} % of its clock to stay "
+        "within its power cap"
         for row in answer.rows
         if row.clock_fraction is not None and row.clock_fraction < 1.0
     ]
@@ -145,13 +155,7 @@ def insights(answer: CompareAnswer) -> list[str]:
         lines.append(PROJECTION_NOTE)
     if any(row.assumed_energy_fraction for row in answer.rows):
         lines.append("assumed: the part of the energy whose price per action is an assumption")
-    lines += [
-        f"not counted: {row.operator_count} x {row.text}: only bytes"
-        if row.kind == "uncounted"
-        else f"traced: {row.text}"
-        for row in answer.caveats
-    ]
-    return lines
+    return lines + describe_caveats(answer.caveats)
 
 
 def _sentence(row: Insight, projected: dict[str, bool]) -> str:
@@ -177,17 +181,9 @@ def _sentence(row: Insight, projected: dict[str, bool]) -> str:
 def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
     """Return commands that go deeper into this comparison, ready to paste into a shell."""
     answered = [row for row in answer.rows if row.status == "ok"]
-    settings = [
-        text
-        for name, value, default in (
-            ("--precision", answer.precision, "fp32"),
-            ("--runtime", answer.runtime, "fused"),
-        )
-        if value != default
-        for text in (name, str(value))
-    ]
+    settings = repeat_settings(answer.precision, answer.runtime)
     given = list(options)
-    place = given[given.index("--db") :] if "--db" in given else []
+    place = repeat_place(given)
     steps: list[list[str]] = []
     if len(answered) > 1:
         pair = [answer.spelling.get(row.hardware, row.hardware) for row in (answered[-1], answered[0])]
@@ -196,4 +192,4 @@ def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
     if len(answered) > 1:
         ids = ",".join(str(row.run_id) for row in answered)
         steps.append(["query", "run", "compare.winner", "-p", f"run_ids={ids}", "-p", "metric=energy", *place])
-    return [shlex.join(["joulemap", *step]) for step in steps]
+    return write_steps(steps)

@@ -13,6 +13,14 @@ from joulemap.report.cell import PROJECTED, show, show_quantity
 from joulemap.report.format import Format
 from joulemap.report.render import draw_table, render_answer, write_csv, write_json
 
+PREFIXED = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
+"""Units that people read with a prefix; bytes too, from a thousand on."""
+
+KILO = 1000.0
+
+WIDTHS = (None, None, None, 64, 48)
+"""Where the columns of the numbers wrap."""
+
 FACTS = ("quantity", "value", "basis", "source", "note")
 RIDGE = ("precision", "peak_ops_per_s", "units_count", "operations_per_clock", "clock_hz", "ridge_ops_per_byte",
          "peak_ops_per_j", "basis", "explanation")  # fmt: skip
@@ -58,14 +66,14 @@ def _facts(answer: Answer, is_markdown: bool) -> str:
         [row["quantity"], _amount(row["value"], row["unit"]), row["basis"], row["source"], row["note"]]
         for row in answer.records()
     ]
-    return draw_table(FACTS, rows, is_markdown=is_markdown)
+    return draw_table(FACTS, rows, is_markdown=is_markdown, widths=WIDTHS)
 
 
 def _amount(value: float, unit: str) -> str:
     """Return a number of the catalogue for people."""
-    if unit in ("1", "year", "nm", "bit"):
-        return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"
-    return show_quantity(value, unit)
+    if unit in PREFIXED or (unit == "B" and value >= KILO):
+        return show_quantity(value, unit)
+    return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"
 
 
 def render_checks(checks: Sequence[FileCheck], form: Format) -> str:

@@ -7,16 +7,32 @@ from typing import Any
 
 from joulemap.query import Answer
 from joulemap.query.run import HARDWARE_COLUMNS
-from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, plain, show_in
+from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, plain, show_in, show_quantity
 from joulemap.report.format import Format
 
 
-def draw_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, is_markdown: bool = False) -> str:
-    """Return rows of text under their headings."""
+def draw_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    is_markdown: bool = False,
+    widths: Sequence[int | None] | None = None,
+    keeps_indent: bool = False,
+) -> str:
+    """Return rows of text under their headings.
+
+    `widths` says where columns wrap, but for markdown; with `keeps_indent` a cell may begin with spaces.
+    """
     from tabulate import tabulate
 
-    style = "github" if is_markdown else "simple"
-    return tabulate(list(rows), headers=list(headings), tablefmt=style, disable_numparse=True)
+    return tabulate(
+        list(rows),
+        headers=list(headings),
+        tablefmt="github" if is_markdown else "simple",
+        disable_numparse=True,
+        maxcolwidths=None if is_markdown or widths is None else list(widths),
+        preserve_whitespace=keeps_indent,
+    )
 
 
 def write_json(document: Any) -> str:
@@ -55,13 +71,21 @@ def render_answer(answer: Answer, form: Format, columns: Sequence[str] = ()) -> 
         return write_json(answer.records())
     if form is Format.CSV:
         return write_csv(answer.names, answer.rows)
-    chosen = [index for index, column in enumerate(answer.columns) if not columns or column.name in columns]
+    names = answer.names
+    amount, amount_unit = (names.index("value"), names.index("unit")) if {"value", "unit"} <= set(names) else (-1, -1)
+    chosen = [
+        index
+        for index, column in enumerate(answer.columns)
+        if (not columns or column.name in columns) and index != amount_unit
+    ]
     headings = [heading(answer.columns[index]) for index in chosen]
     marked = {index for index in chosen if answer.columns[index].name in HARDWARE_COLUMNS}
     rows = [
         [
             mark_projected(row[index], answer.projected)
             if index in marked and row[index]
+            else show_quantity(row[index], row[amount_unit])
+            if index == amount and isinstance(row[index], float)
             else show_in(answer.columns[index], row[index])
             for index in chosen
         ]

@@ -94,6 +94,10 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
             f"{request.model} brings no inputs: give --input 1,3,224,224, return (module, inputs), "
             "or set module.example_inputs"
         )
+    for leaf in tensors_in(own):
+        if leaf.dim() and leaf.shape[0] == 0:
+            shape = "x".join(map(str, leaf.shape))
+            raise ModelError(f"{request.model} brings an input of {shape}: its leading size is 0, expected a batch")
     sized = own if request.batch is None else _with_batch(own, request.batch, request)
     if request.kind == "exported":
         positional, named = sized

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -62,7 +65,17 @@ def _explain(error: BaseException, recorder: Recorder) -> str:
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
         reason = f"control flow depends on data ({reason})"
-    return f"{type(error).__name__}: {reason}" + (f" (after {where})" if where else "")
+    return f"{type(error).__name__}: {reason}" + (f" (after {where})" if where else "") + _place(error)
+
+
+def _place(error: BaseException) -> str:
+    """Return the last line of a person's own code that an error passed through."""
+    own = Path(__file__).parents[1]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if "site-packages" not in path.parts and not path.is_relative_to(own) and path.suffix == ".py":
+            return f"; {path.name}, line {frame.lineno}"
+    return ""
 
 
 def trace_module(
@@ -80,6 +93,11 @@ def trace_module(
     The module is not changed, unless it `may_change`: a copy without weights runs on the meta device. Raises
     ModelError, naming the module path that was reached, where the forward pass fails.
     """
+    lazy = [name for name, parameter in module.named_parameters() if is_lazy(parameter)]
+    if lazy:
+        raise ModelError(
+            f"{model}: the parameter {lazy[0]} has no shape yet: run the lazy module once before it is handed over"
+        )
     if may_change and all(parameter.is_meta for parameter in module.parameters()):
         module = module.to("meta").eval()
     else:

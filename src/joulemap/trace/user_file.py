@@ -71,5 +71,7 @@ def _find(namespace: Any, factory: str, path: Path) -> Any:
 
 
 def _line_in(path: Path, error: BaseException) -> str:
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    whole = path.resolve()
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == whole]
     return f", line {lines[-1]}" if lines else ""

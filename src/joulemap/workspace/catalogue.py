@@ -31,14 +31,14 @@ def known_hardware() -> dict[str, HardwareEntry]:
     return load_catalogue().entries
 
 
-def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry]) -> None:
-    """Raise CatalogueError where a hardware takes the name of another one of the catalogue."""
+def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
+    """Raise CatalogueError, on behalf of a file, where its hardware takes the name of one of the catalogue."""
     taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
     for name in (hardware.id, *hardware.aliases):
         other = taken.get(fold_name(name))
         if other is not None and other.digest != hardware.digest:
             raise CatalogueError(
-                f"{hardware.id}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
+                f"{label}: the name {name!r} is already that of {other.id} in the catalogue; choose another"
             )
 
 

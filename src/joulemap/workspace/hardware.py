@@ -13,6 +13,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError, UsageError
 from joulemap.store.connection import Connection, open_in_memory, using
+from joulemap.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace.catalogue import check_names, known_hardware, opening_catalogue
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
 """Dense and depthwise convolutions, and attention."""
+
+LONGEST_TRIAL_S: Final = 100.0
+"""A trial model that takes longer than this takes it because of a number in another unit."""
 
 
 @contextlib.contextmanager
@@ -72,24 +76,28 @@ def check_files(paths: Sequence[Path]) -> tuple[FileCheck, ...]:
     Raises CatalogueError where a file breaks a rule, takes a name of the catalogue or of another, or cannot be mapped.
     """
     from joulemap.catalog.load import load_files
+    from joulemap.catalog.schema import name_file
 
     files = expand_paths(paths)
     known = known_hardware()
     checked = []
     for path, hardware in zip(files, load_files(files), strict=True):
-        check_names(hardware, known)
+        check_names(hardware, known, name_file(path))
         defaults = tuple(
             Default(name, quantity.value, quantity.unit, quantity.source)
             for name, quantity in hardware.quantities()
             if quantity.source.startswith("class default")
         )
+        trials = tuple(_try(path, hardware))
+        if all(trial.reason for trial in trials):
+            raise CatalogueError(f"{name_file(path)}: no trial could run: {trials[0].reason}")
         checked.append(
             FileCheck(
                 file=str(path),
                 hardware=hardware.id,
                 architecture=hardware.architecture,
                 defaults=defaults,
-                trials=tuple(_try(path, hardware)),
+                trials=trials,
             )
         )
     return tuple(checked)
@@ -97,6 +105,7 @@ def check_files(paths: Sequence[Path]) -> tuple[FileCheck, ...]:
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     """Run the trial models on every precision, power mode and runtime; a fault of the description is a refusal."""
+    from joulemap.catalog.schema import name_file
     from joulemap.evaluate import evaluate
 
     workloads = _trial_workloads()
@@ -115,9 +124,16 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                         continue
                     except (KeyError, JoulemapError) as error:
                         text = error.args[0] if error.args else type(error).__name__
-                        raise CatalogueError(f"{path.name}: {model} at {precision} cannot be mapped: {text}") from error
-                    latency_s = int(run.subgraphs.latency_fs.sum()) / 1e15
-                    energy_j = int(run.ledger.energy_fj.sum()) / 1e15
+                        raise CatalogueError(
+                            f"{name_file(path)}: {model} at {precision} cannot be mapped: {text}"
+                        ) from error
+                    latency_s = float(run.subgraphs.latency_fs.sum(dtype=float)) / FS_PER_S
+                    energy_j = float(run.ledger.energy_fj.sum(dtype=float)) / FJ_PER_J
+                    if not 0.0 < latency_s < LONGEST_TRIAL_S:
+                        raise CatalogueError(
+                            f"{name_file(path)}: {model} at {precision} would take {latency_s:.3g} s: check clock, "
+                            "peaks, bandwidths and coefficients"
+                        )
                     yield Trial(mode, precision, model, runtime, latency_s, energy_j, run.clock_fraction, "")
 
 

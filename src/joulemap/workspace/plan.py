@@ -76,11 +76,14 @@ def select_hardware(known: Mapping[str, HardwareEntry], choice: Choice) -> tuple
     if choice.names:
         pairs = [_find(known, name, choice.power_mode) for name in choice.names]
     else:
-        filtered = choice.architectures or choice.deployments
+        filtered = choice.architectures or choice.deployments or choice.power_mode
         entries = list(known.values()) if filtered else [known[name] for name in DEFAULT_HARDWARE]
         pairs = [(entry, choice.power_mode or DEFAULT_MODE) for entry in entries]
         if choice.power_mode:
             pairs = [(entry, entry.find_mode(mode)) for entry, mode in pairs if entry.has_mode(mode)]
+            if not pairs:
+                modes = {mode for entry in known.values() for mode in entry.power_modes}
+                raise UnknownNameError("power mode", choice.power_mode, modes)
     chosen = tuple(
         dict.fromkeys(
             (entry, mode)

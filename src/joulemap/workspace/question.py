@@ -14,7 +14,7 @@ from joulemap.background import begin
 from joulemap.catalog.digest import ZOO, catalogue_digest, expand_paths, is_hardware_path
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
-from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError
+from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError, UsageError
 from joulemap.resource import package_version
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_runs, find_workload
@@ -51,8 +51,8 @@ class Question:
     def _with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
         entries = dict(known)
-        for hardware in self.own.values():
-            check_names(hardware, known)
+        for label, hardware in self.own.items():
+            check_names(hardware, known, label)
             entries[hardware.id] = HardwareEntry.of(hardware)
         return entries
 
@@ -102,13 +102,17 @@ def ask(
 ) -> Question:
     """Return a checked question; raises UnknownNameError, UsageError, CatalogueError or ModelError."""
     check_settings(precision, runtime)
+    written = [parse_input(text) for text in inputs]
+    named = [one.name for one in written if one.name]
+    if len(set(named)) < len(named):
+        raise UsageError(f"the input {max(named, key=named.count)} is given twice")
     names, own = read_names((hardware,) if isinstance(hardware, str) else hardware)
     return Question(
         request=resolve_model(
             model,
             load_models(),
             batch=batch,
-            inputs=[parse_input(text) for text in inputs],
+            inputs=written,
             arguments=[(name, str(value)) for name, value in (arguments or {}).items()],
         ),
         choice=Choice(

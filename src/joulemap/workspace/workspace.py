@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from joulemap.domain.answer import EdpShare, Finding
     from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
+        AnalyzeAnswer,
         CompareAnswer,
         DatabaseInfo,
         DifferenceAnswer,
@@ -126,6 +127,78 @@ class Workspace:
                 answers=(best, summary, insight, caveat),
             )
 
+    def analyze(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        *,
+        power_mode: str = "",
+        batch: int | None = None,
+        precision: str = "fp32",
+        runtime: str = "fused",
+        inputs: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+        retrace: bool = False,
+    ) -> AnalyzeAnswer:
+        """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
+
+        Raises as `compare`; UsageError for a folder with several hardware, UnsupportedError with the reason if the
+        hardware cannot run the configuration: a precision that it lacks, or a memory that the model does not fit.
+        """
+        from joulemap.domain.answer import (
+            ActionShare,
+            BottleneckShare,
+            CategoryShare,
+            Caveat,
+            OperatorShare,
+            RunTotal,
+            SubgraphShare,
+        )
+        from joulemap.query.answer import AnalyzeAnswer
+        from joulemap.workspace.question import answering, ask
+
+        question = ask(
+            model,
+            hardware=(hardware,),
+            power_mode=power_mode,
+            batch=batch,
+            precision=precision,
+            runtime=runtime,
+            inputs=inputs,
+            arguments=arguments,
+            retrace=retrace,
+        )
+        if len(question.choice.names) != 1:
+            raise UsageError(f"{hardware} holds {len(question.choice.names)} hardware, expected one; name its file")
+        with answering(self.path, question, self._talk) as ((run_id,), connection):
+            refused = connection.execute(
+                "SELECT refusal FROM run WHERE run_id = $run_id AND refusal IS NOT NULL", {"run_id": run_id}
+            ).fetchall()
+            if refused:
+                raise UnsupportedError(refused[0][0])
+            of_run = {"run_id": run_id}
+            names = ("total", "category", "action", "subgraph", "operator", "bottleneck")
+            total, category, action, subgraph, operator, bottleneck, caveat = run_queries(
+                connection,
+                [*((f"analyze.{name}", of_run) for name in names), ("model.caveat", {"run_ids": [run_id]})],
+            )
+            if not total.rows:
+                raise UnsupportedError(
+                    f"{model}: none of its operators runs as a kernel, so there is nothing to analyze"
+                )
+            total = find_projected(connection, total)
+            return AnalyzeAnswer(
+                total=RunTotal(*total.rows[0]),
+                categories=tuple(CategoryShare(*row) for row in category.rows),
+                actions=tuple(ActionShare(*row) for row in action.rows),
+                subgraphs=tuple(SubgraphShare(*row) for row in subgraph.rows),
+                operators=tuple(OperatorShare(*row) for row in operator.rows),
+                bottlenecks=tuple(BottleneckShare(*row) for row in bottleneck.rows),
+                caveats=tuple(Caveat(*row) for row in caveat.rows),
+                spelling=question.spelling,
+                answers=(total, category, action, subgraph, operator, bottleneck, caveat),
+            )
+
     def explain(
         self,
         model: str,
@@ -160,6 +233,8 @@ class Workspace:
             arguments=arguments,
             retrace=retrace,
         )
+        if len(question.choice.names) != 2:
+            raise UsageError(f"{len(question.choice.names)} hardware are named, expected two: name files, not folders")
         with answering(self.path, question, self._talk) as (run_ids, connection):
             summary = run_query(connection, find_query("compare.summary"), {"run_ids": list(run_ids)})
             refused = [row for row in (Comparison(*values) for values in summary.rows) if row.status != "ok"]

@@ -1,0 +1,64 @@
+/*
+name = "analyze.bottleneck"
+version = 1
+schema = 2
+summary = "What bounds a run: subgraphs, time and energy by bottleneck"
+grain = "one row per bottleneck, three in all; latencies and energies sum to the run, exactly"
+order = ["compute, memory, launch"]
+[parameters]
+run_id = { type = "INTEGER", meaning = "run" }
+[columns]
+bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs that it bounds" }
+latency_fs = { type = "HUGEINT", unit = "fs", meaning = "of the subgraphs that it bounds, exact" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "of the subgraphs that it bounds" }
+latency_fraction = { type = "DOUBLE", meaning = "of the run's latency" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the subgraphs that it bounds, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "of the subgraphs that it bounds" }
+energy_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+busy_s = { type = "DOUBLE", unit = "s", meaning = "its own time in all subgraphs; compute and memory overlap" }
+*/
+WITH energy AS (
+    SELECT subgraph_index, sum(energy_fj) AS energy_fj
+    FROM ledger_line
+    WHERE run_id = $run_id
+    GROUP BY subgraph_index
+),
+part AS (
+    SELECT
+        s.subgraph_index,
+        s.bottleneck,
+        s.latency_fs,
+        coalesce(e.energy_fj, 0) AS energy_fj,
+        unnest([
+            {'position': 1, 'bottleneck': 'compute', 'busy_s': s.compute_s},
+            {'position': 2, 'bottleneck': 'memory', 'busy_s': s.memory_s},
+            {'position': 3, 'bottleneck': 'launch', 'busy_s': s.launch_s}
+        ]) AS resource
+    FROM run_subgraph AS s
+    LEFT JOIN energy AS e ON e.subgraph_index = s.subgraph_index
+    WHERE s.run_id = $run_id
+),
+bound AS (
+    SELECT
+        p.resource.position AS position,
+        p.resource.bottleneck AS bottleneck,
+        count(*) FILTER (WHERE p.bottleneck = p.resource.bottleneck) AS subgraph_count,
+        sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.latency_fs ELSE 0 END) AS latency_fs,
+        sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.energy_fj ELSE 0 END) AS energy_fj,
+        sum(p.resource.busy_s ORDER BY p.subgraph_index) AS busy_s
+    FROM part AS p
+    GROUP BY p.resource.position, p.resource.bottleneck
+)
+SELECT
+    bottleneck,
+    subgraph_count,
+    latency_fs,
+    CAST(latency_fs AS DOUBLE) / 1e15 AS latency_s,
+    CAST(latency_fs AS DOUBLE) / nullif(CAST(sum(latency_fs) OVER () AS DOUBLE), 0e0) AS latency_fraction,
+    energy_fj,
+    CAST(energy_fj AS DOUBLE) / 1e15 AS energy_j,
+    CAST(energy_fj AS DOUBLE) / nullif(CAST(sum(energy_fj) OVER () AS DOUBLE), 0e0) AS energy_fraction,
+    busy_s
+FROM bound
+ORDER BY position

@@ -1,0 +1,48 @@
+/*
+name = "analyze.category"
+version = 1
+schema = 2
+summary = "Where a run's energy goes, by category of its architecture"
+grain = "one row per category; categories sum to the run, exactly"
+order = ["energy_fj descending", "category"]
+[parameters]
+run_id = { type = "INTEGER", meaning = "run" }
+[columns]
+category = { type = "VARCHAR", meaning = "the architecture's own" }
+parts = { type = "VARCHAR", meaning = "which of compute, memory, control and static its actions are" }
+kind_count = { type = "BIGINT", meaning = "different actions" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
+share_fraction = { type = "DOUBLE", meaning = "of the run" }
+largest_action = { type = "VARCHAR", meaning = "component.action that takes most of it" }
+largest_action_fraction = { type = "DOUBLE", meaning = "how much of the category it takes" }
+*/
+WITH act AS (
+    SELECT a.category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    WHERE l.run_id = $run_id
+    GROUP BY a.category, a.component, a.action, a.part
+),
+ranked AS (
+    SELECT
+        category,
+        component || '.' || action AS name,
+        part,
+        energy_fj,
+        row_number() OVER (PARTITION BY category ORDER BY energy_fj DESC, component, action, part) AS rank
+    FROM act
+)
+SELECT
+    category,
+    string_agg(DISTINCT part, ', ' ORDER BY part) AS parts,
+    count(DISTINCT name) AS kind_count,
+    sum(energy_fj) AS energy_fj,
+    CAST(sum(energy_fj) AS DOUBLE) / 1e15 AS energy_j,
+    CAST(sum(energy_fj) AS DOUBLE) / nullif(CAST(sum(sum(energy_fj)) OVER () AS DOUBLE), 0e0) AS share_fraction,
+    max(CASE WHEN rank = 1 THEN name END) AS largest_action,
+    CAST(max(CASE WHEN rank = 1 THEN energy_fj END) AS DOUBLE) / nullif(CAST(sum(energy_fj) AS DOUBLE), 0e0)
+        AS largest_action_fraction
+FROM ranked
+GROUP BY category
+ORDER BY sum(energy_fj) DESC, category

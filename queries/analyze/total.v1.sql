@@ -1,0 +1,160 @@
+/*
+name = "analyze.total"
+version = 1
+schema = 5
+summary = "One run as a whole: energy by part, time, utilization, power cap, memory, allocation"
+grain = "one row"
+order = ["the only row"]
+[parameters]
+run_id = { type = "INTEGER", meaning = "run, as `run.list` shows it" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+precision = { type = "VARCHAR", meaning = "of weights, activations and products" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, static energy included, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
+compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and its registers" }
+memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
+control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next" }
+static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
+assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
+latency_fs = { type = "HUGEINT", unit = "fs", meaning = "per batch, exact" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn whatever is computed" }
+tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
+clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+nominal_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its nominal clock: above the cap where that lowers the clock" }
+mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "two per MAC, over the latency" }
+peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense, at this precision" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
+bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
+peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
+weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read, at this precision" }
+activation_bytes = { type = "BIGINT", unit = "B", meaning = "peak of live activations" }
+memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "of the hardware's memory; a model that does not fit is refused" }
+memory_fraction = { type = "DOUBLE", meaning = "peak memory over capacity" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+tile_count = { type = "DOUBLE", meaning = "tiles of all subgraphs" }
+wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units, of all subgraphs" }
+wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null where nothing has a tile" }
+executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of the tiles, padding included; null for a run stored before schema 5" }
+padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
+operator_count = { type = "BIGINT", meaning = "operators that run" }
+kernel_count = { type = "HUGEINT", meaning = "kernels launched" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH ledger AS (
+    SELECT
+        sum(l.energy_fj) AS energy_fj,
+        sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
+        sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
+        sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
+        sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
+        sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    WHERE l.run_id = $run_id
+),
+allocation AS (
+    SELECT
+        sum(latency_fs) AS latency_fs,
+        sum(dram_bytes ORDER BY subgraph_index) AS dram_bytes,
+        sum(tile_count ORDER BY subgraph_index) AS tile_count,
+        sum(wave_count ORDER BY subgraph_index) AS wave_count,
+        CASE
+            WHEN count(executed_mac_count) = count(*) THEN sum(executed_mac_count ORDER BY subgraph_index)
+        END AS executed_mac_count,
+        sum(kernel_count) AS kernel_count,
+        count(*) AS subgraph_count
+    FROM run_subgraph
+    WHERE run_id = $run_id
+),
+work AS (
+    SELECT count(*) AS operator_count
+    FROM run_operator
+    WHERE run_id = $run_id
+),
+fact AS (
+    SELECT
+        max(f.value) FILTER (WHERE f.quantity = 'tdp') AS tdp_w,
+        max(f.value) FILTER (WHERE f.quantity = 'static_power') AS static_power_w,
+        max(f.value) FILTER (WHERE f.quantity = 'memory_capacity') AS memory_capacity_bytes
+    FROM run AS r
+    JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
+    WHERE r.run_id = $run_id
+)
+SELECT
+    r.model,
+    configuration_name(r.hardware, r.power_mode) AS hardware,
+    r.architecture,
+    r.batch,
+    r.precision,
+    r.runtime,
+    r.is_projection,
+    l.energy_fj,
+    r.energy_j,
+    CAST(l.compute_fj AS DOUBLE) / 1e15 AS compute_energy_j,
+    CAST(l.memory_fj AS DOUBLE) / 1e15 AS memory_energy_j,
+    CAST(l.control_fj AS DOUBLE) / 1e15 AS control_energy_j,
+    CAST(l.static_fj AS DOUBLE) / 1e15 AS static_energy_j,
+    r.energy_per_inference_j,
+    CAST(l.assumed_fj AS DOUBLE) / nullif(CAST(l.energy_fj AS DOUBLE), 0e0) AS assumed_energy_fraction,
+    s.latency_fs,
+    r.latency_s,
+    r.throughput_per_s,
+    r.edp_js,
+    r.average_power_w,
+    f.static_power_w,
+    f.tdp_w,
+    r.clock_fraction,
+    CAST(l.energy_fj - l.static_fj AS DOUBLE) / (CAST(s.latency_fs AS DOUBLE) * r.clock_fraction) + f.static_power_w
+        AS nominal_power_w,
+    r.mac_count,
+    r.attained_ops_per_s,
+    r.peak_ops_per_s,
+    r.compute_utilization_fraction,
+    s.dram_bytes,
+    u.memory_bandwidth_bytes_per_s,
+    r.bandwidth_utilization_fraction,
+    r.peak_memory_bytes,
+    r.weight_bytes,
+    r.activation_bytes,
+    f.memory_capacity_bytes,
+    r.peak_memory_bytes / f.memory_capacity_bytes AS memory_fraction,
+    v.unit_name,
+    r.units_used_count,
+    r.units_total_count,
+    s.tile_count,
+    s.wave_count,
+    s.tile_count / nullif(s.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
+    s.executed_mac_count,
+    1e0 - r.mac_count / nullif(s.executed_mac_count, 0e0) AS padding_fraction,
+    s.subgraph_count,
+    o.operator_count,
+    s.kernel_count,
+    r.run_id
+FROM runs AS r
+JOIN run AS u ON u.run_id = r.run_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+CROSS JOIN ledger AS l
+CROSS JOIN allocation AS s
+CROSS JOIN work AS o
+CROSS JOIN fact AS f
+WHERE r.run_id = $run_id
+ORDER BY r.run_id

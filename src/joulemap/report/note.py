@@ -1,0 +1,38 @@
+"""What stands below an answer: what a reader must know about it, and the commands that go on from it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from joulemap.domain.answer import Caveat
+
+
+def describe_caveats(caveats: Iterable[Caveat]) -> list[str]:
+    """Return a line for each thing that the trace had to assume or could not count."""
+    return [
+        f"not counted: {row.operator_count} x {row.text}: only bytes"
+        if row.kind == "uncounted"
+        else f"traced: {row.text}"
+        for row in caveats
+    ]
+
+
+def repeat_settings(precision: str, runtime: str) -> list[str]:
+    """Return the options of a run's settings, as a follow-up command must repeat them; none for defaults."""
+    return [
+        text
+        for name, value, default in (("--precision", precision, "fp32"), ("--runtime", runtime, "fused"))
+        if value != default
+        for text in (name, value)
+    ]
+
+
+def repeat_place(options: Sequence[str]) -> list[str]:
+    """Return the `--db` among repeated options, the only one that a stored run is asked about with."""
+    return list(options[options.index("--db") :]) if "--db" in options else []
+
+
+def write_steps(steps: Iterable[Sequence[str]]) -> list[str]:
+    """Return commands ready to paste into a shell."""
+    return [shlex.join(["joulemap", *step]) for step in steps]

@@ -1,0 +1,292 @@
+"""One run taken apart: every level adds up to the run, on every class of hardware, in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.domain.answer import RunTotal
+from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
+from joulemap.query.answer import AnalyzeAnswer
+from joulemap.report.analyze import LISTS, describe, next_steps, render_analysis
+from joulemap.report.format import Format
+from joulemap.report.level import Level
+from joulemap.workspace.workspace import Workspace
+
+CLASSES = {
+    "cpu": ("jetson_agx_orin_cpu", "fp32", "fused"),
+    "gpu": ("h100_sxm5", "fp16", "graph"),
+    "tpu": ("coral", "int8", "fused"),
+    "kpu": ("kpu_t256", "fp32", "eager"),
+    "dsp": ("tda4vm_c7x_mma", "int8", "fused"),
+    "npu": ("gaudi2", "bf16", "fused"),
+    "dpu": ("dpu_b4096_kv260", "int8", "eager"),
+    "cgra": ("plasticine", "fp32", "fused"),
+}
+"""Architecture class -> hardware, precision, runtime."""
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("analyze") / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def analyses(workspace: Workspace) -> Mapping[str, AnalyzeAnswer]:
+    """mobilenet_v2 on one hardware of each class."""
+    return {
+        architecture: workspace.analyze("mobilenet_v2", hardware, precision=precision, runtime=runtime)
+        for architecture, (hardware, precision, runtime) in CLASSES.items()
+    }
+
+
+def energy_of(rows: Any) -> int:
+    return sum(row.energy_fj for row in rows)
+
+
+def latency_of(rows: Any) -> int:
+    return sum(row.latency_fs for row in rows)
+
+
+@pytest.mark.parametrize("architecture", CLASSES)
+def test_every_level_adds_up_to_the_run_exactly(architecture: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    answer = analyses[architecture]
+    total = answer.total
+    assert total.architecture == architecture
+    assert total.energy_fj > 0
+    for rows in (answer.categories, answer.actions, answer.subgraphs, answer.operators, answer.bottlenecks):
+        assert energy_of(rows) == total.energy_fj
+    for timed in (answer.subgraphs, answer.operators, answer.bottlenecks):
+        assert latency_of(timed) == total.latency_fs
+    for category in answer.categories:
+        actions = [row for row in answer.actions if row.category == category.category]
+        assert energy_of(actions) == category.energy_fj
+        assert len({(row.component, row.action) for row in actions}) == category.kind_count
+    for subgraph in answer.subgraphs:
+        members = [row for row in answer.operators if row.subgraph_index == subgraph.subgraph_index]
+        assert energy_of(members) == subgraph.energy_fj
+        assert latency_of(members) == subgraph.latency_fs
+        assert len(members) == subgraph.operator_count
+
+
+@pytest.mark.parametrize("architecture", CLASSES)
+def test_an_action_is_its_count_times_its_price(architecture: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    for row in analyses[architecture].actions:
+        # each operator's line is rounded to a femtojoule
+        expected = row.action_count * row.energy_per_action_j * 1e15
+        assert abs(row.energy_fj - expected) <= 151 * 0.5 + 1e-9 * expected
+        assert row.basis
+        assert row.source
+
+
+@pytest.mark.parametrize("architecture", CLASSES)
+def test_shares_and_parts_are_those_of_the_run(architecture: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    answer = analyses[architecture]
+    for rows in (answer.categories, answer.actions, answer.subgraphs, answer.operators):
+        assert_close(sum(row.share_fraction or 0.0 for row in rows), 1.0, rel=1e-12)
+    for shared in (answer.subgraphs, answer.operators):
+        assert_close(sum(row.edp_share_fraction or 0.0 for row in shared), 1.0, rel=1e-12)
+        assert_close(sum(row.edp_share_js for row in shared), answer.total.edp_js, rel=1e-12)
+        for part in ("compute", "memory", "control", "static"):
+            whole = getattr(answer.total, f"{part}_energy_j")
+            assert_close(sum(getattr(row, f"{part}_energy_j") for row in shared), whole, rel=1e-12)
+
+
+def test_the_total_is_the_run_of_the_promised_view(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    runs = {row["run_id"]: row for row in workspace.sql("SELECT * FROM runs").records()}
+    capacity = dict(workspace.sql("SELECT hardware, memory_capacity_bytes FROM hardware").rows)
+    for answer in analyses.values():
+        total = attrs.asdict(answer.total)
+        run = runs[total["run_id"]]
+        same = total.keys() & run.keys()
+        assert len(same) > 20
+        assert {name: total[name] for name in same} == {name: run[name] for name in same}
+        assert total["memory_capacity_bytes"] == capacity[total["hardware"]]
+        assert_close(total["memory_fraction"], run["peak_memory_bytes"] / capacity[total["hardware"]], rel=1e-12)
+        assert total["kernel_count"] == sum(row.kernel_count for row in answer.subgraphs)
+
+
+def test_bottlenecks_are_those_of_the_subgraphs(analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    for answer in analyses.values():
+        assert [row.bottleneck for row in answer.bottlenecks] == ["compute", "memory", "launch"]
+        for row in answer.bottlenecks:
+            bound = [one for one in answer.subgraphs if one.bottleneck == row.bottleneck]
+            assert row.subgraph_count == len(bound)
+            assert row.latency_fs == latency_of(bound)
+            assert_close(row.busy_s, sum(getattr(one, f"{row.bottleneck}_s") for one in answer.subgraphs), rel=1e-12)
+
+
+def test_fusing_saves_what_the_operator_costs_alone(analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    fused = [row for row in analyses["cpu"].operators if row.is_fused]
+    assert len(fused) > 100
+    for row in fused:
+        assert row.saved_energy_j == row.separate_energy_j - row.energy_j
+        assert row.saved_latency_s == row.separate_latency_s - row.latency_s
+    alone = [row for row in analyses["cpu"].operators if not row.is_fused]
+    assert alone
+    for row in (*alone, *analyses["kpu"].operators):
+        assert not row.is_fused
+        assert (row.saved_energy_j, row.saved_latency_s) == (None, None)
+
+
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("architecture", CLASSES)
+def test_json_and_csv_hold_the_same_cells(
+    architecture: str, level: Level, analyses: Mapping[str, AnalyzeAnswer]
+) -> None:
+    answer = analyses[architecture]
+    document = json.loads(render_analysis(answer, Format.JSON, level))
+    table = list(csv.DictReader(io.StringIO(render_analysis(answer, Format.CSV, level))))
+    rows = document[LISTS[level]]
+    assert len(table) == len(rows) > 0
+    for cells, row in zip(table, rows, strict=True):
+        assert list(cells) == list(row)
+        for name, value in row.items():
+            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            assert cells[name] == expected
+    assert {"total", "bottlenecks", "caveats", "notes", "next_steps", *LISTS.values()} == set(document)
+    assert set(document["total"]) == {field.name for field in attrs.fields(RunTotal)}
+
+
+@pytest.mark.parametrize("form", [Format.TABLE, Format.MARKDOWN])
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("architecture", CLASSES)
+def test_people_see_every_row_and_that_it_adds_up(
+    architecture: str, level: Level, form: Format, analyses: Mapping[str, AnalyzeAnswer]
+) -> None:
+    answer = analyses[architecture]
+    text = render_analysis(answer, form, level)
+    for section in ("Performance", "Bottlenecks", f"Energy by {level}", "Notes", "Next steps"):
+        assert section in text
+    names = {
+        Level.CATEGORY: [row.category for row in answer.categories],
+        Level.ACTION: [f"{row.component}.{row.action}" for row in answer.actions],
+        Level.SUBGRAPH: [row.fusion_pattern for row in answer.subgraphs],
+        Level.OPERATOR: [row.name for row in answer.operators],
+    }[level]
+    for name in names:
+        assert name in text
+    assert f"{LISTS[level]} sum to {answer.total.energy_fj:,} fJ" in text
+    assert "(exact)" in text
+    assert f"{answer.total.units_used_count}/{answer.total.units_total_count} {answer.total.unit_name}s" in text
+    assert (f"~{answer.total.hardware}" in text) == answer.total.is_projection
+
+
+def test_the_tree_is_indented_by_category(analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    answer = analyses["cpu"]
+    lines = render_analysis(answer, Format.TABLE, Level.ACTION).splitlines()
+    first = lines.index(next(line for line in lines if line.startswith("run ")))
+    tree = lines[first : first + 1 + len(answer.categories) + len(answer.actions)]
+    assert [len(line) - len(line.lstrip()) for line in tree] == [
+        0,
+        *(
+            indent
+            for category in answer.categories
+            for indent in (2, *(4 for row in answer.actions if row.category == category.category))
+        ),
+    ]
+
+
+def test_a_power_cap_that_lowers_the_clock_is_said_with_numbers(workspace: Workspace) -> None:
+    capped = workspace.analyze("resnet18", "Jetson-Orin-Nano", power_mode="7W", batch=32)
+    total = capped.total
+    assert total.hardware == "jetson_orin_nano_8gb@7W"
+    assert total.tdp_w == 7.0
+    assert 0.0 < total.clock_fraction < 1.0
+    assert_close(total.average_power_w, total.tdp_w, rel=1e-9)
+    dynamic_w = (total.energy_j - total.static_energy_j) / (total.latency_s * total.clock_fraction)
+    assert_close(total.nominal_power_w, dynamic_w + total.static_power_w, rel=1e-9)
+    assert total.nominal_power_w > total.tdp_w
+    (sentence,) = (line for line in describe(capped) if "power cap" in line)
+    assert f"the power cap of 7 W lowers the clock to {total.clock_fraction * 100:.1f} % of nominal" in sentence
+    free = workspace.analyze("mobilenet_v2", "jetson_agx_orin_cpu")
+    assert free.total.clock_fraction == 1.0
+    assert_close(free.total.nominal_power_w, free.total.average_power_w, rel=1e-9)
+    assert not [line for line in describe(free) if "power cap" in line]
+
+
+def test_a_small_feature_map_shows_on_a_kpu(workspace: Workspace) -> None:
+    rows = {row.name: row for row in workspace.analyze("resnet18", "kpu_t256").subgraphs}
+    # 7 x 7 positions by 512 channels: 2 x 16 blocks of 32 x 32 on 51 tiles; 112 x 112 by 64: 392 x 2 of them
+    late, early = rows["layer4.1.conv2"], rows["conv1"]
+    assert (late.tile_count, late.wave_count, late.units_used_count, late.units_total_count) == (32, 1, 32, 51)
+    assert (late.wave_fill_fraction, late.padding_fraction) == (32 / 51, 1 - 49 / 64)
+    assert (early.tile_count, early.wave_count, early.wave_fill_fraction) == (784, 16, 784 / (16 * 51))
+
+
+def test_what_cannot_run_says_why(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
+        workspace.analyze("resnet50", "coral")
+    with pytest.raises(UnsupportedError, match=r"has 1 GB of memory; this configuration needs .* GB"):
+        workspace.analyze("resnet18", "coral", precision="int8", batch=4000)
+    with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):
+        workspace.analyze("resnet18", "h100_sxm4")
+    with pytest.raises(UnknownNameError, match="kpu_t64 has 3W, 6W, 10W"):
+        workspace.analyze("resnet18", "kpu_t64@9W")
+
+
+def test_a_model_that_runs_nothing_is_told_so(workspace: Workspace, tmp_path: Path) -> None:
+    program = tmp_path / "flat.py"
+    program.write_text("import torch\ndef net():\n    return torch.nn.Flatten(), torch.zeros(1, 3, 4)\n")
+    with pytest.raises(UnsupportedError, match="none of its operators runs as a kernel"):
+        workspace.analyze(f"{program}:net", "tpu_v4")
+
+
+def test_the_hardware_may_be_a_file_and_steps_name_it_again(
+    workspace: Workspace, joulemap: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "chips"
+    folder.mkdir()
+    for name in ("one", "two"):
+        made = joulemap("hardware", "template", "--like", "jetson_orin_nano_8gb").stdout
+        made = re.sub(r'^id = ".*"$', f'id = "{name}"', made, flags=re.MULTILINE)
+        made = re.sub(r"^aliases = .*$", "aliases = []", made, flags=re.MULTILINE)
+        (folder / f"{name}.toml").write_text(made)
+    answer = workspace.analyze("mobilenet_v2", f"{folder}/one.toml", power_mode="15W")
+    assert answer.total.hardware == "one@15W"
+    step = shlex.split(next_steps(answer, Level.ACTION, ["--db", str(workspace.path)])[0])
+    assert step[1:4] == ["analyze", "mobilenet_v2", f"{folder}/one.toml@15W"]
+    done = joulemap(*step[1:])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Energy by subgraph" in done.stdout
+    with pytest.raises(UsageError, match="holds 2 hardware, expected one"):
+        workspace.analyze("mobilenet_v2", str(folder))
+    with pytest.raises(CatalogueError, match="there is no such file or folder"):
+        workspace.analyze("mobilenet_v2", f"{folder}/three.toml")
+
+
+def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path) -> None:
+    place = tmp_path / "my results.duckdb"
+    arguments: list[object] = ["analyze", "mlp", "tpu_v4", "--model-arg", "tokens=7", "--precision", "bf16"]
+    arguments += ["--runtime", "graph", "--db", place]
+    seen = []
+    for _ in Level:
+        done = joulemap(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        seen += re.findall(r"^Energy by (\w+)$", done.stdout, re.MULTILINE)
+        steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+        assert [step[0] for step in steps] == ["analyze", "compare", "query"]
+        arguments = list(steps[0])
+    assert seen == ["action", "subgraph", "operator", "category"]
+    for step in steps[1:]:
+        again = joulemap(*step)
+        assert (again.returncode, again.stderr) == (0, ""), step
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
+
+
+def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
+    done = joulemap("analyze", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
+    assert done.returncode == ExitCode.OK
+    for name in ("total", "category", "action", "subgraph", "operator", "bottleneck"):
+        assert f"-- analyze.{name}@1: " in done.stderr
