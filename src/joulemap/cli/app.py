@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import typer
 
-from joulemap.cli import analyze, compare, database, explain, hardware, model, query, sql
+from joulemap.cli import analyze, compare, database, explain, hardware, measurements, model, query, sql, validate
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
 
 EPILOG = (
@@ -34,9 +34,11 @@ app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
 app.command("sql")(sql.sql)
+app.command("validate")(validate.validate)
 app.add_typer(query.app, name="query")
 app.add_typer(hardware.app, name="hardware")
 app.add_typer(model.app, name="model")
+app.add_typer(measurements.app, name="measurements")
 app.add_typer(database.app, name="db")
 
 

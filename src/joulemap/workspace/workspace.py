@@ -412,6 +412,35 @@ class Workspace:
 
         return probe(names)
 
+    def measurements(self, hardware: str = "", model: str = "") -> Answer:
+        """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
+        from joulemap.workspace.question import name_configuration
+
+        named = name_configuration(hardware) if hardware else ""
+        return self.describe("measurement.list", {"hardware": named, "model": model})
+
+    def import_measurements(self, path: str | Path) -> tuple[int, int]:
+        """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
+
+        Raises CatalogueError naming the lines that are wrong; then none is stored.
+        """
+        from joulemap.workspace.validation import import_file
+
+        return import_file(self.path, Path(path))
+
+    def validate(self, hardware: str = "", model: str = "", *, by: str = "runtime") -> Answer:
+        """Return how far predictions are from measurements, by `by`: runtime, family, model, batch or precision.
+
+        Measured configurations that are not stored are evaluated first. Raises UnknownNameError where nothing was
+        measured on the hardware or of the model.
+        """
+        from joulemap.workspace.question import name_configuration
+        from joulemap.workspace.validation import evaluate_measured
+
+        named = name_configuration(hardware) if hardware else ""
+        evaluate_measured(self, named, model, self._talk)
+        return self.query("validate.score", {"hardware": named, "model": model, "by": by})
+
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
         """Return what differs between two runs: settings, constants, and the terms of their energies.
 
