@@ -45,7 +45,8 @@ def with_more_units(hardware: Hardware, extra: int) -> Hardware:
         )
         for precision, peak in hardware.peaks.items()
     }
-    return attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, 1.0 + extra / hardware.units), peaks=peaks)
+    total = attrs.evolve(hardware.unit_count, value=float(hardware.units + extra))
+    return attrs.evolve(hardware, unit_count=total, peaks=peaks)
 
 
 def with_clock(hardware: Hardware, factor: float) -> Hardware:
