@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import typer
 
-from joulemap.cli import analyze, compare, database, explain, hardware, model, query, sql
+from joulemap.cli import analyze, compare, database, explain, hardware, measure, model, query, sql
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
 
 EPILOG = (
@@ -33,6 +33,7 @@ app = typer.Typer(
 app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
+app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
 app.add_typer(query.app, name="query")
 app.add_typer(hardware.app, name="hardware")

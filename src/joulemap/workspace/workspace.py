@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
+        MeasureAnswer,
         ProfileAnswer,
     )
 
@@ -248,6 +249,44 @@ class Workspace:
                 terms=tuple(EnergyTerm(*row) for row in terms.rows),
                 answers=(total, terms),
             )
+
+    def measure(
+        self,
+        model: str,
+        *,
+        hardware: str | Hardware | None = None,
+        device: str = "cpu",
+        batch: int | None = None,
+        precision: str = "fp32",
+        runtime: str = "eager",
+        inputs: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+        threads: int | None = None,
+        seconds: float = 2.0,
+    ) -> MeasureAnswer:
+        """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
+
+        `hardware` says what this machine is: an id, alias, file or record; None for the catalogue's entry of its name
+        and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
+        device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
+        that cannot run the configuration leaves the prediction out and says why.
+        """
+        from joulemap.workspace.measure import measure
+
+        return measure(
+            self.path,
+            self._talk,
+            model,
+            hardware=hardware,
+            device=device,
+            batch=batch,
+            precision=precision,
+            runtime=runtime,
+            inputs=inputs,
+            arguments=arguments,
+            threads=threads,
+            seconds=seconds,
+        )
 
     def operators(
         self,
