@@ -40,7 +40,16 @@ def test_every_exit_code_is_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/analyze.md", "docs/hardware.md", "docs/model.md", "docs/models.md", "docs/sql.md"]
+    "page",
+    [
+        "README.md",
+        "docs/analyze.md",
+        "docs/hardware.md",
+        "docs/measure.md",
+        "docs/model.md",
+        "docs/models.md",
+        "docs/sql.md",
+    ],
 )
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = ROOT / page

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
         OperatorShare,
         Recommendation,
         RunTotal,
+        Score,
         SubgraphShare,
     )
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
     from joulemap.domain.reference import EnergyAction, EnergyReference
+    from joulemap.domain.timing import Timing
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
     from joulemap.query.answer import (
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
+        MeasureAnswer,
     )
     from joulemap.workspace.workspace import Workspace
 
@@ -66,6 +69,7 @@ __all__ = [
     "HardwareAnswer",
     "Insight",
     "JoulemapError",
+    "MeasureAnswer",
     "MemoryLevel",
     "OperatorShare",
     "Peak",
@@ -73,7 +77,9 @@ __all__ = [
     "Quantity",
     "Recommendation",
     "RunTotal",
+    "Score",
     "SubgraphShare",
+    "Timing",
     "Workload",
     "Workspace",
     "load_catalogue",
@@ -94,12 +100,14 @@ _HOMES = {
         "OperatorShare",
         "Recommendation",
         "RunTotal",
+        "Score",
         "SubgraphShare",
     ),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
     "joulemap.domain.reference": ("EnergyAction", "EnergyReference"),
+    "joulemap.domain.timing": ("Timing",),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
     "joulemap.query.answer": (
@@ -108,6 +116,7 @@ _HOMES = {
         "DifferenceAnswer",
         "ExplainAnswer",
         "HardwareAnswer",
+        "MeasureAnswer",
     ),
     "joulemap.workspace.workspace": ("Workspace",),
 }

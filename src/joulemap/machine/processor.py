@@ -54,9 +54,11 @@ def describe_cpu(
     """
     fields = parse_fields(lscpu)
     first = parse_fields(cpuinfo)
-    name = next(
-        (text for text in (fields.get("Model name"), first.get("model name")) if text and text != "-"), None
-    ) or first.get("Hardware", first.get("Model", ""))
+    name = (
+        next((text for text in (fields.get("Model name"), first.get("model name")) if text and text != "-"), None)
+        or first.get("Hardware")
+        or _arm_name(first)
+    )
     processors = len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE))
     total = _whole(fields.get("CPU(s)")) or processors
     if not name or not total:
@@ -86,6 +88,26 @@ def describe_cpu(
         memory_bytes=int(memory[1]) * 1024 if memory else None,
         is_virtual="Hypervisor vendor" in fields or "hypervisor" in flags,
     )
+
+
+ARM_PARTS: Final = {
+    "0xd08": "Cortex-A72",
+    "0xd0b": "Cortex-A76",
+    "0xd0c": "Neoverse-N1",
+    "0xd40": "Neoverse-V1",
+    "0xd49": "Neoverse-N2",
+    "0xd4f": "Neoverse-V2",
+}
+"""Part numbers of Arm's own cores. Source: their technical reference manuals, register MIDR_EL1."""
+
+ARM_IMPLEMENTER: Final = "0x41"
+
+
+def _arm_name(first: Mapping[str, str]) -> str:
+    if first.get("CPU implementer") != ARM_IMPLEMENTER:
+        return ""
+    part = first.get("CPU part", "")
+    return ARM_PARTS.get(part, f"Arm part {part}")
 
 
 def _whole(text: str | None) -> int | None:
@@ -160,8 +182,9 @@ def _caches_of_files(files: Iterable[Mapping[str, str]]) -> tuple[CpuCache, ...]
 def _caches_of_lscpu(fields: Mapping[str, str], cores: int) -> tuple[CpuCache, ...]:
     """Return the caches as lscpu sums them, `96 KiB (2 instances)`; older ones print one instance: `32K`."""
     caches = []
-    for level, label in ((1, "L1d cache"), (2, "L2 cache"), (3, "L3 cache")):
-        found = re.fullmatch(r"([^(]+?)(?:\s*\((\d+) instances?\))?", fields.get(label, ""))
+    for level, label in ((1, "L1d"), (2, "L2"), (3, "L3")):
+        text = fields.get(f"{label} cache") or fields.get(label, "")
+        found = re.fullmatch(r"([^(]+?)(?:\s*\((\d+) instances?\))?", text)
         if found is None or found[1].strip() in ("", "unknown size"):
             continue
         size = parse_size(found[1])

@@ -70,8 +70,8 @@ def _notes(answer: MeasureAnswer, hardware: str) -> list[str]:
     ]
     if timing.is_crowded:
         notes.append(
-            f"- not to be trusted: this program ran {show(timing.processor_fraction, 'processor_fraction')} of the time, "
-            f"others the rest; it worked {show_quantity(timing.processor_s, 's')} a call"
+            f"- not to be trusted: it ran {show(timing.processor_fraction, 'processor_fraction')} of the time, "
+            f"other programs the rest; it worked {show_quantity(timing.processor_s, 's')} a call"
         )
     if timing.spread_fraction > LARGEST_SPREAD:
         limit = show(LARGEST_SPREAD, "spread_fraction")

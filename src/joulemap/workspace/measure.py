@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LONGEST_WINDOW_S: Final = 3600.0
 MOST_THREADS: Final = 4096
 
+MEMORY_TOLERANCE: Final = 1.2
+"""Factor between the memory that a board is sold with and what its driver tells."""
+
 
 def detect_text(device: str, threads: int | None = None) -> str:
     """Return a hardware file of this machine's processor (`cpu`) or graphics processor (`cuda`); raises UsageError.
@@ -58,9 +61,16 @@ def find_here(device: str, threads: int | None = None) -> Hardware:
     detected = load_text(detect_text(device, threads), "the description of this machine")
     name, _, _ = detected.name.partition(",")
     for known in load_catalogue().hardware.values():
-        if known.architecture == detected.architecture and known.units == detected.units and is_name_of(known, name):
+        is_alike = known.architecture == detected.architecture and known.units == detected.units
+        if is_alike and is_name_of(known, name) and (device == "cpu" or _has_memory_of(known, detected)):
             return known
     return detected
+
+
+def _has_memory_of(known: Hardware, detected: Hardware) -> bool:
+    """Whether two boards have the same memory but for how a gigabyte is counted: boards of one name differ in it."""
+    ratio = detected.memory_capacity.value / known.memory_capacity.value
+    return 1.0 / MEMORY_TOLERANCE <= ratio <= MEMORY_TOLERANCE
 
 
 def is_name_of(hardware: Hardware, name: str) -> bool:
@@ -69,7 +79,8 @@ def is_name_of(hardware: Hardware, name: str) -> bool:
 
     own = f"_{slug(name)}_"
     plain = hardware.name.partition("(")[0]
-    return any(f"_{fold_name(slug(known))}_" in own for known in (plain, *hardware.aliases) if "_" in slug(known))
+    names = [fold_name(slug(known)) for known in (plain, *hardware.aliases)]
+    return any(f"_{known}_" in own for known in names if any(letter.isdigit() for letter in known))
 
 
 def measure(
