@@ -38,7 +38,9 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/tracing.py --all
+	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/fusion.py
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.trace.zoo > .zoo.csv

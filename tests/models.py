@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from joulemap.catalog.digest import ZOO
 from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Access, Operator, Workload
 from joulemap.fuse import fuse
+from joulemap.store.connection import open_in_memory
+from joulemap.store.read import read_columns
+from joulemap.store.zoo import read_shipped
 from joulemap.trace.module import build_on_meta, trace_module
 from joulemap.trace.zoo import build_torchvision
 
@@ -27,6 +32,14 @@ def trace(module: nn.Module, *inputs: Tensor, model: str = "small") -> Workload:
 def trace_zoo(name: str, batch: int = 1, size: int = 224) -> Workload:
     """Return the fused workload of a torchvision classification model."""
     return trace(build_torchvision(name, size), image(batch, 3, size), model=name)
+
+
+@cache
+def shipped(name: str, batch: int = 1) -> WorkloadColumns:
+    """Return a workload that ships with the package, without tracing it."""
+    connection = open_in_memory()
+    number = read_shipped(connection, ZOO, name, batch=batch, workload_key=f"{name}:{batch}", input_spec="")
+    return read_columns(connection, number)
 
 
 def image(batch: int, channels: int, size: int) -> Tensor:

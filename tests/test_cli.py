@@ -33,6 +33,9 @@ COMMANDS = [
     ("hardware", "sanity"),
     ("hardware", "detect"),
     ("measure",),
+    ("measurements", "list"),
+    ("measurements", "import"),
+    ("validate",),
     ("model", "list"),
     ("model", "show"),
     ("model", "trace"),
@@ -116,6 +119,9 @@ BAD = [
     (("hardware", "template", "--like", "h10"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h10'"),
     (("hardware", "template", "--architecture", "x"), ExitCode.CATALOGUE, "'x' is none of cgra"),
     (("hardware", "check", "none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
+    (("validate", "--by", "colour"), ExitCode.USAGE, "'colour' is not one of 'runtime'"),
+    (("validate", "--hardware", "gaudi2"), ExitCode.UNKNOWN_NAME, "unknown measurement of 'gaudi2'"),
+    (("measurements", "import", "none.csv"), ExitCode.CATALOGUE, "none.csv: cannot be read"),
     (("db", "diff", "1", "2"), ExitCode.DATABASE, "there is no database"),
     (("db", "info"), ExitCode.DATABASE, "there is no database"),
     (("nonsense",), ExitCode.USAGE, "No such command 'nonsense'"),
@@ -306,11 +312,9 @@ def test_migrate_makes_a_database_and_keeps_one(joulemap: Run, own_database: Pat
     assert joulemap("query", "run", "run.list", "-f", "csv", "--db", own_database).stdout == before
 
 
-def test_the_environment_names_the_database(database: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "joulemap", "sql", "SELECT count(*) AS n FROM runs", "-f", "csv"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env={"JOULEMAP_DB": str(database)}, check=True
-    )
+def test_the_environment_names_the_database(joulemap: Run, database: Path) -> None:
+    variables = {"JOULEMAP_DB": str(database)}
+    done = joulemap("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", variables=variables)
     assert int(done.stdout.splitlines()[1]) > 0
 
 
@@ -384,15 +388,10 @@ def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_terminal_without_unicode_still_gets_its_answer(database: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "joulemap", "compare", "resnet18", "--db", str(database)],
-        capture_output=True,
-        env={"PYTHONIOENCODING": "ascii"},
-        check=False,
-    )
+def test_a_terminal_without_unicode_still_gets_its_answer(joulemap: Run, database: Path) -> None:
+    done = joulemap("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
-    assert b"resnet18" in done.stdout
+    assert "resnet18" in done.stdout
 
 
 def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulemap: Run) -> None:

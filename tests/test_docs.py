@@ -44,6 +44,7 @@ def test_every_exit_code_is_documented() -> None:
     [
         "README.md",
         "docs/analyze.md",
+        "docs/fusion.md",
         "docs/hardware.md",
         "docs/measure.md",
         "docs/model.md",

@@ -11,7 +11,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.columns.run import LedgerColumns
 from joulemap.domain.reference import STATIC_ACTION
-from joulemap.energy.ledger import ActionCounts, dynamic_energy_j, price, static_counts
+from joulemap.energy.ledger import ActionCounts, count_matrix, energy_j, price, with_leakage
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
 
 H100 = load_catalogue().find("h100_sxm5")
@@ -27,7 +27,7 @@ def row(key: tuple[str, str]) -> int:
 
 
 def ledger(counts: ActionCounts, operator_count: int) -> LedgerColumns:
-    return price(counts, H100, operator_count)
+    return price(count_matrix(counts, H100, operator_count), H100)
 
 
 def test_a_line_is_count_times_price() -> None:
@@ -91,7 +91,7 @@ def test_a_line_beyond_the_store_is_refused() -> None:
 
 
 def test_leakage_is_seconds_times_watts() -> None:
-    found = ledger(static_counts(np.array([1e-3, 2e-3])), 2)
+    found = price(with_leakage(count_matrix({}, H100, 2), H100, np.array([1e-3, 2e-3])), H100)
     assert found.action_index.tolist() == [row(STATIC_ACTION)] * 2
     # 130 W
     assert found.energy_fj.tolist() == [130 * 10**12, 260 * 10**12]
@@ -99,7 +99,7 @@ def test_leakage_is_seconds_times_watts() -> None:
 
 def test_dynamic_energy_is_the_ledger_in_joules() -> None:
     counts = {READ: np.array([1e6, 3e6]), ("l2", "read"): np.array([5e6, 0.0])}
-    joules = dynamic_energy_j(counts, H100, 2)
+    joules = energy_j(count_matrix(counts, H100, 2), H100)
     found = ledger(counts, 2)
     for operator in (0, 1):
         assert_close(joules[operator], int(found.energy_fj[found.operator_index == operator].sum()) / 1e15, rel=1e-9)

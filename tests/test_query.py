@@ -38,6 +38,7 @@ RECORDS = {
     "model.caveat": records.Caveat,
     "run.setting": records.Setting,
     "run.constant": records.Constant,
+    "measure.score": records.Score,
     "model.profile": records.ModelProfile,
     "model.mix": records.OperationShare,
     "model.pattern": records.PatternShare,
@@ -288,6 +289,32 @@ def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
     connection.execute(CORRUPTIONS[rule])
     found = {row[0] for row in run_query(connection, find_query("audit.conservation"), {}).rows}
     assert rule in found
+
+
+@pytest.mark.parametrize(
+    ("statement", "rules"),
+    [
+        (
+            "UPDATE ledger_line SET subgraph_index = subgraph_index + 1 WHERE rowid = 4",
+            ["a ledger line belongs to an operator of its subgraph"],
+        ),
+        (
+            "INSERT INTO ledger_line SELECT * REPLACE (subgraph_index + 1 AS subgraph_index) FROM ledger_line "
+            "WHERE rowid = 7",
+            ["a ledger line belongs to an operator of its subgraph", "an action stands once per operator"],
+        ),
+        (
+            "INSERT INTO ledger_line SELECT l.* REPLACE (action_count * 2 AS action_count, energy_fj * 2 AS energy_fj) "
+            "FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static' LIMIT 1",
+            ["an action stands once per operator", "static energy is static power x latency"],
+        ),
+    ],
+)
+def test_the_audit_names_the_one_line_that_is_wrong(statement: str, rules: list[str], own_database: Path) -> None:
+    connection = duckdb.connect(str(own_database))
+    connection.execute(statement)
+    rows = run_query(connection, find_query("audit.conservation"), {}).rows
+    assert [row[0] for row in rows if row[0] != "energy_fj is round(count x price)"] == rules
 
 
 def test_answers_do_not_depend_on_the_number_of_threads(database: Path) -> None:

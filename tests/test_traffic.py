@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from joulemap.columns.workload import columns_of
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.mapping.kernel import KernelColumns, form_kernels
-from joulemap.mapping.traffic import ceil_divide, dram_bytes, is_resident, tiled_bytes
-from models import Gemm, Mlp, columns, trace_zoo
+from joulemap.mapping.traffic import block_edges, ceil_divide, dram_bytes, is_resident, level_bytes, tiled_bytes
+from models import Gemm, Mlp, Residual, columns, image, trace_zoo
 
 MIB = 2**20
 OPERAND = 4 * MIB
@@ -81,6 +81,60 @@ def test_it_is_the_larger_operand_that_is_read_again() -> None:
     read, _ = dram_bytes(tall, 1.0 * MIB, keeps_weights=True)
     # 16 MiB of rows pass by four quarters of 4 MiB of weights
     assert read.tolist() == [4 * 4 * OPERAND + OPERAND]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "units", "expected"),
+    [
+        # either operand fits: both are read once
+        (4 * MIB, 1, 2 * OPERAND),
+        # a quarter of one is held at a time: the other passes by four times
+        (1 * MIB, 1, OPERAND + 4 * OPERAND),
+        # three blocks of 64 x 64 fit: 2^30 MACs x (1/64 + 1/64) x 4 bytes
+        (48 * 1024, 1, 128 * MIB),
+        # 16 parts of 256 x 256: four of them side by side read the same rows, four the same columns
+        (4 * MIB, 16, 4 * OPERAND + 4 * OPERAND),
+        # a unit's blocks are those that fit, however many units there are
+        (48 * 1024, 16, 128 * MIB),
+    ],
+)
+def test_bytes_read_from_beyond_a_level(capacity: int, units: int, expected: int) -> None:
+    assert level_bytes(gemm(), float(capacity), 4.0, float(units)).tolist() == [expected]
+
+
+def test_one_row_is_not_cut_between_units_into_parts_that_read_the_weights_again() -> None:
+    row = form_kernels(columns(Gemm(), torch.empty(1, 1024, device="meta")), "fp32", "fused")
+    # 16 units take 64 columns each, and every one the whole row
+    assert level_bytes(row, 1.0 * MIB, 4.0, 16.0).tolist() == [OPERAND + 16 * 4096]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "area", "edges"),
+    [(100, 100, 25, (5, 5)), (2, 100, 50, (2, 25)), (100, 2, 50, (25, 2)), (3, 4, 50, (3, 4)), (8, 8, 0.5, (1, 1))],
+)
+def test_blocks_are_as_square_as_the_product_allows(
+    rows: int, columns: int, area: float, edges: tuple[int, int]
+) -> None:
+    found = block_edges(np.array([float(rows)]), np.array([float(columns)]), area)
+    assert tuple(edge.item() for edge in found) == edges
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@settings(max_examples=60, deadline=None)
+@given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), units=st.integers(1, 256))
+def test_a_larger_level_reads_no_more_from_beyond(runtime: str, capacity: float, growth: float, units: int) -> None:
+    kernels = resnet18(runtime)
+    small, large = (level_bytes(kernels, one, 4.0, float(units)) for one in (capacity, capacity * growth))
+    assert (large <= small * (1.0 + 1e-12)).all()
+    assert (large >= kernels.input_bytes + kernels.weight_bytes).all()
+
+
+def test_each_operator_is_resident_for_itself() -> None:
+    kernels = form_kernels(columns(Residual(), image(1, 4, 8)), "fp32", "fused")
+    # the sum and its kernel's convolution do not fit together, but pass their tiles on
+    most = float(kernels.moved_bytes.max())
+    assert kernels.per_kernel(kernels.moved_bytes).max() > most
+    assert is_resident(kernels, most).all()
 
 
 def test_a_kernel_is_resident_up_to_its_last_byte() -> None:

@@ -33,6 +33,21 @@ def with_units(hardware: Hardware, factor: int) -> Hardware:
     return attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, factor), peaks=peaks)
 
 
+def with_more_units(hardware: Hardware, extra: int) -> Hardware:
+    """Return the hardware with `extra` further units at every precision, and the peaks that they give.
+
+    Where the board is several devices, each gets as many: a unit cannot be shared between them.
+    """
+    extra *= int(hardware.geometry["device_count"].value) if "device_count" in hardware.geometry else 1
+    peaks = {
+        precision: attrs.evolve(
+            peak, rate=scaled(peak.rate, 1.0 + extra / peak.unit_count), unit_count=peak.unit_count + extra
+        )
+        for precision, peak in hardware.peaks.items()
+    }
+    return attrs.evolve(hardware, unit_count=scaled(hardware.unit_count, 1.0 + extra / hardware.units), peaks=peaks)
+
+
 def with_clock(hardware: Hardware, factor: float) -> Hardware:
     """Return the hardware with another clock, and the peaks that it gives."""
     peaks = {

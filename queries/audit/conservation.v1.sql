@@ -12,11 +12,73 @@ place = { type = "VARCHAR", meaning = "where" }
 expected = { type = "VARCHAR", meaning = "what it should be" }
 found = { type = "VARCHAR", meaning = "what it is" }
 */
-WITH line AS (
-    SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, l.energy_fj, e.energy_per_action_fj
+-- The ledger is read twice: line by line, and summed up by operator, which is a twentieth as long. Every action of an
+-- operator sets a bit of its own, so fewer bits than lines mean that something stands twice; only the runs where that
+-- is so, or where an operator stands in two subgraphs, are then looked at action by action.
+WITH price AS (
+    SELECT
+        e.hardware_digest,
+        e.action_id,
+        e.energy_per_action_fj,
+        a.part = 'static' AS is_static,
+        row_number() OVER (
+            PARTITION BY e.hardware_digest ORDER BY e.action_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) - 1 AS position
+    FROM energy_per_action AS e
+    LEFT JOIN action AS a ON a.action_id = e.action_id
+),
+line AS NOT MATERIALIZED (
+    SELECT
+        l.run_id,
+        l.subgraph_index,
+        l.operator_index,
+        l.action_id,
+        l.action_count,
+        l.energy_fj,
+        p.energy_per_action_fj,
+        p.is_static,
+        p.position
     FROM ledger_line AS l
     LEFT JOIN run AS r ON r.run_id = l.run_id
-    LEFT JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    LEFT JOIN price AS p ON p.hardware_digest = r.hardware_digest AND p.action_id = l.action_id
+),
+mispriced AS MATERIALIZED (
+    SELECT
+        run_id,
+        operator_index,
+        action_id,
+        energy_fj,
+        CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT) AS expected_fj
+    FROM line
+    WHERE energy_fj IS DISTINCT FROM CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT)
+),
+operator_line AS MATERIALIZED (
+    SELECT
+        run_id,
+        operator_index,
+        min(subgraph_index) AS subgraph_index,
+        max(action_count) FILTER (WHERE is_static) AS static_s,
+        count(*) <> bit_count(bit_or(CAST(1 AS BIGINT) << position) FILTER (WHERE position < 62))
+            OR min(subgraph_index) <> max(subgraph_index) AS is_suspect
+    FROM line
+    GROUP BY run_id, operator_index
+),
+suspect AS MATERIALIZED (
+    SELECT DISTINCT run_id FROM operator_line WHERE is_suspect IS DISTINCT FROM FALSE
+),
+suspect_line AS MATERIALIZED (
+    SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, a.part
+    FROM ledger_line AS l
+    SEMI JOIN suspect AS s ON s.run_id = l.run_id
+    LEFT JOIN action AS a ON a.action_id = l.action_id
+),
+booked AS NOT MATERIALIZED (
+    SELECT run_id, subgraph_index, operator_index, static_s
+    FROM operator_line AS o
+    ANTI JOIN suspect AS s ON s.run_id = o.run_id
+    UNION ALL
+    SELECT run_id, subgraph_index, operator_index, CASE WHEN part = 'static' THEN action_count END
+    FROM suspect_line
 ),
 broken AS (
     SELECT
@@ -25,18 +87,17 @@ broken AS (
         'operator ' || operator_index || ' action ' || action_id AS place,
         'a row of energy_per_action' AS expected,
         'none' AS found
-    FROM line
-    WHERE energy_per_action_fj IS NULL
+    FROM mispriced
+    WHERE expected_fj IS NULL
     UNION ALL
     SELECT
         'energy_fj is round(count x price)',
         run_id,
         'operator ' || operator_index || ' action ' || action_id,
-        CAST(CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT) AS VARCHAR),
+        CAST(expected_fj AS VARCHAR),
         CAST(energy_fj AS VARCHAR)
-    FROM line
-    WHERE energy_per_action_fj IS NOT NULL
-        AND energy_fj <> CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT)
+    FROM mispriced
+    WHERE expected_fj IS NOT NULL
     UNION ALL
     SELECT
         'an action stands once per operator',
@@ -44,7 +105,7 @@ broken AS (
         'operator ' || operator_index || ' action ' || action_id,
         '1',
         CAST(count(*) AS VARCHAR)
-    FROM ledger_line
+    FROM suspect_line
     GROUP BY run_id, operator_index, action_id
     HAVING count(*) > 1
     UNION ALL
@@ -78,12 +139,8 @@ broken AS (
         'a static line',
         'none'
     FROM run_operator AS o
-    ANTI JOIN (
-        SELECT l.run_id, l.operator_index
-        FROM ledger_line AS l
-        JOIN action AS a ON a.action_id = l.action_id
-        WHERE a.part = 'static'
-    ) AS l ON l.run_id = o.run_id AND l.operator_index = o.operator_index
+    ANTI JOIN booked AS b
+        ON b.run_id = o.run_id AND b.operator_index = o.operator_index AND b.static_s IS NOT NULL
     WHERE o.latency_fs > 0
     UNION ALL
     SELECT
@@ -122,7 +179,7 @@ broken AS (
         'subgraph ' || l.subgraph_index || ' operator ' || l.operator_index,
         'a row of run_operator',
         'none'
-    FROM (SELECT DISTINCT run_id, subgraph_index, operator_index FROM ledger_line) AS l
+    FROM (SELECT DISTINCT run_id, subgraph_index, operator_index FROM booked) AS l
     ANTI JOIN run_operator AS o
         ON o.run_id = l.run_id AND o.subgraph_index = l.subgraph_index AND o.operator_index = l.operator_index
     UNION ALL
@@ -141,7 +198,7 @@ broken AS (
     FROM run AS r
     WHERE r.refusal IS NULL
         AND (
-            NOT EXISTS (SELECT 1 FROM ledger_line AS l WHERE l.run_id = r.run_id)
+            NOT EXISTS (SELECT 1 FROM operator_line AS l WHERE l.run_id = r.run_id)
             OR NOT EXISTS (SELECT 1 FROM run_subgraph AS s WHERE s.run_id = r.run_id)
         )
     UNION ALL
@@ -152,7 +209,7 @@ broken AS (
     UNION ALL
     SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'
     FROM (
-        SELECT DISTINCT run_id, 'ledger_line' AS place FROM ledger_line
+        SELECT DISTINCT run_id, 'ledger_line' AS place FROM operator_line
         UNION ALL
         SELECT DISTINCT run_id, 'run_subgraph' FROM run_subgraph
         UNION ALL
@@ -173,14 +230,13 @@ broken AS (
     UNION ALL
     SELECT
         'static energy is static power x latency',
-        l.run_id,
-        'operator ' || l.operator_index,
+        b.run_id,
+        'operator ' || b.operator_index,
         CAST(o.latency_fs / 1e15 AS VARCHAR),
-        CAST(l.action_count AS VARCHAR)
-    FROM ledger_line AS l
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN run_operator AS o ON o.run_id = l.run_id AND o.operator_index = l.operator_index
-    WHERE a.part = 'static' AND l.action_count <> o.latency_fs / 1e15
+        CAST(b.static_s AS VARCHAR)
+    FROM booked AS b
+    JOIN run_operator AS o ON o.run_id = b.run_id AND o.operator_index = b.operator_index
+    WHERE b.static_s <> o.latency_fs / 1e15
 )
 SELECT rule, run_id, place, expected, found
 FROM broken

@@ -16,18 +16,19 @@ shrunk by node.
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 import attrs
 import numpy as np
 
-from joulemap.columns.workload import Floats
+from joulemap.columns.workload import Booleans, Floats
 from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
 from joulemap.errors import UnsupportedError
 from joulemap.mapping.kernel import KernelColumns, Placement
-from joulemap.mapping.traffic import ceil_divide, memory_time, tiled_bytes
+from joulemap.mapping.traffic import ceil_divide, level_bytes, memory_time
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 """Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
@@ -171,7 +172,6 @@ class Cpu:
         work = kernels.work
         active = kernels.is_active
         precision = kernels.precision
-        item = PRECISION_BYTES[precision]
         vector = _vector(precision, hardware)
         lanes, width = vector.lanes, vector.instruction_bytes
         mode = _mode(precision, hardware)
@@ -201,12 +201,7 @@ class Cpu:
             hardware.coefficient("misprediction_rate", "gemm"),
             hardware.coefficient("misprediction_rate", "other"),
         )
-        l1_read = loads * width + matrix_bytes
-        reuse = hardware.coefficient("l2_block_reuse")
-        l2_read = np.maximum(np.where(is_gemm, l1_read / reuse, 0.0), crossing_read)
-        rows_per_core = np.maximum(work.gemm_m / placement.units_total, 1.0)
-        tiled = np.minimum(tiled_bytes(kernels, rows_per_core, work.gemm_n, item), l2_read)
-        l3_read = np.maximum(np.where(is_gemm, tiled, 0.0), crossing_read)
+        reads = _level_reads(kernels, placement, loads * width + matrix_bytes, is_gemm, hardware)
         written = kernels.output_bytes
         dram = placement.dram_read_bytes + placement.dram_write_bytes
         lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
@@ -245,7 +240,6 @@ class Cpu:
             counts["matrix_unit", f"{precision}_mac"] = matrix_macs
         elif mode != "vector":
             counts["vector_fma", f"{precision}_mac"] = dot_macs
-        reads = {"l1": l1_read, "l2": l2_read, "l3": l3_read}
         return counts | _level_counts(reads, written, placement.dram_read_bytes, hardware)
 
     @staticmethod
@@ -256,6 +250,26 @@ class Cpu:
         multiplies = macs / hardware.geometry[f"matrix_macs_per_instruction_{precision}"].value
         loads = multiplies * hardware.coefficient("matrix_loads_per_multiply")
         return multiplies + loads, loads * hardware.geometry["matrix_tile"].value / BITS_PER_BYTE
+
+
+def _level_reads(
+    kernels: KernelColumns, placement: Placement, loaded: Floats, is_gemm: Booleans, hardware: Hardware
+) -> dict[str, Floats]:
+    """Return the bytes read from each cache level: loads from the first, from each other what the one before misses.
+
+    No level is read less than the one behind it, because what comes from there passes through it.
+    """
+    crossing = kernels.input_bytes + kernels.weight_bytes
+    item = PRECISION_BYTES[kernels.precision]
+    reads = {hardware.memory_levels[0].name: loaded}
+    for level, following in itertools.pairwise(hardware.memory_levels):
+        units = 1.0 if level.per == "chip" else float(placement.units_total)
+        missed = level_bytes(kernels, level.capacity.value, item, units)
+        reads[following.name] = np.where(is_gemm, missed, crossing)
+    behind = placement.dram_read_bytes
+    for name in reversed(reads):
+        behind = reads[name] = np.maximum(reads[name], np.maximum(behind, crossing))
+    return reads
 
 
 def _level_counts(reads: dict[str, Floats], written: Floats, dram_read: Floats, hardware: Hardware) -> ActionCounts:

@@ -22,7 +22,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
-from joulemap.mapping.traffic import ceil_divide, memory_time
+from joulemap.mapping.traffic import ceil_divide, level_bytes, memory_time
 
 MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul")
 
@@ -90,15 +90,15 @@ class DomainFlow:
         macs = np.where(active, work.mac_count, 0.0)
         elementwise = np.where(active, work.elementwise_count, 0.0)
         special = np.where(active, work.special_count, 0.0)
-        entering = np.where(
-            macs > 0, macs * (1.0 / rows + 1.0 / columns), (kernels.input_bytes + kernels.weight_bytes) / item
-        )
+        read_in = kernels.input_bytes + kernels.weight_bytes
+        panels = level_bytes(kernels, hardware.level("l2").capacity.value * placement.units_total, item)
+        staged = np.maximum(np.where(macs > 0, panels, read_in), placement.dram_read_bytes)
+        filled_rows, filled_columns = np.minimum(work.gemm_m, rows), np.minimum(work.gemm_n, columns)
+        streamed = macs * (1.0 / np.maximum(filled_rows, 1.0) + 1.0 / np.maximum(filled_columns, 1.0))
+        entering = np.maximum(np.where(macs > 0, streamed, 0.0), staged / item)
         leaving = np.where(active, kernels.output_bytes / item, 0.0)
         tokens = entering + leaving
-        read_in = kernels.input_bytes + kernels.weight_bytes
         written = kernels.output_bytes
-        panels = entering * item / hardware.coefficient("l2_panel_reuse") * kernels.outside_read_share
-        staged = np.where(macs > 0, np.maximum(panels, read_in), read_in)
         noc = staged + written
         dram = placement.dram_read_bytes + placement.dram_write_bytes
         hops = hardware.coefficient("mesh_hops")

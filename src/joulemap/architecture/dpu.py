@@ -14,7 +14,7 @@ on the Arm cores of the same chip.
 A layer with fewer input channels than ip takes the taps of a row of its window as further channels (channel
 augmentation).
 
-Memory. A kernel whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
+Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
 there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
 use all of the bandwidth. int8 only.
 """
@@ -148,8 +148,7 @@ class Dpu:
         batch = float(kernels.work.batch)
         buffer = hardware.level("buffer").capacity.value
         image = kernels.input_bytes / batch
-        of_image = kernels.per_kernel((kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes)
-        fits = kernels.per_operator(of_image) <= buffer
+        fits = (kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes <= buffer
         inputs = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
         outputs = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
         parts = ceil_divide(np.minimum(image, kernels.weight_bytes), buffer)
@@ -177,7 +176,7 @@ class Dpu:
         # each clock of the array takes pp x ip activations and ip x op weights; weights stay for a row of pixels
         array_macs = macs * on_array
         window = np.maximum(array_macs / out_channels, 0.0)
-        weights = array_macs / (pixels * hardware.coefficient("weight_reuse"))
+        weights = np.maximum(array_macs / (pixels * hardware.coefficient("weight_reuse")), loaded)
         moved = crossing + written
         block = hardware.coefficient("dma_block")
         transfers = ceil_divide(moved, block)

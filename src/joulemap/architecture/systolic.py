@@ -26,7 +26,7 @@ from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.energy.ledger import ActionCounts
 from joulemap.mapping.kernel import KernelColumns, Placement
-from joulemap.mapping.traffic import ceil_divide, memory_time
+from joulemap.mapping.traffic import ceil_divide, level_bytes, memory_time
 
 MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul")
 VECTOR_BYTES: Final = 4.0
@@ -158,7 +158,12 @@ class Systolic:
         tiles = placement.tile_count
         mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
         idle_slots = np.maximum(placement.detail["slots"] * passes - mxu_macs, 0.0)
-        has_cmem = float(any(level.name == "cmem" for level in hardware.memory_levels))
+        has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
+        vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)
+        panels = np.where(macs > 0, level_bytes(kernels, vmem_bytes, item), read_in)
+        cmem_read = np.maximum(panels, placement.dram_read_bytes) if has_cmem else np.zeros_like(macs)
+        filled = cmem_read if has_cmem else placement.dram_read_bytes
+        drained = kernels.output_bytes if has_cmem else placement.dram_write_bytes
         return {
             ("mxu", mac_action): mxu_macs,
             ("pe_register", "shift"): mxu_macs,
@@ -170,12 +175,12 @@ class Systolic:
             ("vector_register", "access"): VECTOR_OPERANDS * elementwise * VECTOR_BYTES,
             ("cross_lane", "permute"): np.where(is_moved, work.output_element_count, 0.0),
             ("scalar_unit", "instruction"): bundles * hardware.coefficient("scalar_per_bundle"),
-            ("vmem", "read"): streamed + vector_in + kernels.output_bytes,
-            ("vmem", "write"): read_in + kernels.output_bytes,
+            ("vmem", "read"): np.maximum(streamed, on_mxu * kernels.input_bytes) + vector_in + drained,
+            ("vmem", "write"): filled + kernels.output_bytes,
             ("weight_fifo", "write"): stationary * on_mxu,
             ("weight_fifo", "read"): weights * placement.detail["row_blocks"] * pass_item,
             ("accumulator", "access"): 2.0 * hardware.coefficient("bytes_per_accumulator") * results,
-            ("cmem", "read"): has_cmem * read_in,
+            ("cmem", "read"): cmem_read,
             ("cmem", "write"): has_cmem * (kernels.output_bytes + placement.dram_read_bytes),
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,

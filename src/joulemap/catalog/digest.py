@@ -70,9 +70,16 @@ def catalogue_digest() -> str:
 @cache
 def _shipped_digest() -> str:
     digest = hashlib.sha256()
-    for folder in (DATA / "architecture", DATA / "hardware", DATA / "measurement", DATA / "model", ZOO):
+    for folder in (
+        DATA / "architecture",
+        DATA / "hardware",
+        DATA / "measurement",
+        DATA / "measurement" / "seen",
+        DATA / "model",
+        ZOO,
+    ):
         for path in sorted(folder.iterdir()):
-            if path.suffix in (".toml", ".csv"):
+            if path.is_file() and path.suffix in (".toml", ".csv"):
                 digest.update(path.name.encode())
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

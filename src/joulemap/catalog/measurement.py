@@ -1,35 +1,201 @@
-"""Measurements that ship with the package."""
+"""Measurements: those that ship with the package, and a person's own files.
+
+A file holds rows with the fields of `Measurement`, as CSV or as a JSON list. Files of one bench keep its own columns,
+with a TOML beside them that says what they mean.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
 
 from joulemap.catalog.digest import DATA
+from joulemap.domain.catalogue import HardwareEntry, find_entry
+from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.measurement import Measurement
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.errors import CatalogueError, UnknownNameError
 
-PROBES: Final = DATA / "measurement" / "h200_probes.csv"
-"""Large matrix products and stream copies."""
+FOLDER: Final = DATA / "measurement"
+
+BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled": "fused"}
+"""Mode of a bench -> runtime."""
+
+FIGURES: Final = ("latency_s", "energy_j", "power_w", "peak_memory_bytes")
+TEXTS: Final = ("hardware", "model", "precision", "source")
+
+SHOWN_FAULTS: Final = 5
+
+MAX_FILE_BYTES: Final = 100_000_000
 
 
 @cache
 def load_measurements() -> tuple[Measurement, ...]:
-    """Return the measurements of single operations that every database holds."""
-    with PROBES.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return tuple(
-        Measurement(
-            hardware=row["hardware"],
-            model=row["model"],
-            precision=row["precision"],
-            batch=int(row["batch"]),
-            runtime=row["runtime"],
-            scope=row["scope"],
-            latency_s=float(row["latency_s"]) if row["latency_s"] else None,
-            power_w=float(row["power_w"]) if row["power_w"] else None,
-            source=row["source"],
-            conditions=row["conditions"],
+    """Return the measurements that ship."""
+    rows: list[Measurement] = []
+    for path in sorted(FOLDER.glob("*.csv")):
+        beside = path.with_suffix(".toml")
+        rows += _read_bench(path, beside) if beside.exists() else _read_plain(path)
+    return tuple(rows)
+
+
+def _read_plain(path: Path) -> Iterator[Measurement]:
+    for _, row in _read_rows(path):
+        yield _measurement(row)
+
+
+def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
+    told = tomllib.loads(beside.read_text(encoding="utf-8"))
+    for _, row in _read_rows(path):
+        details = [told["conditions"], f"{row['image_px']} pixels"]
+        if row.get("sm_clock_mhz"):
+            details.append(f"SM clock {float(row['sm_clock_mhz']):.0f} MHz")
+        yield _measurement(
+            {
+                **{name: row.get(name, "") for name in ("hardware", "model", "precision", "batch", *FIGURES)},
+                "runtime": BENCH_RUNTIME[row["mode"]],
+                "scope": "board",
+                "source": told["source"],
+                "conditions": "; ".join(details),
+            }
         )
-        for row in rows
+
+
+def _measurement(row: Mapping[str, Any]) -> Measurement:
+    def number(name: str) -> float | None:
+        return float(row[name]) if row.get(name) not in (None, "") else None
+
+    peak = number("peak_memory_bytes")
+    return Measurement(
+        hardware=row["hardware"],
+        model=row["model"],
+        precision=row["precision"],
+        batch=int(row["batch"]),
+        runtime=row["runtime"],
+        scope=row.get("scope") or "not given",
+        latency_s=number("latency_s"),
+        energy_j=number("energy_j"),
+        power_w=number("power_w"),
+        peak_memory_bytes=None if peak is None else int(peak),
+        source=row["source"],
+        conditions=row.get("conditions") or "not given",
+        seen=row.get("seen") or _seen_by(row["hardware"], row["model"]),
     )
+
+
+@cache
+def _sights() -> tuple[dict[str, str], ...]:
+    with (FOLDER / "seen" / "coefficient.csv").open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+def _seen_by(hardware: str, model: str) -> str:
+    """Return which coefficients were chosen with measurements of this hardware and model in view."""
+    found = [row["coefficients"] for row in _sights() if row["hardware"] == hardware and row["model"] in ("", model)]
+    return "; ".join(found)
+
+
+def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line, row) of a CSV or JSON file; CatalogueError where it is neither."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise CatalogueError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CatalogueError(f"{path}: it is not UTF-8 text") from error
+    if path.suffix == ".json":
+        try:
+            rows = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise CatalogueError(f"{path}: not valid JSON: {error}") from error
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise CatalogueError(f"{path}: expected a list of objects")
+        yield from enumerate(rows, start=1)
+        return
+    reader = csv.DictReader(text.splitlines())
+    for row in reader:
+        if None in row or None in row.values():
+            raise CatalogueError(
+                f"{path}, line {reader.line_num}: {'more' if None in row else 'fewer'} cells than the header has"
+            )
+        yield reader.line_num, row
+
+
+def read_measurements(
+    path: Path, entries: Mapping[str, HardwareEntry], models: Collection[str]
+) -> tuple[Measurement, ...]:
+    """Return the measurements of a person's file, every row checked.
+
+    Hardware is an id or alias; a model is known by name or by what `compare` takes (`file.py:factory`, `timm:NAME`).
+    Raises CatalogueError naming the lines that are wrong and why; then nothing of the file is taken.
+    """
+    known = [field.name for field in attrs.fields(Measurement)]
+    rows: list[Measurement] = []
+    faults: list[str] = []
+    word = "row" if path.suffix == ".json" else "line"
+    for line, row in _read_rows(path):
+        try:
+            rows.append(_checked(row, known, entries, models))
+        except (ValueError, TypeError, UnknownNameError) as error:
+            faults.append(f"{word} {line}: {error}")
+    if not rows and not faults:
+        raise CatalogueError(f"{path}: there is no row; columns are {', '.join(known)}")
+    if faults:
+        more = len(faults) - SHOWN_FAULTS
+        raise CatalogueError(
+            f"{path}: nothing imported: {'; '.join(faults[:SHOWN_FAULTS])}" + (f"; and {more} more" if more > 0 else "")
+        )
+    return tuple(rows)
+
+
+def _checked(
+    row: Mapping[str, Any], known: Iterable[str], entries: Mapping[str, HardwareEntry], models: Collection[str]
+) -> Measurement:
+    surplus = sorted(set(row) - set(known))
+    if surplus:
+        raise ValueError(f"unknown column {', '.join(surplus)}; known: {', '.join(known)}")
+    for name in (*TEXTS, "batch", "runtime"):
+        if row.get(name) in (None, ""):
+            raise ValueError(f"{name} is missing")
+    batch = _number(row, "batch")
+    if batch != int(batch) or batch < 1:
+        raise ValueError(f"batch is {row['batch']!r}, expected a whole number from 1")
+    figures = {name: _number(row, name) for name in FIGURES if row.get(name) not in (None, "")}
+    if not figures:
+        raise ValueError(f"none of {', '.join(FIGURES)} is given")
+    for name, value in figures.items():
+        if not value > 0.0:
+            raise ValueError(f"{name} is {row[name]!r}, expected a number above 0")
+    if row["runtime"] not in RUNTIMES:
+        raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIMES)}")
+    if row["precision"] not in PRECISION_BYTES:
+        raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
+    model = str(row["model"])
+    if model not in models and ":" not in model and not model.endswith(".pt2"):
+        raise UnknownNameError("model", model, models, "see `joulemap model list`")
+    plain, at, mode = str(row["hardware"]).partition("@")
+    entry = find_entry(entries, plain)
+    name = f"{entry.id}@{entry.find_mode(mode)}" if at else entry.id
+    return _measurement({**row, **figures, "hardware": name, "batch": int(batch)})
+
+
+def _number(row: Mapping[str, Any], name: str) -> float:
+    value = row[name]
+    try:
+        if isinstance(value, bool):
+            raise ValueError(value)
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}, expected a number") from None
+    if number != number or number in (float("inf"), float("-inf")):
+        raise ValueError(f"{name} is {value!r}, expected a finite number")
+    return number

@@ -13,13 +13,25 @@ from typing import NoReturn
 
 import typer
 
-from joulemap.cli import analyze, compare, database, explain, hardware, measure, model, query, sql
+from joulemap.cli import (
+    analyze,
+    compare,
+    database,
+    explain,
+    hardware,
+    measure,
+    measurements,
+    model,
+    query,
+    sql,
+    validate,
+)
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
 
 EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
     "hardware can run it; 5 database missing, locked, damaged, too new or not writable; 6 an audit found broken rows; "
-    "7 model that cannot be built or traced; 8 SQL refused; 9 bad catalogue file; 130 interrupted."
+    "7 model that cannot be built or traced; 8 SQL refused; 9 bad hardware or measurement file; 130 interrupted."
 )
 
 app = typer.Typer(
@@ -35,9 +47,11 @@ app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
 app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
+app.command("validate")(validate.validate)
 app.add_typer(query.app, name="query")
 app.add_typer(hardware.app, name="hardware")
 app.add_typer(model.app, name="model")
+app.add_typer(measurements.app, name="measurements")
 app.add_typer(database.app, name="db")
 
 

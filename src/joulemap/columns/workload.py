@@ -90,10 +90,15 @@ class WorkloadColumns:
 
     def of_kind(self, *kinds: str) -> Booleans:
         """Return a mask of the operators of these kinds."""
-        mask = np.zeros(self.operator_count, dtype=bool)
-        for kind in kinds:
-            mask |= self.kind == KIND_CODE[kind]
+        mask = self._masks.get(kinds)
+        if mask is None:
+            mask = self._masks[kinds] = np.isin(self.kind, [KIND_CODE[kind] for kind in kinds])
         return mask
+
+    @cached_property
+    def _masks(self) -> dict[tuple[str, ...], Booleans]:
+        """Masks that were asked for, by kinds; every hardware of a class asks for the same."""
+        return {}
 
     def weight_bytes_at(self, precision: str) -> float:
         """Return the model's weight bytes at a precision (integer buffers keep their width)."""

@@ -202,7 +202,7 @@ class Hardware:
     @property
     def units(self) -> int:
         """Units on the chip."""
-        return int(self.unit_count.value)
+        return round(self.unit_count.value)
 
     @property
     def is_projection(self) -> bool:

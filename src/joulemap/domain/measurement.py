@@ -27,3 +27,5 @@ class Measurement:
     source: str
     conditions: str
     """Versions, clocks, sizes: what the number depends on."""
+    seen: str = ""
+    """Which coefficients were chosen with this row in view; empty where none was."""

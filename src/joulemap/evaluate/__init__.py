@@ -1,5 +1,5 @@
 """The one pipeline: workload x hardware x configuration to a run, with its ledger."""
 
-from joulemap.evaluate.pipeline import evaluate
+from joulemap.evaluate.pipeline import Evaluator, evaluate
 
-__all__ = ["evaluate"]
+__all__ = ["Evaluator", "evaluate"]

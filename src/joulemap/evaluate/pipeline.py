@@ -17,13 +17,7 @@ from joulemap.columns.run import OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.columns.workload import Floats, Integers, WorkloadColumns, sum_by
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.energy.ledger import (
-    MAX_LINE_FJ,
-    ActionCounts,
-    dynamic_energy_j,
-    price,
-    static_counts,
-)
+from joulemap.energy.ledger import MAX_LINE_FJ, count_matrix, energy_j, price, with_leakage
 from joulemap.errors import UnsupportedError
 from joulemap.mapping.kernel import KernelColumns, Placement, form_kernels, share_exactly
 from joulemap.units import FJ_PER_J, FS_PER_S
@@ -33,11 +27,41 @@ from joulemap.units import FJ_PER_J, FS_PER_S
 class _Timing:
     kernels: KernelColumns
     placement: Placement
-    counts: ActionCounts
+    counts: Floats
+    """Operator x action of the reference table, without the static line."""
     dynamic_j: Floats
     """Per operator."""
     kernel_s: Floats
     clock_fraction: float
+
+
+@attrs.define
+class Evaluator:
+    """A workload to be evaluated on any number of configurations.
+
+    Kernels depend on precision and runtime alone, so they are formed once for all hardware.
+    """
+
+    work: WorkloadColumns
+    _kernels: dict[tuple[str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+
+    def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
+        """Return the run of the workload on a hardware; raises as `evaluate`."""
+        precision, runtime = configuration.precision, configuration.runtime
+        if precision not in hardware.peaks:
+            raise UnsupportedError(f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}")
+        architecture = find_architecture(hardware.architecture)
+        kernels = self._form(precision, runtime)
+        _check_memory(kernels, hardware)
+        own = _time(kernels, hardware, architecture)
+        alone = _time(self._form(precision, "graph"), hardware, architecture) if runtime == "fused" else own
+        return _run(own, alone, hardware, configuration)
+
+    def _form(self, precision: str, runtime: str) -> KernelColumns:
+        formed = self._kernels.get((precision, runtime))
+        if formed is None:
+            formed = self._kernels[precision, runtime] = form_kernels(self.work, precision, runtime)
+        return formed
 
 
 def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
@@ -46,25 +70,20 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
     Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or
     for a run beyond the store's range; UnpricedActionError for an action without a price.
     """
-    precision = configuration.precision
-    if precision not in hardware.peaks:
-        raise UnsupportedError(f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}")
-    architecture = find_architecture(hardware.architecture)
-    _check_memory(work, hardware, configuration)
-    own = _time(work, hardware, configuration, architecture)
-    if configuration.runtime == "fused":
-        alone = _time(work, hardware, attrs.evolve(configuration, runtime="graph"), architecture)
-    else:
-        alone = own
+    return Evaluator(work).evaluate(hardware, configuration)
+
+
+def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Configuration) -> RunColumns:
+    """Return the run of what was timed; `alone` is the same with a kernel per operator."""
     kernels, placement = own.kernels, own.placement
+    work = kernels.work
     subgraphs, latency_fs = _subgraphs(own, hardware)
     operator_fs = _operator_latency(own, subgraphs, latency_fs)
-    own.counts.update(static_counts(operator_fs / FS_PER_S))
-    ledger = price(own.counts, hardware, work.operator_count)
+    ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware)
     shown = np.flatnonzero(kernels.is_active)
     separate_s = alone.kernels.per_operator(alone.kernel_s)
     separate_static = separate_s * hardware.static_power.value
-    peak = hardware.peaks[precision]
+    peak = hardware.peaks[configuration.precision]
     return RunColumns(
         configuration=configuration,
         hardware=hardware,
@@ -90,11 +109,8 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
     )
 
 
-def _check_memory(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> None:
-    precision = configuration.precision
-    required = work.weight_bytes_at(precision) + work.peak_activation_bytes(
-        precision, is_fused=configuration.runtime == "fused"
-    )
+def _check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
+    required = kernels.total_weight_bytes + kernels.peak_activation_bytes
     capacity = hardware.memory_capacity.value
     if required > capacity:
         raise UnsupportedError(
@@ -113,15 +129,12 @@ def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
     return _to_integers(seconds * FS_PER_S, f"{hardware.id}: the latency")
 
 
-def _time(
-    work: WorkloadColumns, hardware: Hardware, configuration: Configuration, architecture: Architecture
-) -> _Timing:
-    kernels = form_kernels(work, configuration.precision, configuration.runtime)
+def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture) -> _Timing:
     placement = architecture.place(kernels, hardware)
     variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
     kernel_s = placement.launch_s + variable
-    counts = architecture.count(kernels, placement, hardware)
-    dynamic_j = dynamic_energy_j(counts, hardware, work.operator_count)
+    counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
+    dynamic_j = energy_j(counts, hardware)
     clock_fraction = _clock_under_cap(float(dynamic_j.sum()), float(kernel_s.sum()), hardware)
     return _Timing(
         kernels=kernels,

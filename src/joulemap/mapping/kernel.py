@@ -43,6 +43,8 @@ class KernelColumns:
     """The part of `output_bytes` that leaves the model, so always to DRAM."""
     own_read_bytes: Floats
     """What the operator would read as a kernel of its own, weights included."""
+    own_weight_bytes: Floats
+    """The part of `own_read_bytes` that is weights."""
     total_weight_bytes: float
     peak_activation_bytes: float
 
@@ -65,7 +67,7 @@ class KernelColumns:
         read = self.input_bytes + self.weight_bytes
         return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
 
-    @property
+    @cached_property
     def moved_bytes(self) -> Floats:
         """All bytes that cross the kernel's boundary, per operator."""
         return self.input_bytes + self.weight_bytes + self.output_bytes
@@ -87,7 +89,7 @@ class KernelColumns:
         placed[self.leader] = values
         return placed
 
-    @property
+    @cached_property
     def host_launch_count(self) -> Floats:
         """How often the host launches, per operator: once per kernel in `eager`, else once per run, at its first."""
         launches = np.zeros(self.kernel_count)
@@ -110,7 +112,10 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
     moved = (work.access_fused_bytes if is_fused else work.access_bytes) * scale
     moved = np.where(is_active[work.access_operator], moved, 0.0)
     is_read = work.access_role != ROLE_CODE["output"]
-    own_read = sum_by(work.access_operator[is_read], (work.access_bytes * scale)[is_read], work.operator_count)
+    is_weight = work.access_role == ROLE_CODE["weight"]
+    own = work.access_bytes * scale
+    own_read = sum_by(work.access_operator[is_read], own[is_read], work.operator_count)
+    own_weight = sum_by(work.access_operator[is_weight], own[is_weight], work.operator_count)
 
     def by_role(role: str, among: Booleans | None = None) -> Floats:
         mask = work.access_role == ROLE_CODE[role]
@@ -132,6 +137,7 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
         entering_bytes=by_role("input", work.access_is_boundary),
         leaving_bytes=by_role("output", work.access_is_boundary),
         own_read_bytes=own_read,
+        own_weight_bytes=own_weight,
         total_weight_bytes=work.weight_bytes_at(precision),
         peak_activation_bytes=work.peak_activation_bytes(precision, is_fused=is_fused),
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from joulemap.columns.workload import Booleans, Floats
 from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.mapping.kernel import KernelColumns
 
 
@@ -27,28 +28,63 @@ def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats |
 
 
 def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
-    """Whether each operator's kernel finds its whole working set in a level of this capacity."""
-    return kernels.per_operator(kernels.per_kernel(kernels.moved_bytes)) <= capacity_bytes
+    """Whether each operator finds what it moves across its kernel's boundary in a level of this capacity.
+
+    Each operator is asked, not the kernel: a fused kernel passes its tiles on from member to member, so that it never
+    needs more room than its members would one by one.
+    """
+    return kernels.moved_bytes <= capacity_bytes
+
+
+def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Floats, Floats]:
+    """Return (rows, columns) of the blocks of at most `area` outputs that cut a product, as square as it allows."""
+    edge = np.sqrt(area)
+    height = np.minimum(rows, np.maximum(edge, area / np.maximum(columns, 1.0)))
+    width = np.minimum(columns, np.maximum(edge, area / np.maximum(rows, 1.0)))
+    return np.maximum(height, 1.0), np.maximum(width, 1.0)
+
+
+def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float, unit_count: float = 1.0) -> Floats:
+    """Return the bytes that a GEMM reads from beyond a level of this capacity, of which each unit has one.
+
+    The outputs are cut into one part for each unit. A unit either holds the smaller operand of its part, a piece at a
+    time, and streams the larger past every piece, or works on square blocks of which three fit; the lesser counts.
+    A unit whose smaller operand fits reads each operand once, and no capacity reads less.
+    Source: Goto and van de Geijn, ACM TOMS 34(3), 2008.
+    """
+    work = kernels.work
+    per_group = np.maximum(unit_count / np.maximum(work.gemm_groups, 1.0), 1.0)
+    part = work.gemm_m * work.gemm_n / per_group
+    rows, columns = block_edges(work.gemm_m, work.gemm_n, part)
+    block = tiled_bytes(kernels, *block_edges(rows, columns, capacity_bytes / (3.0 * item_bytes)), item_bytes)
+    # a part of all columns takes its rows once; of fewer, as often as there are parts side by side
+    row_copies = np.maximum(work.gemm_n, 1.0) / columns
+    column_copies = np.maximum(work.gemm_m, 1.0) / rows
+    groups = np.maximum(work.gemm_groups, 1.0)
+    left, right, outside_left, outside_right = operand_bytes(kernels)
+    left_part, right_part = left / column_copies / groups, right / row_copies / groups
+    left_read, right_read = outside_left * row_copies, outside_right * column_copies
+    pieces = np.maximum(ceil_divide(np.minimum(left_part, right_part), capacity_bytes), 1.0)
+    held = left_read + right_read + (pieces - 1.0) * np.where(left_part >= right_part, left_read, right_read)
+    return np.maximum(np.minimum(held, block), kernels.input_bytes + kernels.weight_bytes)
 
 
 def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: bool) -> tuple[Floats, Floats]:
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
-    Activations of a kernel whose working set fits are found on chip and stay there; what enters or leaves the model
+    Activations of an operator whose working set fits are found on chip and stay there; what enters or leaves the model
     always moves. Weights are found on chip only in a level that keeps them between inferences (a cache, not a
     scratchpad) and only if the whole model and its live activations fit: a cyclic sweep through anything larger
-    evicts each weight before its next use. Where a GEMM's smaller operand does not fit, the larger is read
-    again for every part of it.
+    evicts each weight before its next use. A GEMM that does not fit reads again what its tiles ask for.
     """
     fits = is_resident(kernels, capacity_bytes)
     kept = keeps_weights and kernels.total_weight_bytes + kernels.peak_activation_bytes <= capacity_bytes
     weights = np.zeros_like(kernels.weight_bytes) if kept else kernels.weight_bytes
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
-    smaller, larger = operand_bytes(kernels)
-    passes = np.maximum(ceil_divide(smaller, capacity_bytes), 1.0)
-    again = np.where((kernels.work.mac_count > 0) & ~fits, (passes - 1.0) * larger, 0.0)
-    return read + weights + again, written
+    crossing = kernels.input_bytes + kernels.weight_bytes
+    again = level_bytes(kernels, capacity_bytes, PRECISION_BYTES[kernels.precision]) - crossing
+    return read + weights + np.where((kernels.work.mac_count > 0) & ~fits, again, 0.0), written
 
 
 def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:
@@ -64,24 +100,16 @@ def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLe
     return np.maximum(kernels.moved_bytes / level_rate, (read + written) / dram_rate), read, written
 
 
-def operand_bytes(kernels: KernelColumns) -> tuple[Floats, Floats]:
-    """Return (smaller, larger) operand of each GEMM as it must be held and streamed.
+def operand_bytes(kernels: KernelColumns) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the left and right operand of each GEMM, all groups, and of both what comes from outside the kernel.
 
-    Against a weight these are the weight and the input; two activations are taken per group, because groups are
-    computed one after the other, and streamed together.
+    Against a weight these are the input and the weight; of two activations each has its part in what is read.
     """
     work = kernels.work
-    item = np.divide(
-        kernels.own_read_bytes,
-        work.gemm_groups * work.gemm_k * (work.gemm_m + work.gemm_n),
-        out=np.zeros_like(kernels.own_read_bytes),
-        where=(work.gemm_k > 0) & (work.gemm_m + work.gemm_n > 0),
-    )
-    against_weight = kernels.weight_bytes > 0
-    smaller = np.where(
-        against_weight,
-        np.minimum(kernels.input_bytes, kernels.weight_bytes),
-        np.minimum(work.gemm_m, work.gemm_n) * work.gemm_k * item,
-    )
-    larger = np.where(against_weight, np.maximum(kernels.input_bytes, kernels.weight_bytes), kernels.input_bytes)
-    return smaller, larger
+    size = work.gemm_m + work.gemm_n
+    share = np.divide(work.gemm_m, size, out=np.ones_like(size), where=size > 0)
+    own, outside = kernels.own_read_bytes, kernels.input_bytes + kernels.weight_bytes
+    against_weight = kernels.own_weight_bytes > 0
+    left = np.where(against_weight, own - kernels.own_weight_bytes, own * share)
+    outside_left = np.where(against_weight, kernels.input_bytes, outside * share)
+    return left, own - left, outside_left, outside - outside_left

@@ -17,17 +17,17 @@ def find_workload(connection: Connection, workload_key: str) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def read_batch(connection: Connection, workload_id: int) -> int:
-    """Return the batch of a stored workload."""
-    ((batch,),) = connection.execute("SELECT batch FROM workload WHERE workload_id = ?", [workload_id]).fetchall()
-    return int(batch)
-
-
 def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
     """Return run_key -> run_id for those of the keys that are stored."""
     rows = connection.execute(
         "SELECT run_key, run_id FROM run WHERE list_contains(?, run_key)", [list(run_keys)]
     ).fetchall()
+    return {str(key): int(run_id) for key, run_id in rows}
+
+
+def find_runs_of(connection: Connection, workload_id: int) -> dict[str, int]:
+    """Return run_key -> run_id for every stored run of a workload."""
+    rows = connection.execute("SELECT run_key, run_id FROM run WHERE workload_id = ?", [workload_id]).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -29,11 +30,17 @@ class RunIdentity:
     package_version: str
 
 
+CHUNK_LINES: Final = 1_000_000
+"""Ledger lines that are worth a transaction of their own: fewer cost time, more cost memory."""
+
+
 @attrs.define
 class RunWriter:
     """Collects evaluated runs and writes them together, table by table, each run's rows contiguous."""
 
     connection: Connection
+    line_count: int = attrs.field(default=0, init=False)
+    """Ledger lines queued."""
     _rows: dict[str, list[dict[str, Any]]] = attrs.field(factory=dict)
     _next: int | None = None
     _action_ids: dict[str, Any] = attrs.field(factory=dict)
@@ -77,18 +84,22 @@ class RunWriter:
             "action_count": ledger.action_count,
             "energy_fj": ledger.energy_fj,
         })  # fmt: skip
+        self.line_count += len(ledger.energy_fj)
         return run_id
 
     def flush(self) -> None:
         """Insert everything queued."""
-        for table, blocks in self._rows.items():
-            names = list(dict.fromkeys(name for block in blocks for name in block))
-            if table == "run":
-                columns: dict[str, Any] = {name: [block.get(name) for block in blocks] for name in names}
-            else:
-                columns = {name: np.concatenate([block[name] for block in blocks]) for name in names}
-            insert_columns(self.connection, table, columns)
-        self._rows.clear()
+        self.hand_over()()
+
+    def hand_over(self) -> Callable[[], None]:
+        """Return what inserts everything queued up to now, in any thread; runs may be queued meanwhile."""
+        rows, self._rows, self.line_count = self._rows, {}, 0
+
+        def insert() -> None:
+            for table in list(rows):
+                insert_columns(self.connection, table, _joined(table, rows.pop(table)))
+
+        return insert
 
     def _append(self, table: str, run_id: int, count: int, columns: dict[str, Any]) -> None:
         block = {"run_id": np.full(count, run_id, dtype=np.int32), **columns}
@@ -103,3 +114,11 @@ class RunWriter:
         row["created_at"] = utc_now()
         self._rows.setdefault("run", []).append(row)
         return run_id
+
+
+def _joined(table: str, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the columns of blocks of rows; a run is a block of one row that may lack what a refusal lacks."""
+    names = dict.fromkeys(name for block in blocks for name in block)
+    if table == "run":
+        return {name: [block.get(name) for block in blocks] for name in names}
+    return {name: np.concatenate([block[name] for block in blocks]) for name in names}

@@ -14,15 +14,14 @@ from joulemap.background import begin
 from joulemap.catalog.digest import ZOO, catalogue_digest, expand_paths, is_hardware_path
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
-from joulemap.errors import DatabaseError, OlderDatabaseError, UnsupportedError, UsageError
-from joulemap.resource import package_version
+from joulemap.errors import DatabaseError, OlderDatabaseError, UsageError
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_runs, find_workload
-from joulemap.store.read_hardware import has_catalogue, has_hardware, read_hardware
+from joulemap.store.read_hardware import has_catalogue
 from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
 from joulemap.workspace.catalogue import check_names, known_hardware, store_catalogue, template
-from joulemap.workspace.plan import MODEL_VERSION, Choice, PlannedRun, check_settings, plan_runs, select_hardware
+from joulemap.workspace.plan import Choice, PlannedRun, check_settings, plan_runs, select_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ShippedWorkload
@@ -178,31 +177,32 @@ def answering(
     key = None
     known = known_hardware()
     question.plan(known, question.workload_keys[0])
-    connection = _open_if_there(path)
+    connection = open_if_there(path)
     if connection is not None:
         with using(connection, path):
-            key = _stored_key(connection, question)
+            key = stored_key(connection, question)
             stored = _stored_runs(connection, question.plan(known, key)) if key else ()
             if stored:
                 yield stored, connection
                 return
     workload = None if key or question.shipped else trace(question.request, talk)
-    with _writing(path) as connection:
+    with writing(path) as connection:
         with transaction(connection):
             if not has_catalogue(connection, catalogue_digest()):
                 store_catalogue(connection)
-            key = _ensure_workload(connection, question, workload)
+            key = ensure_workload(connection, question, workload)
             run_ids = _evaluate(connection, question, key, question.plan(known, key))
         yield run_ids, connection
 
 
 @contextlib.contextmanager
-def _writing(path: Path) -> Iterator[Connection]:
+def writing(path: Path) -> Iterator[Connection]:
     """Give out a connection that writes; what evaluating needs is imported while the engine opens the file."""
     opened = begin(lambda: open_for_writing(path, template(path)))
     import joulemap.evaluate
     import joulemap.store.write_run
-    import joulemap.store.zoo  # noqa: F401
+    import joulemap.store.zoo
+    import joulemap.workspace.evaluation  # noqa: F401
 
     with using(opened(), path) as connection:
         yield connection
@@ -211,29 +211,30 @@ def _writing(path: Path) -> Iterator[Connection]:
 @contextlib.contextmanager
 def holding(path: Path, question: Question, talk: Callable[[str], None]) -> Iterator[tuple[int, Connection]]:
     """Give out the id of a question's workload, stored if it was not, and a connection that holds it."""
-    connection = _open_if_there(path)
+    connection = open_if_there(path)
     if connection is not None:
         with using(connection, path):
-            key = _stored_key(connection, question)
+            key = stored_key(connection, question)
             if key is not None:
-                yield _workload_id(connection, key), connection
+                yield find_workload_id(connection, key), connection
                 return
     workload = None if question.shipped else trace(question.request, talk)
-    with _writing(path) as connection:
+    with writing(path) as connection:
         with transaction(connection):
             if not has_catalogue(connection, catalogue_digest()):
                 store_catalogue(connection)
-            key = _ensure_workload(connection, question, workload)
-        yield _workload_id(connection, key), connection
+            key = ensure_workload(connection, question, workload)
+        yield find_workload_id(connection, key), connection
 
 
-def _workload_id(connection: Connection, workload_key: str) -> int:
+def find_workload_id(connection: Connection, workload_key: str) -> int:
+    """Return the id of a workload that is stored."""
     found = find_workload(connection, workload_key)
     assert found is not None
     return found
 
 
-def _open_if_there(path: Path) -> Connection | None:
+def open_if_there(path: Path) -> Connection | None:
     """Return a read-only connection, or None where there is no database yet or a writer must migrate it first."""
     if path.exists():
         with contextlib.suppress(OlderDatabaseError):
@@ -241,7 +242,7 @@ def _open_if_there(path: Path) -> Connection | None:
     return None
 
 
-def _stored_key(connection: Connection, question: Question) -> str | None:
+def stored_key(connection: Connection, question: Question) -> str | None:
     """Return the key of the question's workload if it is stored."""
     for key in question.workload_keys:
         if find_workload(connection, key) is not None:
@@ -257,12 +258,12 @@ def _stored_runs(connection: Connection, planned: Sequence[PlannedRun]) -> tuple
     return tuple(stored[run.run_key] for run in planned)
 
 
-def _ensure_workload(connection: Connection, question: Question, workload: Workload | None) -> str:
+def ensure_workload(connection: Connection, question: Question, workload: Workload | None) -> str:
     """Store the question's workload if it is not, traced or as it ships, and return its key."""
     from joulemap.store.write_workload import write_workload
     from joulemap.store.zoo import read_shipped
 
-    key = _stored_key(connection, question)
+    key = stored_key(connection, question)
     if key is not None:
         return key
     if workload is not None:
@@ -296,62 +297,20 @@ def _evaluate(
     connection: Connection, question: Question, workload_key: str, planned: Sequence[PlannedRun]
 ) -> tuple[int, ...]:
     """Evaluate the runs that are not stored, write them, and return the ids of all."""
-    found = _workload_id(connection, workload_key)
+    found = find_workload_id(connection, workload_key)
     stored = find_runs(connection, [run.run_key for run in planned])
     missing = [run for run in planned if run.run_key not in stored]
     if not missing:
         return tuple(stored[run.run_key] for run in planned)
-    from joulemap.domain.configuration import Configuration
-    from joulemap.evaluate import evaluate
-    from joulemap.store.read import read_batch, read_columns
-    from joulemap.store.write_run import RunIdentity, RunWriter
+    from joulemap.evaluate import Evaluator
+    from joulemap.store.read import read_columns
+    from joulemap.store.write_run import RunWriter
+    from joulemap.workspace.evaluation import add_run, ensure_hardware
 
-    columns, batch = read_columns(connection, found), read_batch(connection, found)
-    hardware = _ensure_hardware(connection, question, missing)
+    evaluator = Evaluator(read_columns(connection, found))
+    targets = ensure_hardware(connection, question, missing)
     writer = RunWriter(connection)
     for run in missing:
-        target = hardware[run.hardware_digest, run.power_mode]
-        configuration = Configuration(
-            hardware=run.hardware,
-            precision=question.precision,
-            batch=batch,
-            runtime=question.runtime,
-            power_mode=run.power_mode,
-        )
-        identity = RunIdentity(
-            run_key=run.run_key,
-            workload_id=found,
-            hardware_digest=target.digest,
-            power_mode=run.power_mode,
-            precision=question.precision,
-            batch=batch,
-            runtime=question.runtime,
-            model_version=MODEL_VERSION,
-            package_version=package_version("joulemap"),
-        )
-        try:
-            evaluated = evaluate(columns, target, configuration)
-        except UnsupportedError as error:
-            stored[run.run_key] = writer.add_refusal(identity, str(error))
-        else:
-            stored[run.run_key] = writer.add(identity, evaluated)
+        stored[run.run_key], _ = add_run(writer, evaluator, found, question, run, targets)
     writer.flush()
     return tuple(stored[run.run_key] for run in planned)
-
-
-def _ensure_hardware(
-    connection: Connection, question: Question, planned: Sequence[PlannedRun]
-) -> dict[tuple[str, str], Hardware]:
-    """Return (digest, power mode) -> hardware at that mode for these runs, stored if it was not."""
-    own = {hardware.digest: hardware for hardware in question.own.values()}
-    known = {**read_hardware(connection, {run.hardware_digest for run in planned} - own.keys()), **own}
-    targets = {
-        (run.hardware_digest, run.power_mode): known[run.hardware_digest].in_mode(run.power_mode) for run in planned
-    }
-    fresh = [target for target in targets.values() if target.digest not in known or target.digest in own]
-    fresh = [target for target in fresh if not has_hardware(connection, target.digest)]
-    if fresh:
-        from joulemap.store.write_catalogue import write_hardware
-
-        write_hardware(connection, fresh, package_version("joulemap"))
-    return targets

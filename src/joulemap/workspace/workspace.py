@@ -18,7 +18,7 @@ from joulemap.store.connection import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.domain.answer import EdpShare, Finding
+    from joulemap.domain.answer import EdpShare, Finding, RunTally
     from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
         AnalyzeAnswer,
@@ -288,6 +288,38 @@ class Workspace:
             seconds=seconds,
         )
 
+    def evaluate(
+        self,
+        models: Sequence[str],
+        *,
+        hardware: Sequence[str | Hardware] = (),
+        architecture: Sequence[str] = (),
+        deployment: Sequence[str] = (),
+        batches: Sequence[int] = (1,),
+        precisions: Sequence[str] = ("fp32",),
+        runtimes: Sequence[str] = ("fused",),
+        power_mode: str = "",
+    ) -> RunTally:
+        """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+
+        Models and hardware are named as for `compare`. What is stored is skipped, so a sweep that was interrupted goes
+        on where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
+        """
+        from joulemap.workspace.sweep import ask_all, run_sweep
+
+        sweep = ask_all(
+            models,
+            hardware=hardware,
+            architecture=architecture,
+            deployment=deployment,
+            power_mode=power_mode,
+            batches=batches,
+            precisions=precisions,
+            runtimes=runtimes,
+        )
+        return run_sweep(self.path, sweep, self._talk)
+
     def operators(
         self,
         model: str,
@@ -418,6 +450,35 @@ class Workspace:
         from joulemap.workspace.sanity import probe
 
         return probe(names)
+
+    def measurements(self, hardware: str = "", model: str = "") -> Answer:
+        """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
+        from joulemap.workspace.question import name_configuration
+
+        named = name_configuration(hardware) if hardware else ""
+        return self.describe("measurement.list", {"hardware": named, "model": model})
+
+    def import_measurements(self, path: str | Path) -> tuple[int, int]:
+        """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
+
+        Raises CatalogueError naming the lines that are wrong; then none is stored.
+        """
+        from joulemap.workspace.validation import import_file
+
+        return import_file(self.path, Path(path))
+
+    def validate(self, hardware: str = "", model: str = "", *, by: str = "runtime") -> Answer:
+        """Return how far predictions are from measurements, by `by`: runtime, family, model, batch or precision.
+
+        Measured configurations that are not stored are evaluated first. Raises UnknownNameError where nothing was
+        measured on the hardware or of the model.
+        """
+        from joulemap.workspace.question import name_configuration
+        from joulemap.workspace.validation import evaluate_measured
+
+        named = name_configuration(hardware) if hardware else ""
+        evaluate_measured(self, named, model, self._talk)
+        return self.query("validate.score", {"hardware": named, "model": model, "by": by})
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
         """Return what differs between two runs: settings, constants, and the terms of their energies.

@@ -1,0 +1,329 @@
+"""What an operator costs as a kernel of its own and hidden in another's, by operator and architecture class.
+
+python benchmarks/fusion.py [--write]      --write puts the tables into docs/fusion.md
+
+One target of each class, six models, batches 1 and 8. Per operator type, over all its occurrences that ride in a fused
+kernel which another operator leads:
+
+    arithmetic   its additions, multiplications and special functions at the price of the arithmetic alone
+    separate     its energy as a kernel of its own (runtime `graph`), static energy included
+    hidden       what a run in `fused` costs more than the same run without it: its arithmetic and what only it reads;
+                 the result that its kernel writes would be written without it too
+
+Operators that never ride in these models (layer_norm) have no hidden cost, and a bias has no separate one: it is part
+of its convolution or product in every runtime. Targets run without a power cap, because a cap is shared by all kernels
+of a run: it would charge an operator for what others draw.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.catalog.digest import ZOO
+from joulemap.catalog.load import load_catalogue
+from joulemap.columns.run import RunColumns
+from joulemap.columns.workload import ROLE_CODE, Booleans, Floats, WorkloadColumns, sum_by
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.evaluate import evaluate
+from joulemap.mapping.kernel import form_kernels
+from joulemap.store.connection import open_in_memory
+from joulemap.store.read import read_columns
+from joulemap.store.zoo import read_shipped
+
+MODELS: Final = ("resnet50", "mobilenet_v2", "vit_b_16", "densenet121", "efficientnet_b0", "convnext_tiny")
+BATCHES: Final = (1, 8)
+TARGETS: Final = {
+    "cpu": ("xeon_8490h", "fp32"),
+    "gpu": ("h100_sxm5", "fp16"),
+    "tpu": ("tpu_v4", "bf16"),
+    "kpu": ("kpu_t256", "bf16"),
+    "dsp": ("tda4vm_c7x_mma", "int8"),
+    "npu": ("cloud_ai_100_pro", "int8"),
+    "dpu": ("dpu_b4096_kv260", "int8"),
+    "cgra": ("plasticine", "fp16"),
+}
+"""class -> (hardware, precision)."""
+
+BIAS: Final = "bias"
+OPERATIONS: Final = (
+    "relu",
+    "clamp",
+    "silu",
+    "gelu",
+    "sigmoid",
+    "batch_norm",
+    "add",
+    "mul",
+    "softmax",
+    "layer_norm",
+    BIAS,
+)
+RULES: Final = {
+    BIAS: (3.0, 0.05),
+    "relu": (3.0, 0.05),
+    "batch_norm": (1.5, 0.1),
+    "add": (3.0, 0.2),
+    "softmax": (1.2, 1.5),
+}
+"""operation -> (separate, hidden) multipliers of rules of thumb."""
+
+ARITHMETIC: Final = ("elementwise", "special_function", "special_function_unit.operation", "processor.operation")
+"""Actions that compute what `elementwise_count` and `special_count` count, by action or by component and action; MACs
+are those that end in `_mac`."""
+
+UNCAPPED_W: Final = 1e9
+PAGE: Final = Path(__file__).parents[1] / "docs" / "fusion.md"
+BEGIN: Final = "<!-- tables: written by benchmarks/fusion.py -->"
+END: Final = "<!-- end of tables -->"
+
+
+@attrs.frozen(kw_only=True)
+class Model:
+    """A workload that ships, with what its operators are."""
+
+    work: WorkloadColumns
+    operations: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Cost:
+    """Energies of one operator type on one class, summed over its occurrences. Joules."""
+
+    operator_count: int
+    operation_count: float
+    """Additions, multiplications, special functions."""
+    arithmetic_j: float
+    separate_j: float | None
+    hidden_j: float | None
+    product_j: float
+    """What as many operations cost in the products (conv2d, linear, matmul) of the same runs, fused, all included."""
+
+    @property
+    def separate_ratio(self) -> float | None:
+        """Separate over the bare arithmetic."""
+        return None if self.separate_j is None else self.separate_j / self.arithmetic_j
+
+    @property
+    def hidden_ratio(self) -> float | None:
+        """Hidden over the bare arithmetic."""
+        return None if self.hidden_j is None else self.hidden_j / self.arithmetic_j
+
+    @property
+    def kept_fraction(self) -> float | None:
+        """Hidden over separate: what fusing leaves."""
+        return None if self.hidden_j is None or self.separate_j is None else self.hidden_j / self.separate_j
+
+    @property
+    def separate_multiplier(self) -> float | None:
+        """Separate over as many operations at the products' price."""
+        return None if self.separate_j is None else self.separate_j / self.product_j
+
+    @property
+    def hidden_multiplier(self) -> float | None:
+        """Hidden over as many operations at the products' price."""
+        return None if self.hidden_j is None else self.hidden_j / self.product_j
+
+
+@cache
+def load_model(name: str, batch: int) -> Model:
+    """Return a model as it ships, without tracing it."""
+    connection = open_in_memory()
+    number = read_shipped(connection, ZOO, name, batch=batch, workload_key=f"{name}:{batch}", input_spec="")
+    rows = connection.execute(
+        "SELECT operation FROM workload_operator WHERE workload_id = $workload_id ORDER BY operator_index",
+        {"workload_id": number},
+    ).fetchall()
+    return Model(work=read_columns(connection, number), operations=tuple(row[0] for row in rows))
+
+
+def evaluate_fused(work: WorkloadColumns, hardware: Hardware, precision: str) -> RunColumns:
+    return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime="fused"))
+
+
+def arithmetic_fj(found: RunColumns, operator_count: int) -> Floats:
+    """Return the energy of each operator's arithmetic alone."""
+    rows = [
+        row
+        for row, one in enumerate(found.hardware.reference)
+        if one.action in ARITHMETIC or f"{one.component}.{one.action}" in ARITHMETIC or one.action.endswith("_mac")
+    ]
+    lines = np.isin(found.ledger.action_index, rows)
+    energy = found.ledger.energy_fj[lines].astype(np.float64)
+    return sum_by(found.ledger.operator_index[lines], energy, operator_count)
+
+
+def without(work: WorkloadColumns, chosen: Booleans) -> WorkloadColumns:
+    """Return the workload if these operators neither computed nor read anything; what their kernels write stays."""
+    reads = chosen[work.access_operator] & (work.access_role != ROLE_CODE["output"])
+    return attrs.evolve(
+        work,
+        elementwise_count=np.where(chosen, 0.0, work.elementwise_count),
+        special_count=np.where(chosen, 0.0, work.special_count),
+        access_fused_bytes=np.where(reads, 0.0, work.access_fused_bytes),
+    )
+
+
+def without_bias(work: WorkloadColumns, chosen: Booleans) -> WorkloadColumns:
+    """Return the workload if these products added no bias: the smallest weight that each of them reads."""
+    size = work.access_fused_bytes.copy()
+    weights = chosen[work.access_operator] & (work.access_role == ROLE_CODE["weight"])
+    for operator in np.flatnonzero(chosen):
+        own = np.flatnonzero(weights & (work.access_operator == operator))
+        size[own[np.argmin(size[own])]] = 0.0
+    return attrs.evolve(work, elementwise_count=np.where(chosen, 0.0, work.elementwise_count), access_fused_bytes=size)
+
+
+def choose(operation: str, model: Model, rides: Booleans, is_active: Booleans) -> tuple[Booleans, bool]:
+    """Return the operators that count for a type, and whether they are hidden.
+
+    Where a model's occurrences all lead kernels of their own, those count, and nothing is hidden.
+    """
+    work = model.work
+    if operation == BIAS:
+        return is_active & work.of_kind("conv", "grouped_conv", "depthwise_conv", "linear") & (
+            work.elementwise_count > 0
+        ), True
+    same = np.array([one == operation for one in model.operations])
+    hidden = same & rides
+    return (hidden, True) if hidden.any() or operation != "layer_norm" else (same & is_active, False)
+
+
+def measure(operation: str, architecture: str, batch: int, models: Sequence[str] = MODELS) -> Cost | None:
+    """Return the cost of an operator type on a class over the models; None if none of them has it."""
+    name, precision = TARGETS[architecture]
+    hardware = load_catalogue().find(name)
+    hardware = attrs.evolve(hardware, tdp=attrs.evolve(hardware.tdp, value=UNCAPPED_W))
+    total = np.zeros(6)
+    is_hidden = False
+    for model in (load_model(one, batch) for one in models):
+        work = model.work
+        kernels = form_kernels(work, precision, "fused")
+        chosen, hides = choose(operation, model, kernels.rides, kernels.is_active)
+        if not chosen.any():
+            continue
+        found = evaluate_fused(work, hardware, precision)
+        energy = sum_by(found.ledger.operator_index, found.ledger.energy_fj.astype(np.float64), work.operator_count)
+        separate = sum_by(
+            found.operators.operator_index, found.operators.separate_energy_fj.astype(np.float64), work.operator_count
+        )
+        count = float((work.elementwise_count + work.special_count)[chosen].sum())
+        arithmetic = arithmetic_fj(found, work.operator_count)[chosen].sum()
+        saved = 0.0
+        if hides:
+            is_hidden = True
+            remove = without_bias if operation == BIAS else without
+            other = evaluate_fused(remove(work, chosen), hardware, precision)
+            saved = float(found.energy_fj - other.energy_fj)
+            if operation == BIAS:
+                arithmetic = arithmetic - arithmetic_fj(other, work.operator_count)[chosen].sum()
+        products = (work.mac_count > 0) & kernels.is_active
+        price = energy[products].sum() / (2.0 * work.mac_count[products].sum())
+        total += (float(chosen.sum()), count, arithmetic, float(separate[chosen].sum()), saved, count * price)
+    if not total[0]:
+        return None
+    arithmetic, separate_j, hidden, product = total[2:] / 1e15
+    return Cost(
+        operator_count=int(total[0]),
+        operation_count=float(total[1]),
+        arithmetic_j=arithmetic,
+        separate_j=None if operation == BIAS else separate_j,
+        hidden_j=hidden if is_hidden else None,
+        product_j=product,
+    )
+
+
+@cache
+def measure_all() -> Mapping[tuple[str, str, int], Cost]:
+    """Return (operation, class, batch) -> cost."""
+    return {
+        (operation, architecture, batch): cost
+        for operation in OPERATIONS
+        for architecture in TARGETS
+        for batch in BATCHES
+        if (cost := measure(operation, architecture, batch)) is not None
+    }
+
+
+def number(value: float | None) -> str:
+    """Return a value in two significant digits, thousands with a comma."""
+    if value is None:
+        return "-"
+    if value < 0.0005:
+        return "< 0.0005"
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 9.95 else f"{value:.2g}"
+
+
+def table(batch: int, cell: Callable[[Cost], str], rule: Callable[[str], str] | None = None) -> Iterator[str]:
+    """Yield the lines of a table with a row for each operator type and a column for each class."""
+    yield f"| batch {batch} | " + ("" if rule is None else "rule of thumb | ") + " | ".join(TARGETS) + " |"
+    yield "|---" * (len(TARGETS) + 1 + (rule is not None)) + "|"
+    for operation in OPERATIONS:
+        cells = [cell(measure_all()[operation, one, batch]) for one in TARGETS]
+        yield f"| `{operation}` | " + ("" if rule is None else rule(operation) + " | ") + " | ".join(cells) + " |"
+
+
+def pair(separate: float | None, hidden: float | None) -> str:
+    return f"{number(separate)} → {number(hidden)}"
+
+
+def ruled(operation: str) -> str:
+    return pair(*RULES[operation]) if operation in RULES else "-"
+
+
+def ruled_kept(operation: str) -> str:
+    return number(RULES[operation][1] / RULES[operation][0]) if operation in RULES else "-"
+
+
+def render() -> str:
+    """Return the tables as markdown."""
+    lines = []
+    titles = ", ".join(f"{name}: `{hardware}` {precision}" for name, (hardware, precision) in TARGETS.items())
+    lines.append(f"{titles}; models: {', '.join(MODELS)}.")
+    sections: list[tuple[str, Callable[[Cost], str], Callable[[str], str] | None]] = [
+        (
+            "### In units of the bare arithmetic: separate → hidden",
+            lambda cost: pair(cost.separate_ratio, cost.hidden_ratio),
+            None,
+        ),
+        (
+            "### In units of the products' price per operation: separate → hidden",
+            lambda cost: pair(cost.separate_multiplier, cost.hidden_multiplier),
+            ruled,
+        ),
+        ("### What fusing leaves: hidden / separate", lambda cost: number(cost.kept_fraction), ruled_kept),
+    ]
+    for title, cell, rule in sections:
+        lines += ["", title]
+        for batch in BATCHES:
+            lines += ["", *table(batch, cell, rule)]
+    return "\n".join(lines)
+
+
+def write(page: Path = PAGE) -> None:
+    """Put the tables between the marks of the page."""
+    text = page.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    page.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    """Print the tables, or write them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="into docs/fusion.md, between its marks")
+    if parser.parse_args().write:
+        write()
+    else:
+        print(render())
+
+
+if __name__ == "__main__":
+    main()

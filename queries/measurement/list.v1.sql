@@ -1,0 +1,44 @@
+/*
+name = "measurement.list"
+version = 1
+schema = 6
+summary = "What somebody measured"
+grain = "one row per measurement"
+order = ["hardware", "model", "precision", "runtime", "batch", "measurement_id"]
+[parameters]
+hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+[columns]
+measurement_id = { type = "INTEGER", meaning = "number of the row" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+model = { type = "VARCHAR", meaning = "model" }
+precision = { type = "VARCHAR", meaning = "as measured" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
+power_w = { type = "DOUBLE", unit = "W", meaning = "average" }
+peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "as the framework reports it" }
+scope = { type = "VARCHAR", meaning = "what it covers" }
+seen = { type = "VARCHAR", meaning = "which coefficients were chosen with this row in view; empty where none was" }
+source = { type = "VARCHAR", meaning = "where it comes from" }
+conditions = { type = "VARCHAR", meaning = "what it depends on" }
+*/
+SELECT
+    measurement_id,
+    hardware,
+    model,
+    precision,
+    batch,
+    runtime,
+    latency_s,
+    energy_j,
+    power_w,
+    peak_memory_bytes,
+    scope,
+    seen,
+    source,
+    conditions
+FROM measurements
+WHERE ($hardware = '' OR hardware = $hardware) AND ($model = '' OR model = $model)
+ORDER BY hardware, model, precision, runtime, batch, measurement_id

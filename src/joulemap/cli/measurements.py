@@ -1,0 +1,64 @@
+"""`joulemap measurements`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.option import (
+    DEFAULT_DATABASE,
+    Database,
+    FormatOption,
+    Output,
+    ShowSql,
+    emit,
+    emit_answer,
+    emit_sql,
+    open_workspace,
+)
+from joulemap.report.format import Format
+
+app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
+
+LISTED = ("hardware", "model", "precision", "batch", "runtime", "latency_s", "energy_j", "power_w",
+          "peak_memory_bytes", "seen")  # fmt: skip
+
+
+@app.command("list")
+def list_(
+    hardware: Annotated[str, typer.Option("--hardware", help="Only this hardware.", show_default="all")] = "",
+    model: Annotated[str, typer.Option("--model", help="Only this model.", show_default="all")] = "",
+    form: FormatOption = Format.TABLE,
+    output: Output = None,
+    show_sql: ShowSql = False,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """List measurements; json and csv have source and conditions of each.
+
+    \b
+    joulemap measurements list --hardware H200 --model resnet50
+    """
+    answer = open_workspace(db, form).measurements(hardware, model)
+    emit_answer(answer, form, output, LISTED)
+    if show_sql:
+        emit_sql((answer,))
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="CSV or JSON with the columns of `measurements list --format csv`.")],
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """Store the measurements of a file: all of its rows, or none with the lines that are wrong.
+
+    Columns: hardware, model, precision, batch, runtime, source, and at least one of latency_s, energy_j, power_w and
+    peak_memory_bytes, per batch; optional scope, conditions and seen.
+
+    \b
+    joulemap measurements import mine.csv
+    joulemap validate --hardware my_chip
+    """
+    stored, known = open_workspace(db).import_measurements(file)
+    emit(f"{file}: {stored} measurements stored, {known} were there already", None)

@@ -1,0 +1,207 @@
+"""Many runs at once: skip what is stored, evaluate the rest, write what is queued while the next are evaluated.
+
+    model x batch ─► workload ─► precision x runtime x hardware ─► evaluate ─► queue ─► transaction
+
+Every transaction holds whole runs, so a sweep that was killed goes on where it stopped. Memory holds one workload, one
+queue and one transaction, however many runs there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.background import begin
+from joulemap.catalog.digest import catalogue_digest
+from joulemap.catalog.model import load_models
+from joulemap.domain.answer import RunTally
+from joulemap.errors import UsageError
+from joulemap.store.connection import Connection, transaction, using
+from joulemap.store.read import find_runs_of, read_columns
+from joulemap.store.read_hardware import has_catalogue
+from joulemap.trace.source import resolve_model
+from joulemap.workspace.catalogue import known_hardware, store_catalogue
+from joulemap.workspace.plan import PlannedRun, check_settings
+from joulemap.workspace.question import (
+    Question,
+    ask,
+    ensure_workload,
+    find_workload_id,
+    open_if_there,
+    stored_key,
+    trace,
+    writing,
+)
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.hardware import Hardware
+    from joulemap.store.write_run import RunWriter
+    from joulemap.workspace.evaluation import Targets
+
+Talk = Callable[[str], None]
+Known = Mapping[str, "HardwareEntry"]
+
+BUFFER: Final = "1GB"
+"""What the engine may keep in memory during a sweep, which only appends and gains nothing by more."""
+
+
+@attrs.frozen(kw_only=True)
+class Sweep:
+    """Every model at every batch, each on every hardware, precision and runtime."""
+
+    questions: tuple[Question, ...]
+    """One per model and batch, at the first precision and runtime."""
+    settings: tuple[tuple[str, str], ...]
+    """(precision, runtime)."""
+
+    def plan(self, question: Question, known: Known, workload_key: str) -> list[tuple[Question, PlannedRun]]:
+        """Return the runs of a model and batch, each beside the question at its precision and runtime."""
+        asked = [attrs.evolve(question, precision=precision, runtime=runtime) for precision, runtime in self.settings]
+        return [(one, run) for one in asked for run in one.plan(known, workload_key)]
+
+
+def ask_all(
+    models: Sequence[str],
+    *,
+    hardware: Sequence[str | Hardware],
+    architecture: Sequence[str],
+    deployment: Sequence[str],
+    power_mode: str,
+    batches: Sequence[int],
+    precisions: Sequence[str],
+    runtimes: Sequence[str],
+) -> Sweep:
+    """Return a checked sweep, each combination once; raises as `ask`, UsageError where there is nothing to ask."""
+    names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
+    sizes = tuple(dict.fromkeys(batches))
+    settings = tuple(dict.fromkeys((precision, runtime) for precision in precisions for runtime in runtimes))
+    if not (names and sizes and settings):
+        raise UsageError("a sweep needs a model, a batch, a precision and a runtime")
+    for precision, runtime in settings:
+        check_settings(precision, runtime)
+    first = ask(
+        names[0],
+        hardware=hardware,
+        architecture=architecture,
+        deployment=deployment,
+        power_mode=power_mode,
+        batch=sizes[0],
+        precision=settings[0][0],
+        runtime=settings[0][1],
+    )
+    known = load_models()
+    return Sweep(
+        questions=tuple(
+            attrs.evolve(first, request=resolve_model(name, known, batch=size)) for name in names for size in sizes
+        ),
+        settings=settings,
+    )
+
+
+def run_sweep(path: Path, sweep: Sweep, talk: Talk) -> RunTally:
+    """Evaluate and write the runs of a sweep that are not stored, reading only where none is missing."""
+    known = known_hardware()
+    first = sweep.questions[0]
+    planned = [run for _, run in sweep.plan(first, known, first.workload_keys[0])]
+    connection = open_if_there(path)
+    if connection is not None:
+        with using(connection, path):
+            if all(_is_stored(connection, sweep, question, known) for question in sweep.questions):
+                return RunTally(stored_count=len(planned) * len(sweep.questions), evaluated_count=0, refused_count=0)
+    with writing(path) as connection:
+        from joulemap.store.write_run import RunWriter
+        from joulemap.workspace.evaluation import ensure_hardware
+
+        connection.execute(f"SET memory_limit = '{BUFFER}'")
+        with transaction(connection):
+            if not has_catalogue(connection, catalogue_digest()):
+                store_catalogue(connection)
+            targets = ensure_hardware(connection, first, planned)
+        queue = _Queue(RunWriter(connection.cursor()))
+        try:
+            tally = _evaluate(connection, sweep, known, targets, queue, talk)
+            queue.store()
+        finally:
+            queue.close()
+    return tally
+
+
+def _is_stored(connection: Connection, sweep: Sweep, question: Question, known: Known) -> bool:
+    key = stored_key(connection, question)
+    if key is None:
+        return False
+    stored = find_runs_of(connection, find_workload_id(connection, key))
+    return all(run.run_key in stored for _, run in sweep.plan(question, known, key))
+
+
+@attrs.define
+class _Queue:
+    """Runs on their way into the database: one transaction is written while the runs of the next are queued.
+
+    The writer has a connection of its own, so that workloads can be read meanwhile.
+    """
+
+    writer: RunWriter
+    _finish: Callable[[], None] | None = None
+
+    def store(self) -> None:
+        """Wait for the transaction under way, and begin the next with what is queued."""
+        self.wait()
+        insert = self.writer.hand_over()
+
+        def commit() -> None:
+            with transaction(self.writer.connection):
+                insert()
+
+        self._finish = begin(commit)
+
+    def wait(self) -> None:
+        """Wait for the transaction under way; raises what it failed with."""
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish()
+
+    def close(self) -> None:
+        """Wait for the transaction under way and give its connection back, so that nothing keeps the file open."""
+        try:
+            self.wait()
+        finally:
+            self.writer.connection.close()
+
+
+def _evaluate(
+    connection: Connection, sweep: Sweep, known: Known, targets: Targets, queue: _Queue, talk: Talk
+) -> RunTally:
+    from joulemap.evaluate import Evaluator
+    from joulemap.store.write_run import CHUNK_LINES
+    from joulemap.workspace.evaluation import add_run
+
+    met: set[str] = set()
+    stored_count = evaluated_count = refused_count = 0
+    for number, question in enumerate(sweep.questions, 1):
+        request = question.request
+        talk(f"evaluating {request.model} at batch {request.batch} ({number} of {len(sweep.questions)}) …")
+        is_there = question.shipped is not None or stored_key(connection, question) is not None
+        workload = None if is_there else trace(request, talk)
+        with transaction(connection):
+            key = ensure_workload(connection, question, workload)
+        workload_id = find_workload_id(connection, key)
+        runs = sweep.plan(question, known, key)
+        stored = find_runs_of(connection, workload_id)
+        missing = [] if key in met else [(one, run) for one, run in runs if run.run_key not in stored]
+        met.add(key)
+        stored_count += len(runs) - len(missing)
+        if not missing:
+            continue
+        evaluator = Evaluator(read_columns(connection, workload_id))
+        for one, run in missing:
+            _, is_refused = add_run(queue.writer, evaluator, workload_id, one, run, targets)
+            refused_count += is_refused
+            evaluated_count += not is_refused
+            if queue.writer.line_count >= CHUNK_LINES:
+                queue.store()
+    return RunTally(stored_count=stored_count, evaluated_count=evaluated_count, refused_count=refused_count)

@@ -1,0 +1,55 @@
+"""Measurements in, and the predictions that they score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from joulemap.catalog.digest import catalogue_digest
+from joulemap.catalog.measurement import read_measurements
+from joulemap.catalog.model import load_models
+from joulemap.errors import ModelError, UnknownNameError
+from joulemap.store.connection import open_for_writing, transaction, using
+from joulemap.store.read_hardware import has_catalogue
+from joulemap.workspace.catalogue import known_hardware, store_catalogue, template
+
+if TYPE_CHECKING:
+    from joulemap.workspace.workspace import Workspace
+
+
+def import_file(path: Path, file: Path) -> tuple[int, int]:
+    """Store a file's measurements; return (new, stored already)."""
+    rows = read_measurements(file, known_hardware(), load_models())
+    from joulemap.store.write_measurement import write_measurements
+
+    with using(open_for_writing(path, template(path)), path) as connection, transaction(connection):
+        if not has_catalogue(connection, catalogue_digest()):
+            store_catalogue(connection)
+        fresh = write_measurements(connection, rows)
+    return fresh, len(rows) - fresh
+
+
+def evaluate_measured(workspace: Workspace, hardware: str, model: str, talk: Callable[[str], None]) -> None:
+    """Evaluate every measured configuration that is not stored; what cannot be traced is told and left out."""
+    rows = workspace.measurements(hardware, model).records()
+    if not rows:
+        measured = {row["hardware"] for row in workspace.measurements().records()}
+        what = " and ".join(text for text in (hardware, model) if text)
+        raise UnknownNameError("measurement of", what, measured, "see `joulemap measurements list`")
+    groups: dict[tuple[str, str, str, int], list[str]] = {}
+    for row in rows:
+        groups.setdefault((row["hardware"], row["precision"], row["runtime"], row["batch"]), []).append(row["model"])
+    for (name, precision, runtime, batch), models in groups.items():
+        talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
+        names = tuple(dict.fromkeys(models))
+        try:
+            workspace.evaluate(names, hardware=[name], precisions=[precision], runtimes=[runtime], batches=[batch])
+        except ModelError:
+            for one in names:
+                try:
+                    workspace.evaluate(
+                        [one], hardware=[name], precisions=[precision], runtimes=[runtime], batches=[batch]
+                    )
+                except ModelError as error:
+                    talk(f"left out: {error}")

@@ -1,0 +1,180 @@
+"""Every part of every run adds up, for what ships: each model, hardware, precision and runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import attrs
+import numpy as np
+import pytest
+
+from compare import assert_close
+from joulemap.catalog.digest import ZOO
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.model import load_shipped
+from joulemap.columns.run import RunColumns
+from joulemap.columns.workload import Integers, WorkloadColumns
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import FLOPS_PER_MAC
+from joulemap.domain.reference import STATIC_ACTION
+from joulemap.errors import UnsupportedError
+from joulemap.evaluate import Evaluator
+from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.read import read_columns
+from joulemap.store.zoo import read_shipped
+from joulemap.units import FJ_PER_J, FS_PER_S
+
+CATALOGUE = tuple(load_catalogue().hardware.values())
+ONE_OF_EACH_CLASS = tuple({hardware.architecture: hardware for hardware in reversed(CATALOGUE)}.values())
+SAMPLE = ("resnet18", "mobilenet_v3_small", "swin_t")
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_shipped())]
+
+ACTIONS = {"cpu": (5, 20), "gpu": (7, 30), "tpu": (6, 20), "kpu": (8, 25)}
+"""architecture -> (categories beside leakage, actions) that its runs tell apart at least."""
+ACTIONS_ELSEWHERE = (3, 15)
+
+MODEST = 2**62
+"""Sums of integers below this cannot have overflowed."""
+
+
+@cache
+def shipped() -> Connection:
+    return open_in_memory()
+
+
+@cache
+def evaluator(model: str) -> Evaluator:
+    stored = read_shipped(shipped(), ZOO, model, batch=1, workload_key=model, input_spec="")
+    return Evaluator(read_columns(shipped(), stored))
+
+
+def runs(model: str, hardware: tuple[Hardware, ...]) -> Iterator[tuple[WorkloadColumns, RunColumns]]:
+    """Yield the model on the hardware at every precision and runtime; only too little memory refuses one."""
+    found = evaluator(model)
+    for one in hardware:
+        for precision in one.peaks:
+            for runtime in RUNTIMES:
+                try:
+                    run = found.evaluate(one, Configuration(hardware=one.id, precision=precision, runtime=runtime))
+                except UnsupportedError as error:
+                    if "of memory; this configuration needs" not in str(error):
+                        raise
+                    continue
+                yield found.work, run
+
+
+def summed(group: Integers, values: Integers, count: int) -> Integers:
+    """Return the exact sums of integers by group."""
+    assert float(values.astype(np.float64).sum()) < MODEST
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, group, values)
+    return sums
+
+
+def assert_no_number_is_negative_or_lost(run: RunColumns) -> None:
+    for columns in (run.subgraphs, run.operators, run.ledger):
+        for field in attrs.fields(type(columns)):
+            values = getattr(columns, field.name)
+            assert np.isfinite(values).all(), field.name
+            assert (values >= 0).all(), field.name
+
+
+def assert_the_ledger_adds_up(work: WorkloadColumns, run: RunColumns) -> None:
+    ledger, operators, subgraphs = run.ledger, run.operators, run.subgraphs
+    lines = ledger.operator_index * len(run.hardware.reference) + ledger.action_index
+    assert (np.diff(lines) > 0).all(), "an action stands once per operator"
+    prices = np.array([action.energy_per_action_fj for action in run.hardware.reference])
+    assert (ledger.energy_fj == np.rint(ledger.action_count * prices[ledger.action_index])).all()
+    by_operator = summed(ledger.operator_index, ledger.energy_fj, work.operator_count)
+    assert int(by_operator[operators.operator_index].sum()) == int(by_operator.sum()), "only what runs costs"
+    by_subgraph = summed(operators.subgraph_index, by_operator[operators.operator_index], work.subgraph_count)
+    assert int(by_subgraph[subgraphs.subgraph_index].sum()) == int(by_operator.sum()) == run.energy_fj > 0
+
+
+def assert_time_adds_up(work: WorkloadColumns, run: RunColumns) -> None:
+    operators, subgraphs = run.operators, run.subgraphs
+    by_subgraph = summed(operators.subgraph_index, operators.latency_fs, work.subgraph_count)
+    expected = np.zeros(work.subgraph_count, dtype=np.int64)
+    expected[subgraphs.subgraph_index] = subgraphs.latency_fs
+    assert (by_subgraph == expected).all()
+    assert int(by_subgraph.sum()) == run.latency_fs > 0
+
+
+def assert_leakage_is_static_power_times_latency(run: RunColumns) -> None:
+    position = run.hardware.reference.position(STATIC_ACTION)
+    assert position is not None
+    static_fj = run.hardware.static_power.value * FJ_PER_J
+    assert_close(run.hardware.reference.actions[position].energy_per_action_fj, static_fj, rel=1e-12)
+    takes_time = run.operators.latency_fs > 0
+    lines = run.ledger.action_index == position
+    assert (run.ledger.operator_index[lines] == run.operators.operator_index[takes_time]).all()
+    assert (run.ledger.action_count[lines] == run.operators.latency_fs[takes_time] / FS_PER_S).all()
+
+
+def assert_nothing_exceeds_the_hardware(run: RunColumns) -> None:
+    hardware, latency_s = run.hardware, run.latency_fs / FS_PER_S
+    rounding_fj = 0.5 * len(run.ledger.energy_fj) + hardware.tdp.value * len(run.operators.operator_index)
+    assert run.energy_fj <= hardware.tdp.value * run.latency_fs * (1.0 + 1e-9) + rounding_fj
+    assert run.subgraphs.units_used_count.max() <= run.units_total_count
+    assert FLOPS_PER_MAC * run.mac_count <= run.peak_ops_per_s * latency_s * (1.0 + 1e-9)
+    dram_bytes = float(run.subgraphs.dram_bytes.sum())
+    assert dram_bytes <= run.memory_bandwidth_bytes_per_s * latency_s * (1.0 + 1e-9)
+
+
+def assert_work_is_conserved(work: WorkloadColumns, run: RunColumns) -> None:
+    runs_here = ~work.is_view
+    if run.configuration.runtime == "fused":
+        runs_here &= ~work.is_foldable
+    assert (run.operators.operator_index == np.flatnonzero(runs_here)).all()
+    assert run.mac_count == int(work.mac_count[runs_here].sum())
+    assert float(run.subgraphs.executed_mac_count.sum()) >= run.mac_count * (1.0 - 1e-12)
+    assert_close(float(run.subgraphs.moved_bytes.sum()), float(run.operators.moved_bytes.sum()), rel=1e-12)
+
+
+def assert_conserved(work: WorkloadColumns, run: RunColumns) -> None:
+    assert_no_number_is_negative_or_lost(run)
+    assert_the_ledger_adds_up(work, run)
+    assert_time_adds_up(work, run)
+    assert_leakage_is_static_power_times_latency(run)
+    assert_nothing_exceeds_the_hardware(run)
+    assert_work_is_conserved(work, run)
+
+
+@pytest.mark.parametrize("model", SAMPLE)
+def test_every_part_adds_up_on_one_hardware_of_each_class(model: str) -> None:
+    count = 0
+    for work, run in runs(model, ONE_OF_EACH_CLASS):
+        assert_conserved(work, run)
+        count += 1
+    assert count == len(RUNTIMES) * sum(len(hardware.peaks) for hardware in ONE_OF_EACH_CLASS)
+
+
+@pytest.mark.parametrize("model", SLOW)
+def test_every_part_adds_up_on_every_hardware(model: str) -> None:
+    for work, run in runs(model, CATALOGUE):
+        try:
+            assert_conserved(work, run)
+        except AssertionError as error:
+            raise AssertionError(f"{run.configuration}: {error}") from error
+    evaluator.cache_clear()
+
+
+@pytest.mark.parametrize("hardware", CATALOGUE, ids=lambda one: one.id)
+def test_runs_tell_actions_apart(hardware: Hardware) -> None:
+    met = {
+        hardware.reference.actions[index]
+        for model in SAMPLE
+        for _, run in runs(model, (hardware,))
+        for index in np.unique(run.ledger.action_index)
+    }
+    categories, actions = ACTIONS.get(hardware.architecture, ACTIONS_ELSEWHERE)
+    assert len({action.category for action in met if action.part != "static"}) >= categories
+    assert len(met) >= actions
+
+
+@pytest.mark.parametrize("hardware", CATALOGUE, ids=lambda one: one.id)
+def test_no_action_lacks_a_source_or_a_count(hardware: Hardware) -> None:
+    assert [action.key for action in hardware.reference if not action.source.strip()] == []
+    assert [action.key for action in hardware.reference if not action.count_formula.strip()] == []

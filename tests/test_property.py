@@ -1,0 +1,261 @@
+"""What holds on every target of the catalogue: more hardware, fusion, batch, and the bytes of every memory level.
+
+docs/model.md, section 4, says the same in words.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convolution import run as evaluate
+from joulemap.architecture import find_architecture
+from joulemap.catalog.load import load_catalogue
+from joulemap.columns.run import RunColumns, SubgraphColumns
+from joulemap.columns.workload import Floats, WorkloadColumns
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.energy.ledger import ActionCounts
+from joulemap.errors import UnsupportedError
+from joulemap.mapping.kernel import KernelColumns, Placement, form_kernels
+from models import Depthwise, SelfAttention, columns, image, shipped
+from variants import uncapped, with_bandwidth, with_caches, with_clock, with_more_units, with_units
+
+ALL: Final = tuple(load_catalogue().hardware.values())
+EVERY = pytest.mark.parametrize("hardware", ALL, ids=lambda one: one.id)
+
+BETTER: dict[str, Callable[[Hardware, float], Hardware]] = {
+    "DRAM bandwidth": with_bandwidth,
+    "on-chip capacity": with_caches,
+    "clock": with_clock,
+    "units": lambda hardware, factor: with_units(hardware, int(factor)),
+    "a few units": lambda hardware, factor: with_more_units(hardware, int(factor)),
+}
+
+READS: Final = {
+    "cpu": [["l1.read"], ["l2.read"], ["l3.read"]],
+    "gpu": [["l1.load", "shared_memory.write"], ["l2.read"], ["l3.read"]],
+    "tpu": [["vmem.read", "weight_fifo.write"], ["cmem.read"]],
+    "kpu": [["l1_stream.read"], ["l2_tile.read"], ["l3.read"]],
+    "dsp": [["local_memory.read"]],
+    "npu": [["sram.read"]],
+    "dpu": [["feature_buffer.read", "weight_buffer.read"]],
+    "cgra": [["pmu.read"]],
+}
+"""Levels from the units outward: the actions that read what the level behind it brought."""
+
+WRITES: Final = {
+    "cpu": ["l1.write", "l2.write", "l3.write"],
+    "gpu": ["l1.store"],
+    "tpu": ["vmem.write"],
+    "kpu": ["l1_stream.write", "l3.write"],
+    "dsp": ["local_memory.write"],
+    "npu": ["sram.write"],
+    "dpu": ["feature_buffer.write"],
+    "cgra": ["pmu.write"],
+}
+"""Levels that every result passes."""
+
+WORDS: Final = {"cgra": 4.0}
+"""Bytes of an element on chip where that does not follow the precision."""
+
+
+@cache
+def works(batch: int = 1) -> dict[str, WorkloadColumns]:
+    """Convolutions of all kinds and a residual sum, squeeze and excitation, attention."""
+    return {
+        "resnet18": shipped("resnet18", batch),
+        "mobilenet_v3_small": shipped("mobilenet_v3_small", batch),
+        "depthwise": columns(Depthwise(), image(batch, 8, 6)),
+        "self attention": columns(SelfAttention(), torch.empty(2 * batch, 65, 16, device="meta")),
+    }
+
+
+def runs(
+    hardware: Hardware, batch: int = 1, runtimes: Sequence[str] = RUNTIMES
+) -> Iterator[tuple[tuple[str, str, str], RunColumns]]:
+    """Yield every run of the works on a hardware that it can hold, with model, precision and runtime."""
+    for (name, work), precision, runtime in itertools.product(works(batch).items(), hardware.peaks, runtimes):
+        try:
+            yield (name, precision, runtime), evaluate(hardware, precision, work, runtime)
+        except UnsupportedError:
+            continue
+
+
+@cache
+def uncapped_runs(hardware_id: str, batch: int = 1) -> dict[tuple[str, str, str], RunColumns]:
+    """Return the runs of a hardware without power cap: under one, idle units leak into the budget of the busy ones."""
+    return dict(runs(uncapped(load_catalogue().find(hardware_id)), batch))
+
+
+def by_subgraph(found: SubgraphColumns, values: Floats, count: int) -> Floats:
+    """Return a column of a run with a row for each subgraph of the workload, 0 where it does not run."""
+    spread = np.zeros(count)
+    spread[found.subgraph_index] = values
+    return spread
+
+
+def placed(work: WorkloadColumns, hardware: Hardware, precision: str, runtime: str) -> tuple[KernelColumns, Placement]:
+    kernels = form_kernels(work, precision, runtime)
+    return kernels, find_architecture(hardware.architecture).place(kernels, hardware)
+
+
+def summed(counts: ActionCounts, names: list[str]) -> Floats | None:
+    """Return the counts of these actions, per operator; None if the hardware has none of them."""
+    found = [counts[one, other] for one, other in (name.split(".") for name in names) if (one, other) in counts]
+    return sum(found[1:], found[0]) if found else None
+
+
+@pytest.mark.parametrize("change", BETTER)
+@EVERY
+def test_better_hardware_is_never_slower(hardware: Hardware, change: str) -> None:
+    for key, better in runs(BETTER[change](uncapped(hardware), 2.0), runtimes=("fused", "eager")):
+        before = uncapped_runs(hardware.id)[key]
+        # each kernel's time is rounded to a femtosecond
+        assert better.latency_fs <= before.latency_fs + len(before.operators.latency_fs), key
+
+
+@pytest.mark.parametrize("change", BETTER)
+@settings(max_examples=40, deadline=None)
+@given(target=st.sampled_from([one.id for one in ALL]), factor=st.floats(1.0, 50.0), data=st.data())
+def test_however_much_better(change: str, target: str, factor: float, data: st.DataObject) -> None:
+    hardware = load_catalogue().find(target)
+    key = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
+    name, precision, runtime = key
+    before = uncapped_runs(hardware.id)[key]
+    after = evaluate(BETTER[change](uncapped(hardware), factor), precision, works()[name], runtime)
+    assert after.latency_fs <= before.latency_fs + len(before.operators.latency_fs)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    target=st.sampled_from([one.id for one in ALL]),
+    factors=st.tuples(st.floats(1e-3, 1e3), st.floats(1.0, 20.0)),
+    data=st.data(),
+)
+def test_a_larger_memory_moves_and_costs_no_more(
+    target: str, factors: tuple[float, float], data: st.DataObject
+) -> None:
+    hardware = load_catalogue().find(target)
+    name, precision, runtime = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
+    small = with_caches(uncapped(hardware), factors[0])
+    before, after = (
+        evaluate(one, precision, works()[name], runtime) for one in (small, with_caches(small, factors[1]))
+    )
+    assert (after.subgraphs.dram_bytes <= before.subgraphs.dram_bytes * (1.0 + 1e-12)).all()
+    # at the same price per access, which a larger memory would not have
+    assert after.energy_fj <= before.energy_fj * (1.0 + 1e-9)
+
+
+@EVERY
+def test_what_fits_is_not_read_again(hardware: Hardware) -> None:
+    for (name, precision, runtime), found in runs(with_caches(uncapped(hardware), 1e6), runtimes=("fused", "graph")):
+        kernels, placement = placed(works()[name], with_caches(hardware, 1e6), precision, runtime)
+        # a scratchpad streams the weights of every image or run, and a CGRA its configuration
+        weights = kernels.weight_bytes * (works()[name].batch if hardware.architecture == "dpu" else 1)
+        configuration = placement.detail.get("configuration", 0.0)
+        moved = kernels.entering_bytes + kernels.leaving_bytes + weights + configuration
+        assert found.subgraphs.dram_bytes.sum() <= moved.sum() * (1.0 + 1e-12), (name, precision, runtime)
+
+
+@EVERY
+def test_fusing_moves_no_more_in_any_subgraph(hardware: Hardware) -> None:
+    found = uncapped_runs(hardware.id)
+    for name, precision, runtime in found:
+        if runtime != "fused" or (name, precision, "graph") not in found:
+            continue
+        fused, graph = (found[name, precision, one].subgraphs for one in ("fused", "graph"))
+        count = works()[name].subgraph_count
+        for column in ("dram_bytes", "moved_bytes"):
+            together, apart = (by_subgraph(one, getattr(one, column), count) for one in (fused, graph))
+            assert (together <= apart * (1.0 + 1e-12)).all(), (name, precision, column)
+        latency, energy = (
+            [getattr(found[name, precision, one], total) for one in ("fused", "graph", "eager")]
+            for total in ("latency_fs", "energy_fj")
+        )
+        assert latency == sorted(latency), (name, precision)
+        assert energy == sorted(energy), (name, precision)
+
+
+@settings(max_examples=150, deadline=None)
+@given(target=st.sampled_from([one.id for one in ALL]), factor=st.floats(1e-3, 1e3), data=st.data())
+def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float, data: st.DataObject) -> None:
+    hardware = load_catalogue().find(target)
+    name, precision, _ = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
+    other = with_caches(uncapped(hardware), factor)
+    work = works()[name]
+    together, apart = (evaluate(other, precision, work, one).subgraphs for one in ("fused", "graph"))
+    fused, separate = (by_subgraph(one, one.dram_bytes, work.subgraph_count) for one in (together, apart))
+    assert (fused <= separate * (1.0 + 1e-12)).all()
+
+
+@EVERY
+def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) -> None:
+    single, double = uncapped_runs(hardware.id), uncapped_runs(hardware.id, 2)
+    for key in single.keys() & double.keys():
+        one, two = single[key], double[key]
+        assert (two.subgraphs.dram_bytes >= one.subgraphs.dram_bytes).all(), key
+        assert two.energy_fj >= one.energy_fj, key
+        # above twice only by what one batch found on chip and two do not, and by a change of what is streamed past
+        # what: at most the weights once more
+        found = np.maximum(one.subgraphs.moved_bytes - one.subgraphs.dram_bytes, 0.0)
+        bound = 2.0 * (one.subgraphs.dram_bytes + found).sum() + one.weight_bytes
+        assert two.subgraphs.dram_bytes.sum() <= bound, key
+
+
+@EVERY
+def test_twice_the_batch_costs_at_most_twice_where_everything_fits(hardware: Hardware) -> None:
+    roomy = with_caches(uncapped(hardware), 1e6)
+    single, double = (dict(runs(roomy, size, ("fused", "graph"))) for size in (1, 2))
+    for key in single.keys() & double.keys():
+        assert double[key].energy_fj <= 2 * single[key].energy_fj, key
+        assert (double[key].subgraphs.dram_bytes <= 2 * single[key].subgraphs.dram_bytes).all(), key
+
+
+@EVERY
+def test_dram_moves_what_enters_and_leaves_and_weights_that_are_not_held(hardware: Hardware) -> None:
+    level = hardware.memory_levels[-1]
+    capacity = level.capacity.value * (1 if level.per == "chip" else hardware.units)
+    for name, precision, runtime in uncapped_runs(hardware.id):
+        work = works()[name]
+        kernels, placement = placed(work, hardware, precision, runtime)
+        live = kernels.peak_activation_bytes
+        if "resident_programs" in hardware.geometry:
+            live /= work.batch
+        keeps = level.kind == "cache" or "resident_programs" in hardware.geometry
+        held = keeps and kernels.total_weight_bytes + live <= capacity
+        read = kernels.entering_bytes + (0.0 if held else kernels.weight_bytes)
+        assert (placement.dram_read_bytes >= read * (1.0 - 1e-12)).all(), (name, precision, runtime)
+        assert (placement.dram_write_bytes >= kernels.leaving_bytes * (1.0 - 1e-12)).all(), (name, precision, runtime)
+
+
+@EVERY
+def test_every_level_passes_on_what_the_one_behind_it_brings(hardware: Hardware) -> None:
+    architecture = find_architecture(hardware.architecture)
+    for name, precision, runtime in uncapped_runs(hardware.id):
+        kernels, placement = placed(works()[name], hardware, precision, runtime)
+        counts = architecture.count(kernels, placement, hardware)
+        words = WORDS[hardware.architecture] / PRECISION_BYTES[precision] if hardware.architecture in WORDS else 1.0
+        crossing = (kernels.input_bytes + kernels.weight_bytes) * words
+        read = [summed(counts, names) for names in READS[hardware.architecture]]
+        levels = [level for level in read if level is not None and level.any()]
+        for position, level in enumerate(levels):
+            # a GPU's L2 finds what an earlier kernel left there, so that an L3 behind it may see nothing of it
+            if hardware.architecture != "gpu" or position < 2:
+                assert (level >= crossing * (1.0 - 1e-9)).all(), (name, precision, runtime, position)
+        dram = placement.dram_read_bytes - placement.detail.get("configuration", 0.0)
+        for inner, outer in itertools.pairwise([*levels, dram * words]):
+            assert (inner >= outer * (1.0 - 1e-9) - 1e-6).all(), (name, precision, runtime)
+        for action in WRITES[hardware.architecture]:
+            written = summed(counts, [action])
+            if written is not None:
+                assert (written >= kernels.output_bytes * words * (1.0 - 1e-9)).all(), (name, precision, action)

@@ -1,0 +1,159 @@
+"""Many runs in one call: the same rows as one by one, each stored once, and none lost or half there after a kill."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.answer import RunTally
+from joulemap.errors import DatabaseError, UnknownNameError, UsageError
+from joulemap.store import write_run
+from joulemap.store.connection import open_for_reading
+from joulemap.workspace.workspace import Workspace
+
+MODELS = ("resnet18", "mobilenet_v2")
+HARDWARE = tuple({one.architecture: one.id for one in load_catalogue().hardware.values()}.values())
+"""One of each class."""
+BATCHES = (1, 8)
+PRECISIONS = ("fp16", "int8")
+RUNTIMES = ("fused", "eager")
+RUN_COUNT = len(MODELS) * len(HARDWARE) * len(BATCHES) * len(PRECISIONS) * len(RUNTIMES)
+
+
+def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Everything stored about the runs, under their keys instead of their numbers."""
+    connection = open_for_reading(path)
+    found = {
+        table: connection.execute(
+            f"SELECT r.run_key, t.* EXCLUDE (run_id) FROM {table} AS t JOIN run AS r USING (run_id) ORDER BY ALL"
+        ).fetchall()
+        for table in ("run_subgraph", "run_operator", "ledger_line")
+    }
+    found["run"] = connection.execute(
+        "SELECT r.* EXCLUDE (run_id, workload_id, created_at), w.workload_key FROM run AS r "
+        "JOIN workload AS w USING (workload_id) ORDER BY run_key"
+    ).fetchall()
+    connection.close()
+    return found
+
+
+def evaluate(path: Path) -> RunTally:
+    return Workspace(path).evaluate(
+        MODELS, hardware=HARDWARE, batches=BATCHES, precisions=PRECISIONS, runtimes=RUNTIMES
+    )
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sweep") / "swept.duckdb"
+    tally = evaluate(path)
+    assert tally.run_count == RUN_COUNT
+    assert tally.stored_count == 0
+    assert tally.refused_count > 0
+    path.chmod(0o444)
+    return path
+
+
+def test_a_sweep_stores_what_single_questions_store_to_the_last_bit(swept: Path, tmp_path: Path) -> None:
+    path = tmp_path / "single.duckdb"
+    workspace = Workspace(path)
+    for model in MODELS:
+        for batch in BATCHES:
+            for precision in PRECISIONS:
+                for runtime in RUNTIMES:
+                    workspace.compare(model, hardware=HARDWARE, batch=batch, precision=precision, runtime=runtime)
+    single, together = rows(path), rows(swept)
+    for table, expected in single.items():
+        assert together[table] == expected, table
+
+
+def test_a_sweep_adds_up(swept: Path) -> None:
+    assert Workspace(swept).check() == ()
+
+
+def test_the_tally_is_what_the_database_says(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "tally.duckdb")
+    first = workspace.evaluate("resnet18", hardware=["h100_sxm5", "tpu_v4"])
+    assert first == RunTally(stored_count=0, evaluated_count=2, refused_count=0)
+    second = workspace.evaluate(["resnet18"], hardware=["tpu_v4", "h100_sxm5"], precisions=["fp32", "fp16"])
+    assert second == RunTally(stored_count=2, evaluated_count=1, refused_count=1)
+    answer = workspace.sql("SELECT count(*), count(refusal), max(refusal) FROM run")
+    assert answer.rows == ((4, 1, "tpu_v4 has no fp16; it has fp32, bf16, int8"),)
+
+
+def test_what_is_stored_is_only_read(swept: Path) -> None:
+    before = swept.stat().st_mtime_ns
+    assert evaluate(swept) == RunTally(stored_count=RUN_COUNT, evaluated_count=0, refused_count=0)
+    assert swept.stat().st_mtime_ns == before
+
+
+def test_a_sweep_that_was_killed_goes_on_where_it_stopped(swept: Path, tmp_path: Path) -> None:
+    path = tmp_path / "killed.duckdb"
+    program = f"""
+import joulemap.store.write_run
+from joulemap.workspace.workspace import Workspace
+joulemap.store.write_run.CHUNK_LINES = 10_000
+talk = lambda message: print(message, flush=True)
+Workspace({str(path)!r}, talk=talk).evaluate(
+    {MODELS!r}, hardware={HARDWARE!r}, batches={BATCHES!r}, precisions={PRECISIONS!r}, runtimes={RUNTIMES!r}
+)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "mobilenet_v2 at batch 1" in line:
+            process.kill()
+            break
+    process.stdout.close()
+    process.wait()
+    workspace = Workspace(path)
+    assert workspace.check() == ()
+    tally = evaluate(path)
+    assert tally.run_count == RUN_COUNT
+    assert tally.stored_count > 0
+    assert tally.evaluated_count > 0
+    assert workspace.check() == ()
+    assert rows(path) == rows(swept)
+
+
+def test_a_transaction_that_fails_is_an_error_and_leaves_no_rows_and_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "full.duckdb"
+
+    def refuse(*_arguments: object) -> None:
+        raise duckdb.IOException("no space left")
+
+    monkeypatch.setattr(write_run, "insert_columns", refuse)
+    with pytest.raises(DatabaseError, match="no space left"):
+        Workspace(path).evaluate("resnet18", hardware=["tpu_v4"])
+    other = f"import duckdb; duckdb.connect({str(path)!r}).close()"
+    subprocess.run([sys.executable, "-c", other], check=True)
+    monkeypatch.undo()
+    assert Workspace(path).evaluate("resnet18", hardware=["tpu_v4"]).evaluated_count == 1
+
+
+def test_one_model_under_two_spellings_is_evaluated_once(tmp_path: Path) -> None:
+    source = tmp_path / "model.py"
+    source.write_text("import torch\n\n\ndef make():\n    return torch.nn.Linear(8, 4), torch.zeros(1, 8)\n")
+    spellings = [f"{source}:make", f"{tmp_path}/../{tmp_path.name}/model.py:make"]
+    tally = Workspace(tmp_path / "own.duckdb").evaluate(spellings, hardware=["tpu_v4", "kpu_t256"])
+    assert tally == RunTally(stored_count=2, evaluated_count=2, refused_count=0)
+
+
+def test_a_sweep_that_asks_for_nothing_or_for_what_is_not_there_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "none.duckdb"
+    with pytest.raises(UsageError, match="needs a model, a batch, a precision and a runtime"):
+        Workspace(path).evaluate(["resnet18"], batches=())
+    with pytest.raises(UnknownNameError, match="resnet19"):
+        Workspace(path).evaluate(["resnet18", "resnet19"])
+    with pytest.raises(UsageError, match="unknown precision 'fp12'"):
+        Workspace(path).evaluate(["resnet18"], precisions=("fp32", "fp12"))
+    with pytest.raises(UnknownNameError, match="h100_sxm4"):
+        Workspace(path).evaluate(["resnet18"], hardware=["h100_sxm4"])
+    assert not path.exists()
