@@ -197,6 +197,16 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     assert workspace.check() == ()
 
 
+@pytest.mark.parametrize("hardware", [None, "raspberry_pi_5"])
+def test_measurements_taken_here_do_not_stop_a_validation(hardware: str | None, joulemap: Run, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "results.duckdb")
+    score = workspace.measure("mlp", hardware=hardware, threads=1, seconds=FAST).score
+    workspace.measure("mlp", hardware=hardware, arguments=SMALL, threads=1, seconds=FAST)
+    done = joulemap("validate", "--hardware", score.hardware, "--db", "results.duckdb", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
 def test_a_named_hardware_is_scored_by_the_view_of_errors(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")
     score = workspace.measure("mlp", hardware="H200", seconds=FAST).score

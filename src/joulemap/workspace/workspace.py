@@ -453,9 +453,9 @@ class Workspace:
 
     def measurements(self, hardware: str = "", model: str = "") -> Answer:
         """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
-        from joulemap.workspace.question import name_configuration
+        from joulemap.workspace.validation import name_measured
 
-        named = name_configuration(hardware) if hardware else ""
+        named = name_measured(self.path, hardware)
         return self.describe("measurement.list", {"hardware": named, "model": model})
 
     def import_measurements(self, path: str | Path) -> tuple[int, int]:
@@ -473,10 +473,9 @@ class Workspace:
         Measured configurations that are not stored are evaluated first. Raises UnknownNameError where nothing was
         measured on the hardware or of the model.
         """
-        from joulemap.workspace.question import name_configuration
-        from joulemap.workspace.validation import evaluate_measured
+        from joulemap.workspace.validation import evaluate_measured, name_measured
 
-        named = name_configuration(hardware) if hardware else ""
+        named = name_measured(self.path, hardware)
         evaluate_measured(self, named, model, self._talk)
         return self.query("validate.score", {"hardware": named, "model": model, "by": by})
 
