@@ -46,6 +46,7 @@ def test_every_exit_code_is_documented() -> None:
         "docs/analyze.md",
         "docs/fusion.md",
         "docs/hardware.md",
+        "docs/measure.md",
         "docs/model.md",
         "docs/models.md",
         "docs/sql.md",

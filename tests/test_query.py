@@ -38,6 +38,7 @@ RECORDS = {
     "model.caveat": records.Caveat,
     "run.setting": records.Setting,
     "run.constant": records.Constant,
+    "measure.score": records.Score,
     "model.profile": records.ModelProfile,
     "model.mix": records.OperationShare,
     "model.pattern": records.PatternShare,

@@ -29,12 +29,14 @@ if TYPE_CHECKING:
         Recommendation,
         RunTally,
         RunTotal,
+        Score,
         SubgraphShare,
     )
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
     from joulemap.domain.reference import EnergyAction, EnergyReference
+    from joulemap.domain.timing import Timing
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
     from joulemap.query.answer import (
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
+        MeasureAnswer,
     )
     from joulemap.workspace.workspace import Workspace
 
@@ -67,6 +70,7 @@ __all__ = [
     "HardwareAnswer",
     "Insight",
     "JoulemapError",
+    "MeasureAnswer",
     "MemoryLevel",
     "OperatorShare",
     "Peak",
@@ -75,7 +79,9 @@ __all__ = [
     "Recommendation",
     "RunTally",
     "RunTotal",
+    "Score",
     "SubgraphShare",
+    "Timing",
     "Workload",
     "Workspace",
     "load_catalogue",
@@ -97,12 +103,14 @@ _HOMES = {
         "Recommendation",
         "RunTally",
         "RunTotal",
+        "Score",
         "SubgraphShare",
     ),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
     "joulemap.domain.reference": ("EnergyAction", "EnergyReference"),
+    "joulemap.domain.timing": ("Timing",),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
     "joulemap.query.answer": (
@@ -111,6 +119,7 @@ _HOMES = {
         "DifferenceAnswer",
         "ExplainAnswer",
         "HardwareAnswer",
+        "MeasureAnswer",
     ),
     "joulemap.workspace.workspace": ("Workspace",),
 }

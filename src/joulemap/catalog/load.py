@@ -10,7 +10,7 @@ from pathlib import Path
 
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
 from joulemap.catalog.resolve import resolve_hardware
-from joulemap.catalog.schema import ArchitectureFile, HardwareFile, name_file, read_file
+from joulemap.catalog.schema import ArchitectureFile, HardwareFile, name_file, parse_content, read_file
 from joulemap.domain.catalogue import Catalogue, fold_name
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError
@@ -59,6 +59,16 @@ def load_hardware(path: Path) -> Hardware:
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")
     if path.parent == DATA / "hardware" and chip.id != path.stem:
         raise CatalogueError(f"{label}: id: {chip.id!r}, expected the file's name {path.stem!r}")
+    return _resolve(chip, content, label)
+
+
+def load_text(text: str, label: str) -> Hardware:
+    """Return the hardware of a file's text; CatalogueError names `label`, key and reason."""
+    content = text.encode()
+    return _resolve(parse_content(label, content, HardwareFile), content, label)
+
+
+def _resolve(chip: HardwareFile, content: bytes, label: str) -> Hardware:
     shared, shared_content = load_class(chip.architecture, label)
     digest = hashlib.sha256(content + shared_content).hexdigest()[:16]
     try:

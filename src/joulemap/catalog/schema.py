@@ -298,6 +298,11 @@ def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
         content = path.read_bytes()
     except OSError as error:
         raise CatalogueError(f"{label}: cannot be read: {error.strerror}") from error
+    return parse_content(label, content, record), content
+
+
+def parse_content(label: str, content: bytes, record: type[Structured]) -> Structured:
+    """Return a file's bytes structured as `record`; CatalogueError names `label`, key and reason."""
     try:
         raw = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
@@ -305,7 +310,7 @@ def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise CatalogueError(f"{label}: {_describe_syntax(error, content)}") from error
     try:
-        return _make_converter().structure(raw, record), content
+        return _make_converter().structure(raw, record)
     except BaseValidationError as error:
         reasons = [_place(reason) for reason in transform_error(error, path="", format_exception=_describe)]
         reasons.sort(key=lambda reason: "unknown key" not in reason)

@@ -13,7 +13,19 @@ from typing import NoReturn
 
 import typer
 
-from joulemap.cli import analyze, compare, database, explain, hardware, measurements, model, query, sql, validate
+from joulemap.cli import (
+    analyze,
+    compare,
+    database,
+    explain,
+    hardware,
+    measure,
+    measurements,
+    model,
+    query,
+    sql,
+    validate,
+)
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
 
 EPILOG = (
@@ -33,6 +45,7 @@ app = typer.Typer(
 app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
+app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
 app.command("validate")(validate.validate)
 app.add_typer(query.app, name="query")

@@ -10,6 +10,7 @@ import typer
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Database,
+    Device,
     FormatOption,
     Output,
     ShowSql,
@@ -140,6 +141,30 @@ def template(
     from joulemap.workspace.hardware import template_text
 
     emit(template_text(like, architecture).rstrip("\n"), output)
+
+
+@app.command()
+def detect(
+    device: Annotated[Device, typer.Option("--device", help="What of this machine.")] = Device.CPU,
+    threads: Annotated[
+        int | None, typer.Option("--threads", help="Only so many cores, as a program of so many threads uses.",
+                                 show_default="all")
+    ] = None,
+    output: Output = None,
+) -> None:  # fmt: skip
+    """Print a hardware file of this machine to start from: what it tells, and rules for what it does not.
+
+    Memory bandwidth and TDP of a processor cannot be read: they are marked assumed and are yours to replace.
+
+    \b
+    joulemap hardware detect --output this.toml
+    joulemap hardware check this.toml
+    joulemap hardware detect --device cuda
+    joulemap measure resnet18 --hardware ./this.toml
+    """
+    from joulemap.workspace.measure import detect_text
+
+    emit(detect_text(device.value, threads).rstrip("\n"), output)
 
 
 @app.command()

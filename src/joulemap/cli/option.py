@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from joulemap.workspace.workspace import Workspace
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
+
+
+class Device(StrEnum):
+    """A part of this machine that runs models."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
 
 
 Database = Annotated[

@@ -22,9 +22,11 @@ from joulemap.domain.answer import (
     PatternShare,
     Recommendation,
     RunTotal,
+    Score,
     Setting,
     SubgraphShare,
 )
+from joulemap.domain.timing import Timing
 from joulemap.query.run import Answer
 
 
@@ -77,6 +79,18 @@ class ExplainAnswer:
 
     total: EnergyTotal
     terms: tuple[EnergyTerm, ...]
+    answers: tuple[Answer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class MeasureAnswer:
+    """A measurement of this machine beside the prediction for it."""
+
+    score: Score
+    timing: Timing
+    """How the repetitions spread."""
+    is_described: bool
+    """Whether somebody described the hardware, not the machine itself."""
     answers: tuple[Answer, ...]
 
 

@@ -30,8 +30,23 @@ DTYPES: Final = {
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
 
-def trace_request(request: ModelRequest) -> Workload:
-    """Return the workload of a request, not yet fused; ModelError says what failed."""
+@attrs.frozen(kw_only=True)
+class BuiltModel:
+    """A module and what to call it with."""
+
+    module: torch.nn.Module
+    positional: Sequence[Any]
+    named: Mapping[str, Any]
+    batch: int
+    notes: tuple[str, ...]
+    """What the module is not that was asked for."""
+
+
+def build_request(request: ModelRequest) -> BuiltModel:
+    """Return the module and inputs of a request, most tensors without storage; ModelError says what failed.
+
+    Inside `build_with_storage` the module has its weights; inputs made from sizes stay without storage.
+    """
     notes: tuple[str, ...] = ()
     own: Any = None
     if request.kind == "zoo":
@@ -45,22 +60,33 @@ def trace_request(request: ModelRequest) -> Workload:
     else:
         module, own = hub.build(request)
     positional, named = _given(request) if request.inputs else _own(own, request)
-    batch = _batch_of(request, (positional, named))
+    return BuiltModel(
+        module=module,
+        positional=positional,
+        named=named,
+        batch=_batch_of(request, (positional, named)),
+        notes=notes,
+    )
+
+
+def trace_request(request: ModelRequest) -> Workload:
+    """Return the workload of a request, not yet fused; ModelError says what failed."""
+    built = build_request(request)
     try:
         workload = trace_module(
-            module,
-            positional,
-            named,
+            built.module,
+            built.positional,
+            built.named,
             key=request.key,
             model=request.model,
-            batch=batch,
+            batch=built.batch,
             may_change=request.kind != "exported",  # an exported module refuses eval(), its copy does not
         )
     except ModelError as error:
         if request.kind != "hf":
             raise
-        raise ModelError(f"{error}; {hub.describe_inputs(module, named)}") from error
-    return attrs.evolve(workload, notes=(*notes, *workload.notes))
+        raise ModelError(f"{error}; {hub.describe_inputs(built.module, built.named)}") from error
+    return attrs.evolve(workload, notes=(*built.notes, *workload.notes))
 
 
 def _values(request: ModelRequest) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import copy
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,33 @@ class _EmptyOnMeta(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class _EmptyAsZeros(TorchFunctionMode):
+    """Clears uninitialised storage, so that what no constructor fills holds no numbers that are slow to compute."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        return made.zero_() if func is torch.empty and not made.is_meta else made
+
+
+_with_storage: ContextVar[bool] = ContextVar("with_storage", default=False)
+
+
+@contextlib.contextmanager
+def build_with_storage() -> Iterator[None]:
+    """Have `build_on_meta` inside allocate weights and initialise them as their constructors do."""
+    token = _with_storage.set(True)
+    try:
+        yield
+    finally:
+        _with_storage.reset(token)
+
+
 @contextlib.contextmanager
 def build_on_meta() -> Iterator[None]:
-    """Build modules inside without allocating their weights."""
-    with _EmptyOnMeta(), warnings.catch_warnings():
+    """Build modules inside without allocating their weights, unless `build_with_storage` is around."""
+    with _EmptyAsZeros() if _with_storage.get() else _EmptyOnMeta(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 

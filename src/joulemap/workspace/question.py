@@ -47,6 +47,11 @@ class Question:
         chosen = select_hardware(self._with_own(known), self.choice)
         return plan_runs(workload_key, chosen, precision=self.precision, runtime=self.runtime)
 
+    def one_id(self) -> str:
+        """Return the id of its only hardware; UnknownNameError for a name that is none."""
+        ((entry, _),) = select_hardware(self._with_own(known_hardware()), self.choice)
+        return entry.id
+
     def _with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
         entries = dict(known)

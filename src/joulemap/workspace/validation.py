@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.measurement import read_measurements
 from joulemap.catalog.model import load_models
+from joulemap.domain.catalogue import find_entry
 from joulemap.errors import ModelError, UnknownNameError
-from joulemap.store.connection import open_for_writing, transaction, using
+from joulemap.store.connection import open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read_hardware import has_catalogue
 from joulemap.workspace.catalogue import known_hardware, store_catalogue, template
+from joulemap.workspace.question import name_configuration
 
 if TYPE_CHECKING:
     from joulemap.workspace.workspace import Workspace
@@ -30,6 +32,22 @@ def import_file(path: Path, file: Path) -> tuple[int, int]:
     return fresh, len(rows) - fresh
 
 
+def name_measured(path: Path, hardware: str) -> str:
+    """Return a hardware as measurements are stored by it: of the catalogue, or an id that `measure` stored some under.
+
+    Empty for none; raises UnknownNameError for a name that is neither.
+    """
+    try:
+        return name_configuration(hardware) if hardware else ""
+    except UnknownNameError:
+        if path.exists():
+            with using(open_for_reading(path), path) as connection:
+                statement = "SELECT count(*) FROM measurement WHERE hardware = $hardware"
+                if connection.execute(statement, {"hardware": hardware}).fetchall() != [(0,)]:
+                    return hardware
+        raise
+
+
 def evaluate_measured(workspace: Workspace, hardware: str, model: str, talk: Callable[[str], None]) -> None:
     """Evaluate every measured configuration that is not stored; what cannot be traced is told and left out."""
     rows = workspace.measurements(hardware, model).records()
@@ -40,16 +58,22 @@ def evaluate_measured(workspace: Workspace, hardware: str, model: str, talk: Cal
     groups: dict[tuple[str, str, str, int], list[str]] = {}
     for row in rows:
         groups.setdefault((row["hardware"], row["precision"], row["runtime"], row["batch"]), []).append(row["model"])
+    known = known_hardware()
     for (name, precision, runtime, batch), models in groups.items():
+        try:
+            find_entry(known, name.partition("@")[0])
+        except UnknownNameError:  # a file, or a machine that described itself: predicted when it was measured
+            talk(f"{name} is not in the catalogue: scored by the predictions that are stored")
+            continue
         talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
         names = tuple(dict.fromkeys(models))
         try:
             workspace.evaluate(names, hardware=[name], precisions=[precision], runtimes=[runtime], batches=[batch])
-        except ModelError:
+        except (ModelError, UnknownNameError):
             for one in names:
                 try:
                     workspace.evaluate(
                         [one], hardware=[name], precisions=[precision], runtimes=[runtime], batches=[batch]
                     )
-                except ModelError as error:
+                except (ModelError, UnknownNameError) as error:
                     talk(f"left out: {error}")

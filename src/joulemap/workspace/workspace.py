@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
+        MeasureAnswer,
         ProfileAnswer,
     )
 
@@ -249,6 +250,44 @@ class Workspace:
                 answers=(total, terms),
             )
 
+    def measure(
+        self,
+        model: str,
+        *,
+        hardware: str | Hardware | None = None,
+        device: str = "cpu",
+        batch: int | None = None,
+        precision: str = "fp32",
+        runtime: str = "eager",
+        inputs: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+        threads: int | None = None,
+        seconds: float = 2.0,
+    ) -> MeasureAnswer:
+        """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
+
+        `hardware` says what this machine is: an id, alias, file or record; None for the catalogue's entry of its name
+        and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
+        device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
+        that cannot run the configuration leaves the prediction out and says why.
+        """
+        from joulemap.workspace.measure import measure
+
+        return measure(
+            self.path,
+            self._talk,
+            model,
+            hardware=hardware,
+            device=device,
+            batch=batch,
+            precision=precision,
+            runtime=runtime,
+            inputs=inputs,
+            arguments=arguments,
+            threads=threads,
+            seconds=seconds,
+        )
+
     def evaluate(
         self,
         models: Sequence[str],
@@ -414,9 +453,9 @@ class Workspace:
 
     def measurements(self, hardware: str = "", model: str = "") -> Answer:
         """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
-        from joulemap.workspace.question import name_configuration
+        from joulemap.workspace.validation import name_measured
 
-        named = name_configuration(hardware) if hardware else ""
+        named = name_measured(self.path, hardware)
         return self.describe("measurement.list", {"hardware": named, "model": model})
 
     def import_measurements(self, path: str | Path) -> tuple[int, int]:
@@ -434,10 +473,9 @@ class Workspace:
         Measured configurations that are not stored are evaluated first. Raises UnknownNameError where nothing was
         measured on the hardware or of the model.
         """
-        from joulemap.workspace.question import name_configuration
-        from joulemap.workspace.validation import evaluate_measured
+        from joulemap.workspace.validation import evaluate_measured, name_measured
 
-        named = name_configuration(hardware) if hardware else ""
+        named = name_measured(self.path, hardware)
         evaluate_measured(self, named, model, self._talk)
         return self.query("validate.score", {"hardware": named, "model": model, "by": by})
 

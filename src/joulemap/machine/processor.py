@@ -1,0 +1,194 @@
+"""A processor from the texts that Linux prints about it. Nothing is read here, so any machine's texts will do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from joulemap.domain.machine import Cpu, CpuCache
+from joulemap.errors import UsageError
+
+SIZES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+BITS_PER_BYTE: Final = 8
+
+MHZ: Final = 1e6
+KHZ: Final = 1e3
+MOMENT_HZ: Final = 1e8
+
+ARM_FLAGS: Final = frozenset({"asimd", "neon"})
+
+
+def parse_fields(text: str) -> dict[str, str]:
+    """Return `Name: value` lines, the first of each name; of lscpu, or the first processor of /proc/cpuinfo."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            fields.setdefault(name.strip(), value.strip())
+    return fields
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of `48K`, `96 KiB` or `1.5 MiB`; UsageError for anything else."""
+    found = re.fullmatch(r"([\d.]+)\s*([KMG]?)(?:i?B)?", text.strip())
+    if found is None:
+        raise UsageError(f"cannot read the cache size {text!r}")
+    return round(float(found[1]) * SIZES[found[2]])
+
+
+def describe_cpu(
+    lscpu: str,
+    cpuinfo: str,
+    meminfo: str = "",
+    *,
+    caches: Iterable[Mapping[str, str]] = (),
+    frequencies: Mapping[str, str] | None = None,
+    vector_bytes: str = "",
+) -> Cpu:
+    """Return the processor that these texts describe; UsageError where they tell neither its name nor its cores.
+
+    `caches` are the files of each `cpu*/cache/index*`, `frequencies` those of `cpu0/cpufreq` (kHz), `vector_bytes` is
+    `/proc/sys/abi/sve_default_vector_length`.
+    """
+    fields = parse_fields(lscpu)
+    first = parse_fields(cpuinfo)
+    name = (
+        next((text for text in (fields.get("Model name"), first.get("model name")) if text and text != "-"), None)
+        or first.get("Hardware")
+        or _arm_name(first)
+    )
+    processors = len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE))
+    total = _whole(fields.get("CPU(s)")) or processors
+    if not name or not total:
+        raise UsageError(
+            "this machine tells neither its processor's name nor its cores: lscpu or /proc/cpuinfo is missing"
+        )
+    threads = _whole(fields.get("Thread(s) per core")) or _siblings(first)
+    cores = _cores(fields, total, threads)
+    flags = frozenset((fields.get("Flags") or first.get("flags") or first.get("Features") or "").lower().split())
+    clock, clock_source, largest = _clock(name, fields, first, frequencies or {})
+    family = _whole(fields.get("CPU family")) or _whole(first.get("cpu family"))
+    found = _caches_of_files(caches) or _caches_of_lscpu(fields, cores)
+    memory = re.search(r"^MemTotal:\s*(\d+) kB", meminfo, re.MULTILINE)
+    length = _whole(vector_bytes)
+    return Cpu(
+        name=" ".join(name.split()),
+        vendor=_vendor(fields.get("Vendor ID") or first.get("vendor_id") or ("ARM" if flags & ARM_FLAGS else "")),
+        family=family,
+        core_count=cores,
+        threads_per_core=threads,
+        flags=flags,
+        clock_hz=clock,
+        clock_source=clock_source,
+        clock_max_hz=largest,
+        vector_bits=length * BITS_PER_BYTE if length and "sve" in flags else None,
+        caches=found,
+        memory_bytes=int(memory[1]) * 1024 if memory else None,
+        is_virtual="Hypervisor vendor" in fields or "hypervisor" in flags,
+    )
+
+
+ARM_PARTS: Final = {
+    "0xd08": "Cortex-A72",
+    "0xd0b": "Cortex-A76",
+    "0xd0c": "Neoverse-N1",
+    "0xd40": "Neoverse-V1",
+    "0xd49": "Neoverse-N2",
+    "0xd4f": "Neoverse-V2",
+}
+"""Part numbers of Arm's own cores. Source: their technical reference manuals, register MIDR_EL1."""
+
+ARM_IMPLEMENTER: Final = "0x41"
+
+
+def _arm_name(first: Mapping[str, str]) -> str:
+    if first.get("CPU implementer") != ARM_IMPLEMENTER:
+        return ""
+    part = first.get("CPU part", "")
+    return ARM_PARTS.get(part, f"Arm part {part}")
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def _siblings(first: Mapping[str, str]) -> int:
+    siblings, cores = _whole(first.get("siblings")), _whole(first.get("cpu cores"))
+    return max(siblings // cores, 1) if siblings and cores else 1
+
+
+def _cores(fields: Mapping[str, str], total: int, threads: int) -> int:
+    for each, count in (("Core(s) per socket", "Socket(s)"), ("Core(s) per cluster", "Cluster(s)")):
+        cores, groups = _whole(fields.get(each)), _whole(fields.get(count))
+        if cores and groups:
+            return cores * groups
+    return max(total // threads, 1)
+
+
+def _vendor(text: str) -> str:
+    return {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "ARM": "Arm"}.get(text, text or "not given")
+
+
+def _clock(
+    name: str, fields: Mapping[str, str], first: Mapping[str, str], frequencies: Mapping[str, str]
+) -> tuple[float | None, str, float | None]:
+    """Return (clock that peaks are quoted at, where it is from, largest clock), None where nothing tells."""
+    largest_text = frequencies.get("cpuinfo_max_freq")
+    largest = float(largest_text) * KHZ if largest_text else _mhz(fields.get("CPU max MHz"))
+    if frequencies.get("base_frequency"):
+        return float(frequencies["base_frequency"]) * KHZ, "cpufreq base_frequency", largest
+    quoted = re.search(r"@\s*([\d.]+)\s*GHz", name)
+    if quoted:
+        return float(quoted[1]) * 1e9, "the clock in the processor's name", largest
+    if largest:
+        return largest, "the largest clock that the kernel tells; the base clock is not told", largest
+    now = _mhz(first.get("cpu MHz")) or _mhz(fields.get("CPU MHz"))
+    rounded = round(now / MOMENT_HZ) * MOMENT_HZ if now else None  # two readings are to describe one machine
+    return rounded, "/proc/cpuinfo at the moment of asking, to 0.1 GHz; neither base nor largest clock is told", None
+
+
+def _mhz(text: str | None) -> float | None:
+    try:
+        value = float(text) * MHZ if text else 0.0
+    except ValueError:
+        return None
+    return value or None
+
+
+def _caches_of_files(files: Iterable[Mapping[str, str]]) -> tuple[CpuCache, ...]:
+    """Return the caches by level; those that one list of CPUs shares are one instance."""
+    shared: dict[int, set[str]] = {}
+    sizes: dict[int, int] = {}
+    for file in files:
+        if file.get("type") == "Instruction" or not file.get("size"):
+            continue
+        level = int(file["level"])
+        shared.setdefault(level, set()).add(file.get("shared_cpu_list", ""))
+        sizes[level] = max(sizes.get(level, 0), parse_size(file["size"]))
+    return tuple(
+        CpuCache(
+            level=level,
+            capacity_bytes=sizes[level],
+            instance_count=len(shared[level]),
+            source="/sys/devices/system/cpu/cpu*/cache",
+        )
+        for level in sorted(sizes)
+        if sizes[level]
+    )
+
+
+def _caches_of_lscpu(fields: Mapping[str, str], cores: int) -> tuple[CpuCache, ...]:
+    """Return the caches as lscpu sums them, `96 KiB (2 instances)`; older ones print one instance: `32K`."""
+    caches = []
+    for level, label in ((1, "L1d"), (2, "L2"), (3, "L3")):
+        text = fields.get(f"{label} cache") or fields.get(label, "")
+        found = re.fullmatch(r"([^(]+?)(?:\s*\((\d+) instances?\))?", text)
+        if found is None or found[1].strip() in ("", "unknown size"):
+            continue
+        size = parse_size(found[1])
+        count = int(found[2]) if found[2] else cores if level < 3 else (_whole(fields.get("Socket(s)")) or 1)
+        each = size // count if found[2] else size
+        caches.append(CpuCache(level=level, capacity_bytes=each, instance_count=count, source="lscpu"))
+    return tuple(caches)

@@ -1,0 +1,1 @@
+"""Run a model here and time it."""

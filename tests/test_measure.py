@@ -1,0 +1,263 @@
+"""Models run here: the window, the weights, and what is stored beside the prediction."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.model import load_models
+from joulemap.domain.timing import Timing
+from joulemap.errors import ModelError
+from joulemap.machine.read import read_cpu
+from joulemap.measure.module import Subject, prepare
+from joulemap.measure.window import measure_window
+from joulemap.trace.source import parse_input, resolve_model
+from joulemap.workspace.workspace import Workspace
+
+SMALL = {"width": 32, "hidden": 64, "tokens": 8}
+WIDE = ("--model-arg", "width=32", "--model-arg", "hidden=64", "--model-arg", "tokens=8")
+FAST = 0.02
+
+
+def subject(name: str, precision: str = "fp32", *inputs: str, **arguments: int) -> Subject:
+    request = resolve_model(
+        name,
+        load_models(),
+        inputs=[parse_input(text) for text in inputs],
+        arguments=[(key, str(value)) for key, value in arguments.items()],
+    )
+    return prepare(request, precision, torch.device("cpu"))
+
+
+class Bench:
+    """A clock that a call moves on, and a counter of what it costs."""
+
+    scope = "package"
+    shortest_s = 0.05
+
+    def __init__(self, latencies: Callable[[int], float]) -> None:
+        self.now = 0.0
+        self.calls = 0
+        self._latencies = latencies
+        self._before = 0
+
+    def call(self) -> None:
+        self.now += self._latencies(self.calls)
+        self.calls += 1
+
+    def start(self) -> None:
+        self._before = self.calls
+
+    def stop(self) -> float:
+        return 3.0 * (self.calls - self._before)
+
+    def run(self, seconds: float, *, is_alone: bool = False) -> Timing:
+        return measure_window(
+            self.call,
+            lambda: None,
+            seconds,
+            self,
+            is_alone=is_alone,
+            clock=lambda: self.now,
+            processor=lambda: self.now / 2,
+        )
+
+
+def test_a_steady_call_has_no_spread_and_the_energy_of_one() -> None:
+    timing = Bench(lambda _: 0.01).run(1.0)
+    assert_close(timing.latency_s, 0.01, rel=1e-9)
+    assert timing.is_steady
+    assert timing.is_trusted
+    assert timing.spread_fraction < 1e-9
+    assert timing.energy_j == 3.0
+    assert timing.power_w is not None
+    assert_close(timing.power_w, 300.0, rel=1e-9)
+    assert timing.processor_fraction is None
+
+
+def test_short_calls_are_repeated_until_a_clock_can_tell_them() -> None:
+    timing = Bench(lambda _: 1e-5).run(0.1)
+    assert timing.calls_per_repetition >= 100
+    assert_close(timing.latency_s, 1e-5, rel=1e-9)
+
+
+def test_the_warm_up_goes_on_until_calls_agree() -> None:
+    timing = Bench(lambda call: 0.1 if call < 9 else 0.01).run(1.0)
+    assert timing.is_steady
+    assert timing.warm_up_s > 0.9
+    assert_close(timing.latency_s, 0.01, rel=1e-9)
+
+
+def test_calls_that_never_agree_are_not_trusted() -> None:
+    timing = Bench(lambda call: 0.01 * 1.5 ** (call % 11)).run(1.0)
+    assert timing.spread_fraction > 0.2
+    assert not timing.is_trusted
+
+
+def test_a_thread_that_others_interrupt_is_not_trusted() -> None:
+    timing = Bench(lambda _: 0.01).run(1.0, is_alone=True)
+    assert timing.processor_fraction is not None
+    assert_close(timing.processor_fraction, 0.5, rel=1e-6)
+    assert_close(timing.processor_s, 0.005, rel=1e-6)
+    assert timing.is_crowded
+    assert not timing.is_trusted
+
+
+def test_a_window_too_short_for_its_counter_has_no_energy() -> None:
+    timing = Bench(lambda _: 0.001).run(0.02)
+    assert timing.energy_j is None
+    assert timing.power_w is None
+
+
+def test_weights_are_real_and_the_same_each_time() -> None:
+    first, second = subject("mlp", width=32, hidden=64, tokens=8), subject("mlp", width=32, hidden=64, tokens=8)
+    weights = list(first.module.parameters())
+    assert all(not weight.is_meta and float(weight.detach().abs().max()) > 0.0 for weight in weights)
+    assert all(torch.equal(one, other) for one, other in zip(weights, second.module.parameters(), strict=True))
+    with torch.inference_mode():
+        assert first.call().shape == (1, 8, 32)
+        assert torch.equal(first.call(), second.call())
+
+
+def test_a_precision_is_that_of_weights_and_inputs() -> None:
+    half = subject("mlp", "bf16", width=32, hidden=64, tokens=8)
+    with torch.inference_mode():
+        assert half.call().dtype == torch.bfloat16
+
+
+def test_detection_gets_images_and_integers_stay_integers(tmp_path: Path) -> None:
+    images = subject("ssdlite320_mobilenet_v3_large", "fp32", "1,3,64,64")
+    assert [tuple(image.shape) for image in images.positional[0]] == [(3, 64, 64)]
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.table = torch.nn.Embedding(7, 4)\n"
+        "        self.scale = torch.nn.Parameter(torch.empty(4))\n"
+        "    def forward(self, ids):\n        return self.table(ids) * self.scale\n"
+    )
+    own = subject(f"{path}:Net", "fp32", "ids=2,5:int64")
+    assert own.batch == 2
+    with torch.inference_mode():
+        assert bool((own.call() == 0.0).all())  # what no constructor fills is zero, not what memory held
+
+
+def test_a_saved_program_runs_with_its_weights(tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt2"
+    module = torch.nn.Linear(4, 2).eval()
+    torch.export.save(torch.export.export(module, (torch.zeros(3, 4),)), path)
+    saved = subject(str(path))
+    assert saved.batch == 3
+    with torch.inference_mode():
+        result = saved.call()
+        assert torch.allclose(result, module(saved.positional[0]))
+
+
+def test_weights_on_meta_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import torch\n\nnet = torch.nn.Linear(4, 2, device='meta')\nnet.example_inputs = torch.zeros(1, 4)\n"
+    )
+    with pytest.raises(ModelError, match="no storage for weight"):
+        subject(f"{path}:net")
+
+
+def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "results.duckdb")
+    answer = workspace.measure("mlp", arguments=SMALL, threads=1, seconds=FAST)
+    score = answer.score
+    assert score.model == "mlp(width=32, hidden=64, tokens=8)"
+    assert score.hardware.endswith("_1_core")
+    assert score.measured_latency_s == answer.timing.latency_s
+    assert score.predicted_latency_s is not None
+    assert score.latency_ratio is not None
+    assert_close(score.latency_ratio, score.predicted_latency_s / score.measured_latency_s, rel=1e-12)
+    assert score.source == f"joulemap measure on {read_cpu().name}"
+    for word in (
+        "torch",
+        "Python",
+        "threads" if torch.get_num_threads() > 1 else "1 thread",
+        "governor",
+        "load average",
+    ):
+        assert word in score.conditions
+    stored = workspace.sql(
+        "SELECT hardware, model, runtime, latency_s FROM measurements WHERE source LIKE 'joulemap measure on%' "
+        "ORDER BY measurement_id"
+    )
+    assert stored.rows == ((score.hardware, score.model, "eager", score.measured_latency_s),)
+    assert workspace.check() == ()
+
+
+@pytest.mark.parametrize("hardware", [None, "raspberry_pi_5"])
+def test_measurements_taken_here_do_not_stop_a_validation(hardware: str | None, joulemap: Run, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "results.duckdb")
+    score = workspace.measure("mlp", hardware=hardware, threads=1, seconds=FAST).score
+    workspace.measure("mlp", hardware=hardware, arguments=SMALL, threads=1, seconds=FAST)
+    done = joulemap("validate", "--hardware", score.hardware, "--db", "results.duckdb", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_a_named_hardware_is_scored_by_the_view_of_errors(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "results.duckdb")
+    score = workspace.measure("mlp", hardware="H200", seconds=FAST).score
+    assert (score.hardware, score.model) == ("h200_sxm", "mlp")
+    errors = workspace.sql(
+        "SELECT run_id, latency_error_fraction FROM prediction_errors WHERE model = 'mlp' ORDER BY run_id"
+    )
+    ((run_id, error),) = errors.rows
+    assert run_id == score.run_id
+    assert score.latency_ratio is not None
+    assert_close(error, score.latency_ratio - 1.0, rel=1e-9)
+
+
+def test_what_the_hardware_cannot_run_is_measured_without_a_prediction(tmp_path: Path) -> None:
+    score = (
+        Workspace(tmp_path / "results.duckdb")
+        .measure("mlp", hardware="coral_edge_tpu", arguments=SMALL, seconds=FAST)
+        .score
+    )
+    assert score.predicted_latency_s is None
+    assert score.refusal
+    assert score.measured_latency_s > 0.0
+
+
+def test_the_command_writes_every_format(joulemap: Run) -> None:
+    asked = ("measure", "mlp", *WIDE, "--seconds", FAST, "--threads", 1)
+    table = joulemap(*asked)
+    assert table.returncode == 0
+    assert table.stderr == ""
+    for word in ("measured here", "predicted / measured", "latency", "peak memory", "hardware detect --output"):
+        assert word in table.stdout
+    record = json.loads(joulemap(*asked, "--format", "json").stdout)
+    ((row),) = csv.DictReader(io.StringIO(joulemap(*asked, "--format", "csv").stdout))
+    assert list(row) == list(record)
+    assert record["spread_fraction"] >= 0.0
+    assert "| latency" in joulemap(*asked, "--format", "markdown").stdout
+
+
+def test_a_detected_file_is_checked_and_measured_against(joulemap: Run, tmp_path: Path) -> None:
+    assert joulemap("hardware", "detect", "--threads", 1, "--output", "this.toml").returncode == 0
+    assert joulemap("hardware", "check", "this.toml").returncode == 0
+    done = joulemap("measure", "mlp", *WIDE, "--seconds", FAST, "--hardware", "./this.toml", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["hardware"] in (tmp_path / "this.toml").read_text()
+
+
+@pytest.mark.slow
+def test_a_compiled_model_runs_or_says_in_one_line_what_it_needs(joulemap: Run) -> None:
+    done = joulemap("measure", "mlp", *WIDE, "--seconds", FAST, "--runtime", "fused", "--format", "json")
+    if done.returncode:
+        assert len(done.stderr.splitlines()) == 1
+        assert "C++ compiler" in done.stderr
+    else:
+        assert json.loads(done.stdout)["runtime"] == "fused"
