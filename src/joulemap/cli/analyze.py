@@ -9,6 +9,7 @@ import typer
 
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
+    ONE_HARDWARE,
     Arguments,
     Batch,
     Database,
@@ -33,7 +34,7 @@ from joulemap.report.level import Level
 def analyze(
     model: Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")],
     hardware: Annotated[
-        str, typer.Argument(help="An id, alias or file, with @MODE or without; see `joulemap hardware list`.")
+        str, typer.Argument(help=ONE_HARDWARE)
     ],
     level: Annotated[
         Level,

@@ -10,6 +10,7 @@ import typer
 
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
+    ONE_HARDWARE,
     Arguments,
     Batch,
     Database,
@@ -36,8 +37,8 @@ class Metric(StrEnum):
 
 def explain(
     model: Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")],
-    hardware_a: Annotated[str, typer.Argument(metavar="A", help="Hardware id.")],
-    hardware_b: Annotated[str, typer.Argument(metavar="B", help="Hardware id.")],
+    hardware_a: Annotated[str, typer.Argument(metavar="A", help=ONE_HARDWARE)],
+    hardware_b: Annotated[str, typer.Argument(metavar="B", help=ONE_HARDWARE)],
     metric: Annotated[Metric, typer.Option("--metric", help="What to explain.")] = Metric.ENERGY,
     batch: Batch = None,
     precision: Precision = "fp32",

@@ -60,6 +60,7 @@ Inputs = Annotated[
         show_default="the model's own",
     ),
 ]
+ONE_HARDWARE: Final = "An id, alias or file, with @MODE or without; see `joulemap hardware list`."
 Retrace = Annotated[
     bool, typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap.")
 ]

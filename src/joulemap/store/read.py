@@ -31,6 +31,18 @@ def find_runs_of(connection: Connection, workload_id: int) -> dict[str, int]:
     return {str(key): int(run_id) for key, run_id in rows}
 
 
+def find_refusals(connection: Connection, run_ids: Iterable[int]) -> dict[int, str | None]:
+    """Return run_id -> why it could not be evaluated, None where it was, for those of the runs that are stored."""
+    rows = connection.execute("SELECT run_id, refusal FROM run WHERE list_contains(?, run_id)", [list(run_ids)])
+    return {int(run_id): refusal for run_id, refusal in rows.fetchall()}
+
+
+def has_measurement_on(connection: Connection, hardware: str) -> bool:
+    """Return whether something measured on this hardware, an id, is stored."""
+    statement = "SELECT EXISTS (FROM measurement WHERE hardware = ?)"
+    return connection.execute(statement, [hardware]).fetchall() == [(True,)]
+
+
 def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np

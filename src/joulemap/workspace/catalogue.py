@@ -62,7 +62,7 @@ def _open(path: Path, digest: str, stack: contextlib.ExitStack) -> Connection:
     if ready is not None:
         return stack.enter_context(using(open_for_reading(ready.path), ready.path))
     connection = stack.enter_context(using(open_in_memory(), path))
-    store_catalogue(connection)
+    _store_catalogue(connection)
     return connection
 
 
@@ -74,10 +74,16 @@ def template(path: Path) -> Path | None:
 
 @cache
 def _template(digest: str) -> Template | None:
-    return find_template(digest, package_version("joulemap"), store_catalogue)
+    return find_template(digest, package_version("joulemap"), _store_catalogue)
 
 
-def store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
+def ensure_catalogue(connection: Connection) -> None:
+    """Make the current catalogue the database's, if it is not."""
+    if not has_catalogue(connection, catalogue_digest()):
+        _store_catalogue(connection)
+
+
+def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import load_measurements

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.background import begin
-from joulemap.catalog.digest import ZOO, catalogue_digest, expand_paths, is_hardware_path
+from joulemap.catalog.digest import ZOO, expand_paths, is_hardware_path
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.errors import DatabaseError, OlderDatabaseError, UsageError
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_runs, find_workload
-from joulemap.store.read_hardware import has_catalogue
 from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
-from joulemap.workspace.catalogue import check_names, known_hardware, store_catalogue, template
+from joulemap.workspace.catalogue import check_names, ensure_catalogue, known_hardware, template
 from joulemap.workspace.plan import Choice, PlannedRun, check_settings, plan_runs, select_hardware
 
 if TYPE_CHECKING:
@@ -188,8 +187,7 @@ def answering(
     workload = None if key or question.shipped else trace(question.request, talk)
     with writing(path) as connection:
         with transaction(connection):
-            if not has_catalogue(connection, catalogue_digest()):
-                store_catalogue(connection)
+            ensure_catalogue(connection)
             key = ensure_workload(connection, question, workload)
             run_ids = _evaluate(connection, question, key, question.plan(known, key))
         yield run_ids, connection
@@ -221,8 +219,7 @@ def holding(path: Path, question: Question, talk: Callable[[str], None]) -> Iter
     workload = None if question.shipped else trace(question.request, talk)
     with writing(path) as connection:
         with transaction(connection):
-            if not has_catalogue(connection, catalogue_digest()):
-                store_catalogue(connection)
+            ensure_catalogue(connection)
             key = ensure_workload(connection, question, workload)
         yield find_workload_id(connection, key), connection
 
@@ -260,17 +257,18 @@ def _stored_runs(connection: Connection, planned: Sequence[PlannedRun]) -> tuple
 
 def ensure_workload(connection: Connection, question: Question, workload: Workload | None) -> str:
     """Store the question's workload if it is not, traced or as it ships, and return its key."""
-    from joulemap.store.write_workload import write_workload
-    from joulemap.store.zoo import read_shipped
-
     key = stored_key(connection, question)
     if key is not None:
         return key
     if workload is not None:
+        from joulemap.store.write_workload import write_workload
+
         write_workload(connection, workload)
         return question.request.key.digest
     if question.shipped is None:
         raise DatabaseError(f"the workload of {question.request.model} has gone; run again")
+    from joulemap.store.zoo import read_shipped
+
     key = question.workload_keys[-1]
     read_shipped(
         connection,

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.background import begin
-from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.model import load_models
 from joulemap.domain.answer import RunTally
 from joulemap.errors import UsageError
 from joulemap.store.connection import Connection, transaction, using
 from joulemap.store.read import find_runs_of, read_columns
-from joulemap.store.read_hardware import has_catalogue
 from joulemap.trace.source import resolve_model
-from joulemap.workspace.catalogue import known_hardware, store_catalogue
+from joulemap.workspace.catalogue import ensure_catalogue, known_hardware
 from joulemap.workspace.plan import PlannedRun, check_settings
 from joulemap.workspace.question import (
     Question,
@@ -118,8 +116,7 @@ def run_sweep(path: Path, sweep: Sweep, talk: Talk) -> RunTally:
 
         connection.execute(f"SET memory_limit = '{BUFFER}'")
         with transaction(connection):
-            if not has_catalogue(connection, catalogue_digest()):
-                store_catalogue(connection)
+            ensure_catalogue(connection)
             targets = ensure_hardware(connection, first, planned)
         queue = _Queue(RunWriter(connection.cursor()))
         try:

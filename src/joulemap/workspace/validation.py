@@ -6,14 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.measurement import read_measurements
 from joulemap.catalog.model import load_models
 from joulemap.domain.catalogue import find_entry
 from joulemap.errors import ModelError, UnknownNameError
 from joulemap.store.connection import open_for_reading, open_for_writing, transaction, using
-from joulemap.store.read_hardware import has_catalogue
-from joulemap.workspace.catalogue import known_hardware, store_catalogue, template
+from joulemap.store.read import has_measurement_on
+from joulemap.workspace.catalogue import ensure_catalogue, known_hardware, template
 from joulemap.workspace.question import name_configuration
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ def import_file(path: Path, file: Path) -> tuple[int, int]:
     from joulemap.store.write_measurement import write_measurements
 
     with using(open_for_writing(path, template(path)), path) as connection, transaction(connection):
-        if not has_catalogue(connection, catalogue_digest()):
-            store_catalogue(connection)
+        ensure_catalogue(connection)
         fresh = write_measurements(connection, rows)
     return fresh, len(rows) - fresh
 
@@ -42,8 +40,7 @@ def name_measured(path: Path, hardware: str) -> str:
     except UnknownNameError:
         if path.exists():
             with using(open_for_reading(path), path) as connection:
-                statement = "SELECT count(*) FROM measurement WHERE hardware = $hardware"
-                if connection.execute(statement, {"hardware": hardware}).fetchall() != [(0,)]:
+                if has_measurement_on(connection, hardware):
                     return hardware
         raise
 

@@ -10,12 +10,14 @@ from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
 from joulemap.query.run import find_projected, run_queries
 from joulemap.store.connection import (
+    Connection,
     confine,
     open_for_reading,
     open_for_writing,
     read_everything,
     using,
 )
+from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
     from joulemap.domain.answer import EdpShare, Finding, RunTally
@@ -172,11 +174,9 @@ class Workspace:
         if len(question.choice.names) != 1:
             raise UsageError(f"{hardware} holds {len(question.choice.names)} hardware, expected one; name its file")
         with answering(self.path, question, self._talk) as ((run_id,), connection):
-            refused = connection.execute(
-                "SELECT refusal FROM run WHERE run_id = $run_id AND refusal IS NOT NULL", {"run_id": run_id}
-            ).fetchall()
-            if refused:
-                raise UnsupportedError(refused[0][0])
+            refusal = find_refusals(connection, [run_id])[run_id]
+            if refusal is not None:
+                raise UnsupportedError(refusal)
             of_run = {"run_id": run_id}
             names = ("total", "category", "action", "subgraph", "operator", "bottleneck")
             total, category, action, subgraph, operator, bottleneck, caveat = run_queries(
@@ -216,10 +216,10 @@ class Workspace:
     ) -> ExplainAnswer:
         """Return why B differs from A in a metric, as terms that sum to the difference exactly.
 
-        Raises as `compare`; UnsupportedError if either cannot run the configuration.
+        Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a metric that is
+        not explained, or for a folder in place of a hardware.
         """
-        from joulemap.domain.answer import Comparison, EnergyTerm, EnergyTotal
-        from joulemap.query.answer import ExplainAnswer
+        from joulemap.domain.answer import Comparison
         from joulemap.workspace.question import answering, ask
 
         if metric not in METRICS:
@@ -241,14 +241,7 @@ class Workspace:
             refused = [row for row in (Comparison(*values) for values in summary.rows) if row.status != "ok"]
             if refused:
                 raise UnsupportedError("; ".join(row.reason for row in refused))
-            sides = {"run_a": run_ids[0], "run_b": run_ids[-1]}
-            total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
-            terms = run_query(connection, find_query(f"explain.{metric}"), sides)
-            return ExplainAnswer(
-                total=EnergyTotal(*total.rows[0]),
-                terms=tuple(EnergyTerm(*row) for row in terms.rows),
-                answers=(total, terms),
-            )
+            return _explain(connection, run_ids[0], run_ids[-1], metric)
 
     def measure(
         self,
@@ -484,36 +477,25 @@ class Workspace:
 
         Raises UnknownNameError for a run that is not stored, DatabaseError.
         """
-        from joulemap.domain.answer import Constant, EnergyTerm, EnergyTotal, Setting
-        from joulemap.query.answer import DifferenceAnswer, ExplainAnswer
+        from joulemap.domain.answer import Constant, Setting
+        from joulemap.query.answer import DifferenceAnswer
 
         with using(open_for_reading(self.path), self.path) as connection:
-            stored = {run_id for (run_id,) in connection.execute("SELECT run_id FROM run").fetchall()}
+            refusals = find_refusals(connection, [run_a, run_b])
             for run_id in (run_a, run_b):
-                if run_id not in stored:
+                if run_id not in refusals:
                     raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
             sides = {"run_a": run_a, "run_b": run_b}
             setting = run_query(connection, find_query("run.setting"), sides)
             constant = run_query(connection, find_query("run.constant"), sides)
-            answers = [setting, constant]
-            evaluated = connection.execute(
-                "SELECT count(*) FROM run WHERE run_id IN ($run_a, $run_b) AND refusal IS NOT NULL", sides
-            ).fetchall()
             explanation = None
-            if evaluated == [(0,)]:
-                total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
-                terms = run_query(connection, find_query("explain.energy"), sides)
-                answers += [total, terms]
-                explanation = ExplainAnswer(
-                    total=EnergyTotal(*total.rows[0]),
-                    terms=tuple(EnergyTerm(*row) for row in terms.rows),
-                    answers=(total, terms),
-                )
+            if all(refusal is None for refusal in refusals.values()):
+                explanation = _explain(connection, run_a, run_b, "energy")
             return DifferenceAnswer(
                 settings=tuple(Setting(*row) for row in setting.rows),
                 constants=tuple(Constant(*row) for row in constant.rows),
                 explanation=explanation,
-                answers=tuple(answers),
+                answers=(setting, constant, *(explanation.answers if explanation else ())),
             )
 
     def sql(self, statement: str) -> Answer:
@@ -552,3 +534,18 @@ class Workspace:
 
         open_for_writing(self.path).close()
         return SCHEMA_VERSION
+
+
+def _explain(connection: Connection, run_a: int, run_b: int, metric: str) -> ExplainAnswer:
+    """Return why run B differs from run A in a metric; both are stored and evaluated."""
+    from joulemap.domain.answer import EnergyTerm, EnergyTotal
+    from joulemap.query.answer import ExplainAnswer
+
+    sides = {"run_a": run_a, "run_b": run_b}
+    total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
+    terms = run_query(connection, find_query(f"explain.{metric}"), sides)
+    return ExplainAnswer(
+        total=EnergyTotal(*total.rows[0]),
+        terms=tuple(EnergyTerm(*row) for row in terms.rows),
+        answers=(total, terms),
+    )
