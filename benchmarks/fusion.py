@@ -145,6 +145,7 @@ def load_model(name: str, batch: int) -> Model:
 
 
 def evaluate_fused(work: WorkloadColumns, hardware: Hardware, precision: str) -> RunColumns:
+    """Return the run of a workload, a kernel per subgraph."""
     return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime="fused"))
 
 
@@ -271,14 +272,17 @@ def table(batch: int, cell: Callable[[Cost], str], rule: Callable[[str], str] | 
 
 
 def pair(separate: float | None, hidden: float | None) -> str:
+    """Return the cost in a kernel of its own and that within another."""
     return f"{number(separate)} → {number(hidden)}"
 
 
 def ruled(operation: str) -> str:
+    """Return what the rule of thumb says of an operator type, as `pair`."""
     return pair(*RULES[operation]) if operation in RULES else "-"
 
 
 def ruled_kept(operation: str) -> str:
+    """Return the share of the cost that is left within another kernel by the rule of thumb."""
     return number(RULES[operation][1] / RULES[operation][0]) if operation in RULES else "-"
 
 

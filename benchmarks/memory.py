@@ -138,18 +138,22 @@ def streams(rows: Sequence[Row], hardware: Hardware) -> list[tuple[Row, int]]:
 
 
 def errors_alone(row: Row, _count: int, _hardware: Hardware) -> float:
+    """Return the error of liveness alone."""
     return row.run / row.measured - 1.0
 
 
 def errors_rule(row: Row, count: int, hardware: Hardware) -> float:
+    """Return the error with what the allocator holds by the rule for its streams."""
     return allocated_bytes(row.run, hardware, stream_count=count) / row.measured - 1.0
 
 
 def errors_own(row: Row, count: int, hardware: Hardware) -> float:
+    """Return the error where the memory of streams is taken off the measurement."""
     return row.run / (row.measured - allocated_bytes(0.0, hardware, stream_count=count)) - 1.0
 
 
 def errors_read(row: Row, count: int, hardware: Hardware) -> float:
+    """Return the error where every activation is freed after its last reader, streams taken off the measurement."""
     return row.read / (row.measured - allocated_bytes(0.0, hardware, stream_count=count)) - 1.0
 
 

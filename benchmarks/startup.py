@@ -29,6 +29,7 @@ FLOOR = "import duckdb; duckdb.connect({path!r}, read_only=True).execute('SELECT
 
 
 def timed(command: list[str]) -> float:
+    """Return the seconds that a command takes; stop with its stderr where it fails."""
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -37,6 +38,7 @@ def timed(command: list[str]) -> float:
 
 
 def main() -> None:
+    """Print how long each command takes against the floor of its kind."""
     python = sys.executable
     joulemap = str(Path(python).with_name("joulemap"))
     with tempfile.TemporaryDirectory() as folder:

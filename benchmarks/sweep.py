@@ -35,6 +35,7 @@ TABLES: Final = ("run", "run_subgraph", "run_operator", "ledger_line")
 
 
 def classifiers() -> list[str]:
+    """Return the classification models that ship."""
     return [name for name, entry in load_models().items() if entry.task == "classification" and name in load_shipped()]
 
 
@@ -48,6 +49,7 @@ def by_precision() -> dict[str, list[str]]:
 
 
 def store_workloads(path: Path, models: Sequence[str]) -> None:
+    """Store the workload of every model at every batch."""
     workspace = Workspace(path)
     for model in models:
         for batch in BATCHES:

@@ -83,12 +83,16 @@ def works(batch: int = 1) -> dict[str, WorkloadColumns]:
 def runs(
     hardware: Hardware, batch: int = 1, runtimes: Sequence[str] = RUNTIMES
 ) -> Iterator[tuple[tuple[str, str, str], RunColumns]]:
-    """Yield every run of the works on a hardware that it can hold, with model, precision and runtime."""
+    """Yield every run of the works on a hardware that it can hold, with model, precision and runtime; at least one."""
+    is_empty = True
     for (name, work), precision, runtime in itertools.product(works(batch).items(), hardware.peaks, runtimes):
         try:
-            yield (name, precision, runtime), evaluate(hardware, precision, work, runtime)
+            found = evaluate(hardware, precision, work, runtime)
         except UnsupportedError:
             continue
+        is_empty = False
+        yield (name, precision, runtime), found
+    assert not is_empty, f"{hardware.id} runs nothing"
 
 
 @cache
