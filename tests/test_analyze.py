@@ -16,7 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.answer import RunTotal
+from joulemap.domain.answer.analysis import RunTotal
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.query.answer import AnalyzeAnswer
 from joulemap.report.analyze import LISTS, describe, next_steps, render_analysis

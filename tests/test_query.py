@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from compare import assert_close
-from joulemap.domain import answer as records
+from joulemap.domain.answer import analysis, comparison, explanation, model, score, store
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.query import Parameter, Query, find_query, list_queries, run_query, run_sql
 from joulemap.query.contract import parse_query
@@ -22,26 +22,26 @@ SAMPLE: dict[str, Any] = {"INTEGER[]": [1], "DOUBLE": 0.0, "INTEGER": 1, "VARCHA
 """A value of each type that parameters have, for planning a query without asking it."""
 
 RECORDS = {
-    "compare.summary": records.Comparison,
-    "compare.recommendation": records.Recommendation,
-    "compare.insight": records.Insight,
-    "analyze.total": records.RunTotal,
-    "analyze.category": records.CategoryShare,
-    "analyze.action": records.ActionShare,
-    "analyze.subgraph": records.SubgraphShare,
-    "analyze.operator": records.OperatorShare,
-    "analyze.bottleneck": records.BottleneckShare,
-    "explain.energy": records.EnergyTerm,
-    "explain.total": records.EnergyTotal,
-    "edp.distribution": records.EdpShare,
-    "audit.conservation": records.Finding,
-    "model.caveat": records.Caveat,
-    "run.setting": records.Setting,
-    "run.constant": records.Constant,
-    "measure.score": records.Score,
-    "model.profile": records.ModelProfile,
-    "model.mix": records.OperationShare,
-    "model.pattern": records.PatternShare,
+    "compare.summary": comparison.Comparison,
+    "compare.recommendation": comparison.Recommendation,
+    "compare.insight": comparison.Insight,
+    "analyze.total": analysis.RunTotal,
+    "analyze.category": analysis.CategoryShare,
+    "analyze.action": analysis.ActionShare,
+    "analyze.subgraph": analysis.SubgraphShare,
+    "analyze.operator": analysis.OperatorShare,
+    "analyze.bottleneck": analysis.BottleneckShare,
+    "explain.energy": explanation.EnergyTerm,
+    "explain.total": explanation.EnergyTotal,
+    "edp.distribution": analysis.EdpShare,
+    "audit.conservation": store.Finding,
+    "model.caveat": comparison.Caveat,
+    "run.setting": explanation.Setting,
+    "run.constant": explanation.Constant,
+    "measure.score": score.Score,
+    "model.profile": model.ModelProfile,
+    "model.mix": model.OperationShare,
+    "model.pattern": model.PatternShare,
 }
 
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.answer import RunTally
+from joulemap.domain.answer.store import RunTally
 from joulemap.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.store import write_run
 from joulemap.store.connection import open_for_reading

@@ -15,23 +15,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from joulemap.catalog.load import load_catalogue
-    from joulemap.domain.answer import (
+    from joulemap.domain.answer.analysis import (
         ActionShare,
         BottleneckShare,
         CategoryShare,
-        Comparison,
         EdpShare,
-        EnergyTerm,
-        EnergyTotal,
-        Finding,
-        Insight,
         OperatorShare,
-        Recommendation,
-        RunTally,
         RunTotal,
-        Score,
         SubgraphShare,
     )
+    from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
+    from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
+    from joulemap.domain.answer.score import Score
+    from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
@@ -89,22 +85,28 @@ __all__ = [
 
 _HOMES = {
     "joulemap.catalog.load": ("load_catalogue",),
-    "joulemap.domain.answer": (
+    "joulemap.domain.answer.analysis": (
         "ActionShare",
         "BottleneckShare",
         "CategoryShare",
-        "Comparison",
         "EdpShare",
+        "OperatorShare",
+        "RunTotal",
+        "SubgraphShare",
+    ),
+    "joulemap.domain.answer.comparison": (
+        "Comparison",
+        "Insight",
+        "Recommendation",
+    ),
+    "joulemap.domain.answer.explanation": (
         "EnergyTerm",
         "EnergyTotal",
+    ),
+    "joulemap.domain.answer.score": ("Score",),
+    "joulemap.domain.answer.store": (
         "Finding",
-        "Insight",
-        "OperatorShare",
-        "Recommendation",
         "RunTally",
-        "RunTotal",
-        "Score",
-        "SubgraphShare",
     ),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),

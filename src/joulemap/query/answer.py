@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.domain.answer import (
-    ActionShare,
-    BottleneckShare,
-    CategoryShare,
-    Caveat,
-    Comparison,
-    Constant,
-    EnergyTerm,
-    EnergyTotal,
-    Insight,
-    ModelProfile,
-    OperationShare,
-    OperatorShare,
-    PatternShare,
-    Recommendation,
-    RunTotal,
-    Score,
-    Setting,
-    SubgraphShare,
-)
-from joulemap.domain.timing import Timing
-from joulemap.query.run import Answer
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from joulemap.domain.answer.analysis import (
+        ActionShare,
+        BottleneckShare,
+        CategoryShare,
+        OperatorShare,
+        RunTotal,
+        SubgraphShare,
+    )
+    from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
+    from joulemap.domain.answer.explanation import Constant, EnergyTerm, EnergyTotal, Setting
+    from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
+    from joulemap.domain.answer.score import Score
+    from joulemap.domain.timing import Timing
+    from joulemap.query.run import Answer
 
 
 @attrs.frozen(kw_only=True)

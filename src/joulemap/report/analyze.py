@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.answer import ActionShare, CategoryShare, OperatorShare, RunTotal, SubgraphShare
+from joulemap.domain.answer.analysis import ActionShare, CategoryShare, OperatorShare, RunTotal, SubgraphShare
 from joulemap.query.answer import AnalyzeAnswer
 from joulemap.report.cell import PROJECTION_NOTE, mark_projected, show, show_quantity
 from joulemap.report.format import Format

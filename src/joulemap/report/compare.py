@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.domain.answer import Comparison, Insight, Recommendation
+from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
 from joulemap.query.answer import CompareAnswer
 from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, show, show_quantity
 from joulemap.report.format import Format

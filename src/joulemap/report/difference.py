@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.domain.answer import Constant
+from joulemap.domain.answer.explanation import Constant
 from joulemap.query.answer import DifferenceAnswer
 from joulemap.report.cell import show, show_quantity
 from joulemap.report.explain import render_explanation

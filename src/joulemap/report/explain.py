@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.domain.answer import EnergyTerm
+from joulemap.domain.answer.explanation import EnergyTerm
 from joulemap.query.answer import ExplainAnswer
 from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
 from joulemap.report.format import Format

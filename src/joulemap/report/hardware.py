@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.domain.answer import FileCheck
+from joulemap.domain.answer.hardware import FileCheck
 from joulemap.query import Answer
 from joulemap.query.answer import HardwareAnswer
 from joulemap.report.cell import PROJECTED, show, show_quantity

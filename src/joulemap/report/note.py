@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from joulemap.domain.answer import Caveat
+from joulemap.domain.answer.comparison import Caveat
 
 
 def describe_caveats(caveats: Iterable[Caveat]) -> list[str]:

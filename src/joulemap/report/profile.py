@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.domain.answer import OperationShare
+from joulemap.domain.answer.model import OperationShare
 from joulemap.query.answer import ProfileAnswer
 from joulemap.report.cell import heading, show_in
 from joulemap.report.format import Format

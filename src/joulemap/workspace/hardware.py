@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.answer import Default, FileCheck, Trial
+from joulemap.domain.answer.hardware import Default, FileCheck, Trial
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.answer import Score
+from joulemap.domain.answer.score import Score
 from joulemap.domain.catalogue import fold_name
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import UsageError

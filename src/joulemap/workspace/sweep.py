@@ -16,7 +16,7 @@ import attrs
 
 from joulemap.background import begin
 from joulemap.catalog.model import load_models
-from joulemap.domain.answer import RunTally
+from joulemap.domain.answer.store import RunTally
 from joulemap.errors import UsageError
 from joulemap.store.connection import Connection, transaction, using
 from joulemap.store.read import find_runs_of, read_columns

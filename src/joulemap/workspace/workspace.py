@@ -20,7 +20,8 @@ from joulemap.store.connection import (
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
-    from joulemap.domain.answer import EdpShare, Finding, RunTally
+    from joulemap.domain.answer.analysis import EdpShare
+    from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
         AnalyzeAnswer,
@@ -82,7 +83,7 @@ class Workspace:
         its reason. Raises UnknownNameError, UsageError, ModelError or DatabaseError; UnsupportedError if no hardware
         can run it.
         """
-        from joulemap.domain.answer import Caveat, Comparison, Insight, Recommendation
+        from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
         from joulemap.query.answer import CompareAnswer
         from joulemap.workspace.question import answering, ask, name_configuration
 
@@ -148,15 +149,15 @@ class Workspace:
         Raises as `compare`; UsageError for a folder with several hardware, UnsupportedError with the reason if the
         hardware cannot run the configuration: a precision that it lacks, or a memory that the model does not fit.
         """
-        from joulemap.domain.answer import (
+        from joulemap.domain.answer.analysis import (
             ActionShare,
             BottleneckShare,
             CategoryShare,
-            Caveat,
             OperatorShare,
             RunTotal,
             SubgraphShare,
         )
+        from joulemap.domain.answer.comparison import Caveat
         from joulemap.query.answer import AnalyzeAnswer
         from joulemap.workspace.question import answering, ask
 
@@ -219,7 +220,7 @@ class Workspace:
         Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a metric that is
         not explained, or for a folder in place of a hardware.
         """
-        from joulemap.domain.answer import Comparison
+        from joulemap.domain.answer.comparison import Comparison
         from joulemap.workspace.question import answering, ask
 
         if metric not in METRICS:
@@ -339,7 +340,7 @@ class Workspace:
         retrace: bool = False,
     ) -> ProfileAnswer:
         """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
-        from joulemap.domain.answer import ModelProfile, OperationShare, PatternShare
+        from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
         from joulemap.query.answer import ProfileAnswer
         from joulemap.workspace.question import ask, holding
 
@@ -358,7 +359,7 @@ class Workspace:
 
     def edp(self, run_id: int) -> tuple[EdpShare, ...]:
         """Return how a run's energy-delay product spreads over its subgraphs, largest share first."""
-        from joulemap.domain.answer import EdpShare
+        from joulemap.domain.answer.analysis import EdpShare
 
         return tuple(EdpShare(*row) for row in self.query("edp.distribution", {"run_id": run_id}).rows)
 
@@ -477,7 +478,7 @@ class Workspace:
 
         Raises UnknownNameError for a run that is not stored, DatabaseError.
         """
-        from joulemap.domain.answer import Constant, Setting
+        from joulemap.domain.answer.explanation import Constant, Setting
         from joulemap.query.answer import DifferenceAnswer
 
         with using(open_for_reading(self.path), self.path) as connection:
@@ -506,7 +507,7 @@ class Workspace:
 
     def check(self) -> tuple[Finding, ...]:
         """Return every rule that the database breaks; an empty answer proves that the parts add up."""
-        from joulemap.domain.answer import Finding
+        from joulemap.domain.answer.store import Finding
 
         return tuple(Finding(*row) for row in self.query("audit.conservation").rows)
 
@@ -538,7 +539,7 @@ class Workspace:
 
 def _explain(connection: Connection, run_a: int, run_b: int, metric: str) -> ExplainAnswer:
     """Return why run B differs from run A in a metric; both are stored and evaluated."""
-    from joulemap.domain.answer import EnergyTerm, EnergyTotal
+    from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
     from joulemap.query.answer import ExplainAnswer
 
     sides = {"run_a": run_a, "run_b": run_b}
