@@ -21,9 +21,10 @@ RUNTIMES = ("fused", "graph", "eager")
 
 
 def pytest_configure() -> None:
-    """Keep templates of the tests away from those of the person who runs them; workers share one folder."""
+    """Keep templates and calibrations of the person who runs the tests away from them; workers share one folder."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         os.environ["JOULEMAP_CACHE"] = tempfile.mkdtemp(prefix="joulemap-cache-")
+        os.environ["JOULEMAP_CALIBRATION"] = str(Path(os.environ["JOULEMAP_CACHE"]) / "calibration")
     os.environ.pop("JOULEMAP_HARDWARE", None)
 
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from compare import assert_close
-from joulemap.domain.answer import analysis, comparison, explanation, model, score, store
+from joulemap.domain.answer import analysis, calibration, comparison, explanation, model, score, store
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.query import Parameter, Query, find_query, list_queries, run_query, run_sql
 from joulemap.query.contract import parse_query
@@ -18,7 +18,7 @@ from joulemap.query.run import parse_parameter
 from joulemap.store.connection import Connection, confine, open_for_reading
 from joulemap.store.migration import SCHEMA_VERSION
 
-SAMPLE: dict[str, Any] = {"INTEGER[]": [1], "DOUBLE": 0.0, "INTEGER": 1, "VARCHAR": ""}
+SAMPLE: dict[str, Any] = {"INTEGER[]": [1], "DOUBLE": 0.0, "INTEGER": 1, "VARCHAR": "", "VARCHAR[]": [""]}
 """A value of each type that parameters have, for planning a query without asking it."""
 
 RECORDS = {
@@ -39,6 +39,8 @@ RECORDS = {
     "run.setting": explanation.Setting,
     "run.constant": explanation.Constant,
     "measure.score": score.Score,
+    "calibration.run": calibration.RunCalibration,
+    "calibration.list": calibration.RunCalibration,
     "model.profile": model.ModelProfile,
     "model.mix": model.OperationShare,
     "model.pattern": model.PatternShare,

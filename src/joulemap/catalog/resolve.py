@@ -23,7 +23,16 @@ from joulemap.catalog.schema import (
     PowerModeEntry,
     QuantityEntry,
 )
-from joulemap.domain.hardware import TOLERANCE, UNITS, Hardware, MemoryLevel, Peak, PowerMode, name_estimates
+from joulemap.domain.hardware import (
+    TOLERANCE,
+    UNITS,
+    Hardware,
+    MemoryLevel,
+    Peak,
+    PowerMode,
+    highest_coefficient,
+    name_estimates,
+)
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction, EnergyReference
@@ -232,7 +241,9 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
     """Return the class's coefficients with the chip's own in their place, in SI."""
     resolved = {
-        entry.name: Quantity(value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source)
+        entry.name: Quantity(
+            value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source, note=entry.meaning
+        )
         for entry in shared.coefficients
     }
     own: set[str] = set()
@@ -256,10 +267,11 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
                 unit=unit,
                 basis=entry.basis,
                 source=chip.sources.get(entry.source, entry.source),
+                note=resolved[entry.name].note,
             )
         except (ValueError, TypeError) as error:
             raise ValueError(f"{key}: {error}") from error
-        highest = 1.0 if "efficiency" in entry.name else math.inf
+        highest = highest_coefficient(entry.name)
         if not 0.0 <= quantity.value <= highest or (highest == 1.0 and quantity.value == 0.0):
             wanted = "above 0 and at most 1" if highest == 1.0 else "from 0"
             raise ValueError(f"{key}: {quantity.value:g} is not {wanted}")

@@ -140,6 +140,29 @@ class CoefficientEntry:
 
 
 @attrs.frozen(kw_only=True)
+class ClassCoefficientEntry(CoefficientEntry):
+    """One model coefficient of an architecture class, with what a calibration may do to it."""
+
+    spread: float | None = None
+    """Standard deviation of its natural logarithm around the class's value; without one it is never fitted."""
+    meaning: str = ""
+    """What it is, in a line, of one that is fitted."""
+
+
+@attrs.frozen(kw_only=True)
+class EnergyScaleEntry:
+    """One factor that a calibration puts on the energies of several actions."""
+
+    name: str
+    actions: list[str]
+    """As `component.action`, each in at most one scale; `chip.static_power`, alone, is static power."""
+    spread: float
+    """Standard deviation of the factor's natural logarithm around 0."""
+    meaning: str
+    """What it stands for, in a line."""
+
+
+@attrs.frozen(kw_only=True)
 class HardwareFile:
     """One hardware file: of `data/hardware`, or a person's own."""
 
@@ -215,13 +238,85 @@ class ArchitectureFile:
     """One file of `data/architecture`."""
 
     architecture: str
-    coefficients: list[CoefficientEntry]
+    coefficients: list[ClassCoefficientEntry]
     actions: list[ActionEntry]
+    energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
     unit_name: str = "unit"
     geometry: list[str] = attrs.field(factory=list)
     """Names that a `[geometry]` table of this class may hold."""
     defaults: list[DefaultEntry] = attrs.field(factory=list)
     default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
+class FittedEntry:
+    """One fitted coefficient of a calibration file, in SI."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@attrs.frozen(kw_only=True)
+class FittedScaleEntry:
+    """One fitted factor of a calibration file, and the actions whose energy it multiplies."""
+
+    name: str
+    factor: float
+    meaning: str
+    actions: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class FittedDataEntry:
+    """What a calibration was fitted to."""
+
+    digest: str
+    row_count: int
+    latency_count: int
+    energy_count: int
+    runtimes: list[str]
+    precisions: list[str]
+    families: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class FittedErrorEntry:
+    """How far predictions were from the measurements of one group; what is left out is all of it."""
+
+    quantity: str
+    split: str
+    rows: int
+    mean: float
+    median: float
+    worst: float
+    rank: float | None = None
+    runtime: str = ""
+    precision: str = ""
+    batch: int = 0
+    family: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class AccuracyEntry:
+    """How well a calibration did."""
+
+    errors: list[FittedErrorEntry] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
+class CalibrationFile:
+    """A calibration as its file has it."""
+
+    hardware: str
+    hardware_digest: str
+    model_version: int
+    data: FittedDataEntry
+    static_power: float | None = None
+    """Watts."""
+    coefficients: list[FittedEntry] = attrs.field(factory=list)
+    energy_scales: list[FittedScaleEntry] = attrs.field(factory=list)
+    accuracy: AccuracyEntry = attrs.field(factory=AccuracyEntry)
 
 
 Structured = TypeVar("Structured")

@@ -12,6 +12,7 @@ from joulemap.cli.option import (
     ONE_HARDWARE,
     Arguments,
     Batch,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -26,6 +27,7 @@ from joulemap.cli.option import (
     open_workspace,
     read_arguments,
     repeat_options,
+    unless_auto,
 )
 from joulemap.report.format import Format
 from joulemap.report.level import Level
@@ -48,6 +50,7 @@ def analyze(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
@@ -73,10 +76,11 @@ def analyze(
         inputs=inputs or (),
         arguments=read_arguments(arguments),
         retrace=retrace,
+        calibration=calibration,
     )
     from joulemap.report.analyze import render_analysis
 
-    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, db=db)
+    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db)
     emit(render_analysis(answer, form, level, again), output)
     if show_sql:
         emit_sql(answer.answers)

@@ -12,6 +12,7 @@ from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Arguments,
     Batch,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -27,6 +28,7 @@ from joulemap.cli.option import (
     read_arguments,
     repeat_options,
     split_names,
+    unless_auto,
 )
 from joulemap.report.format import Format
 
@@ -64,6 +66,7 @@ def compare(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     level: Annotated[
         Level, typer.Option("--level", help="summary: one row per hardware; subgraph: who wins each subgraph.")
     ] = Level.SUMMARY,
@@ -98,6 +101,7 @@ def compare(
         inputs=inputs or (),
         arguments=read_arguments(arguments),
         retrace=retrace,
+        calibration=calibration,
     )
     if level is Level.SUBGRAPH:
         from joulemap.report.render import render_answer
@@ -108,7 +112,9 @@ def compare(
     else:
         from joulemap.report.compare import render_comparison
 
-        again = repeat_options(batch=batch, input=inputs, model_arg=arguments, db=db)
+        again = repeat_options(
+            batch=batch, input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db
+        )
         emit(render_comparison(answer, form, again), output)
         answers = answer.answers
     if show_sql:

@@ -13,6 +13,7 @@ from joulemap.cli.option import (
     ONE_HARDWARE,
     Arguments,
     Batch,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -46,6 +47,7 @@ def explain(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     limit: Annotated[int, typer.Option("--limit", min=1, help="Terms to show in a table; json and csv have all.")] = 20,
     form: FormatOption = Format.TABLE,
     output: Output = None,
@@ -72,6 +74,7 @@ def explain(
         inputs=inputs or (),
         arguments=read_arguments(arguments),
         retrace=retrace,
+        calibration=calibration,
     )
     from joulemap.report.explain import render_explanation
 

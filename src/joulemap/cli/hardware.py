@@ -9,6 +9,7 @@ import typer
 
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
+    Calibration,
     Database,
     Device,
     FormatOption,
@@ -86,6 +87,7 @@ def show(
     energy: Annotated[
         bool, typer.Option("--energy", help="The energy reference table instead of the other numbers.")
     ] = False,
+    calibration: Calibration = "auto",
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
@@ -102,14 +104,14 @@ def show(
     workspace = open_workspace(db, form)
     answers: tuple[Answer, ...]
     if energy:
-        reference = workspace.energy_reference(hardware)
+        reference = workspace.energy_reference(hardware, calibration=calibration)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
         emit_answer(reference, form, output, columns)
         answers = (reference,)
     else:
         from joulemap.report.hardware import render_hardware
 
-        answer = workspace.hardware(hardware)
+        answer = workspace.hardware(hardware, calibration=calibration)
         emit(render_hardware(answer, form), output)
         answers = (answer.summary, answer.ridge, answer.fact)
     if show_sql:

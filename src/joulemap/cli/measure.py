@@ -11,6 +11,7 @@ from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Arguments,
     Batch,
+    Calibration,
     Database,
     Device,
     FormatOption,
@@ -44,6 +45,7 @@ def measure(
         int | None, typer.Option("--threads", help="Threads of a CPU.", show_default="torch's choice")
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", help="Length of the window that is timed.")] = 2.0,
+    calibration: Calibration = "auto",
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
@@ -71,6 +73,7 @@ def measure(
         arguments=read_arguments(arguments),
         threads=threads,
         seconds=seconds,
+        calibration=calibration,
     )
     from joulemap.report.measure import render_measurement
 

@@ -64,6 +64,14 @@ ONE_HARDWARE: Final = "An id, alias or file, with @MODE or without; see `joulema
 Retrace = Annotated[
     bool, typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap.")
 ]
+Calibration = Annotated[
+    str,
+    typer.Option(
+        "--calibration",
+        help="auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; or a "
+        "name or file of one, used for its hardware.",
+    ),
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Option("--model-arg", help="name=value for a factory or building block; repeat for several."),
@@ -113,6 +121,11 @@ def repeat_options(**options: object) -> tuple[str, ...]:
         for item in values:
             parts += [f"--{name.replace('_', '-')}", str(item)]
     return tuple(parts)
+
+
+def unless_auto(calibration: str) -> str | None:
+    """Return which calibration a follow-up command must repeat; None for the default."""
+    return None if calibration == "auto" else calibration
 
 
 def open_workspace(path: Path, form: Format = Format.JSON) -> Workspace:

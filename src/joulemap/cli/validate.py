@@ -10,6 +10,7 @@ import typer
 
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
+    Calibration,
     Database,
     FormatOption,
     Output,
@@ -32,7 +33,8 @@ class By(StrEnum):
 
 
 SCORED = ("quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
-          "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "seen_fraction")  # fmt: skip
+          "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "seen_fraction",
+          "calibration")  # fmt: skip
 
 
 def validate(
@@ -41,6 +43,7 @@ def validate(
     ] = "",
     model: Annotated[str, typer.Option("--model", help="Only this model.", show_default="all")] = "",
     by: Annotated[By, typer.Option("--by", help="What divides a hardware's rows.")] = By.RUNTIME,
+    calibration: Calibration = "auto",
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
@@ -56,7 +59,7 @@ def validate(
     joulemap validate --hardware A100-40GB --by model
     joulemap validate --by batch --format json
     """
-    answer = open_workspace(db, form).validate(hardware, model, by=by.value)
+    answer = open_workspace(db, form).validate(hardware, model, by=by.value, calibration=calibration)
     emit_answer(answer, form, output, SCORED)
     if show_sql:
         emit_sql((answer,))

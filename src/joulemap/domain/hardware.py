@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.calibration import calibrated_digest
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyReference
+
+if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
 
 UNITS: Final[Mapping[str, str]] = {
     "process_node": "nm",
@@ -114,6 +119,16 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
     if all(peak.rate.basis == "assumed" for peak in peaks.values()):
         assumed.append("every peak")
     return f"not known, so estimated: {', '.join(assumed)}" if assumed else ""
+
+
+def highest_coefficient(name: str) -> float:
+    """Return the largest value that a coefficient of this name may have: an efficiency is a share."""
+    return 1.0 if "efficiency" in name else math.inf
+
+
+def describe_range(name: str) -> str:
+    """Return in words what a fitted coefficient of this name may be."""
+    return "above 0 and at most 1" if highest_coefficient(name) == 1.0 else "above 0"
 
 
 def mode_digest(digest: str, power_mode: str) -> str:
@@ -283,6 +298,44 @@ class Hardware:
             reference=self.reference.with_static(static),
             power_mode=name,
             digest=mode_digest(self.digest, name),
+        )
+
+    def calibrated(self, calibration: Calibration) -> Hardware:
+        """Return this hardware with what a calibration found in place of its own numbers, before any power mode.
+
+        Coefficients and static power are replaced, energies of actions multiplied; a power mode that states a static
+        power keeps it. Raises ValueError where the calibration is of another hardware or description, or has something
+        that this one has not.
+        """
+        calibration.check_target(self.id, self.digest)
+        for name, quantity in calibration.coefficients.items():
+            own = self.coefficients.get(name)
+            if own is None:
+                raise ValueError(f"coefficients: {self.architecture} has no coefficient {name}")
+            if quantity.unit != own.unit:
+                raise ValueError(f"coefficients.{name}: it is in {quantity.unit}, expected {own.unit}")
+            if not 0.0 < quantity.value <= highest_coefficient(name):
+                raise ValueError(f"coefficients.{name}: {quantity.value:g} is not {describe_range(name)}")
+        static = calibration.static_power or self.static_power
+        for mode in self.power_modes:
+            if mode.static_power is None and static.value >= mode.tdp.value:
+                raise ValueError(
+                    f"static_power: {static.value:g} W is not below the tdp of power mode {mode.name}, "
+                    f"{mode.tdp.value:g} W"
+                )
+        factors = {action: scale.factor for scale in calibration.energy_scales for action in scale.actions}
+        return attrs.evolve(
+            self,
+            coefficients={
+                **self.coefficients,
+                **{
+                    name: attrs.evolve(quantity, note=self.coefficients[name].note)
+                    for name, quantity in calibration.coefficients.items()
+                },
+            },
+            static_power=static,
+            reference=self.reference.with_factors(factors, calibration.source).with_static(static),
+            digest=calibrated_digest(self.digest, calibration.digest),
         )
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:

@@ -81,6 +81,30 @@ class EnergyReference:
             )
         )
 
+    def with_factors(self, factors: Mapping[ActionKey, float], source: str) -> EnergyReference:
+        """Return the same table with the energies of some actions multiplied, measured by `source`.
+
+        Raises ValueError for an action that has no price.
+        """
+        for key in factors:
+            if key not in self:
+                raise ValueError(f"energy_scales: no such action {'.'.join(key)}")
+        return EnergyReference(
+            tuple(
+                attrs.evolve(
+                    action,
+                    energy_per_action_fj=action.energy_per_action_fj * factors[action.key],
+                    low_fj=None,
+                    high_fj=None,
+                    basis="measured",
+                    source=f"{source}; x {factors[action.key]:.5g}: {action.source}",
+                )
+                if action.key in factors
+                else action
+                for action in self.actions
+            )
+        )
+
     def position(self, key: ActionKey) -> int | None:
         """Return the row of `key`, or None if the action has no price."""
         return self._position.get(key)

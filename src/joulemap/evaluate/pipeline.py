@@ -130,7 +130,7 @@ def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
 
 
 def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture) -> _Timing:
-    placement = architecture.place(kernels, hardware)
+    placement = place(kernels, hardware, architecture)
     variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
     kernel_s = placement.launch_s + variable
     counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
@@ -143,6 +143,20 @@ def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
         dynamic_j=dynamic_j,
         kernel_s=kernel_s / clock_fraction,
         clock_fraction=clock_fraction,
+    )
+
+
+def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture) -> Placement:
+    """Return the placement under the two factors that a calibration may put on all times of a hardware."""
+    placement = architecture.place(kernels, hardware)
+    device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
+    if device == launch == 1.0:
+        return placement
+    return attrs.evolve(
+        placement,
+        compute_s=placement.compute_s * device,
+        memory_s=placement.memory_s * device,
+        launch_s=placement.launch_s * launch,
     )
 
 

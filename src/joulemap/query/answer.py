@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         RunTotal,
         SubgraphShare,
     )
+    from joulemap.domain.answer.calibration import RunCalibration
     from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
     from joulemap.domain.answer.explanation import Constant, EnergyTerm, EnergyTotal, Setting
     from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
@@ -41,6 +42,8 @@ class CompareAnswer:
     insights: tuple[Insight, ...]
     caveats: tuple[Caveat, ...]
     """What the trace had to assume or could not count: it touches every row."""
+    calibrations: tuple[RunCalibration, ...]
+    """Those that its runs used; empty where all ran with the class defaults."""
     spelling: Mapping[str, str]
     """Hardware as the rows name it -> as it must be asked for again, where that is a file."""
     answers: tuple[Answer, ...]
@@ -62,6 +65,8 @@ class AnalyzeAnswer:
     bottlenecks: tuple[BottleneckShare, ...]
     caveats: tuple[Caveat, ...]
     """What the trace had to assume or could not count."""
+    calibrations: tuple[RunCalibration, ...]
+    """Those that its runs used; empty where all ran with the class defaults."""
     spelling: Mapping[str, str]
     """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
     answers: tuple[Answer, ...]
@@ -74,6 +79,8 @@ class ExplainAnswer:
 
     total: EnergyTotal
     terms: tuple[EnergyTerm, ...]
+    calibrations: tuple[RunCalibration, ...]
+    """Those that its runs used; empty where all ran with the class defaults."""
     answers: tuple[Answer, ...]
 
 
@@ -86,6 +93,8 @@ class MeasureAnswer:
     """How the repetitions spread."""
     is_described: bool
     """Whether somebody described the hardware, not the machine itself."""
+    calibrations: tuple[RunCalibration, ...]
+    """Those that its runs used; empty where all ran with the class defaults."""
     answers: tuple[Answer, ...]
 
 
@@ -111,6 +120,8 @@ class HardwareAnswer:
     """One row per precision."""
     fact: Answer
     """One row per number."""
+    calibrations: tuple[RunCalibration, ...]
+    """The one that the numbers are under; empty for class defaults."""
 
 
 @attrs.frozen(kw_only=True)

@@ -43,7 +43,7 @@ class Parameter:
     type: str
     """DuckDB type."""
     meaning: str
-    default: str | int | float | None = None
+    default: str | int | float | list[str] | None = None
     """None for a parameter that must be given."""
 
     @property

@@ -12,7 +12,7 @@ from joulemap.query.answer import AnalyzeAnswer
 from joulemap.report.cell import PROJECTION_NOTE, mark_projected, show, show_quantity
 from joulemap.report.format import Format
 from joulemap.report.level import Level
-from joulemap.report.note import describe_caveats, repeat_place, repeat_settings, write_steps
+from joulemap.report.note import describe_calibrations, describe_caveats, repeat_place, repeat_settings, write_steps
 from joulemap.report.render import draw_table, write_csv, write_json
 
 RECORDS: Final[Mapping[Level, type]] = {
@@ -55,6 +55,7 @@ def render_analysis(answer: AnalyzeAnswer, form: Format, level: Level, options: 
                 **{LISTS[one]: [attrs.asdict(row) for row in _rows(answer, one)] for one in Level},
                 "bottlenecks": [attrs.asdict(row) for row in answer.bottlenecks],
                 "caveats": [attrs.asdict(row) for row in answer.caveats],
+                "calibrations": [attrs.asdict(row) for row in answer.calibrations],
                 "notes": describe(answer),
                 "next_steps": next_steps(answer, level, options),
             }
@@ -278,7 +279,7 @@ def describe(answer: AnalyzeAnswer) -> list[str]:
         lines.append(
             f"{_share(total.assumed_energy_fraction)} of the energy is priced by assumptions: each action has its basis"
         )
-    return lines + describe_caveats(answer.caveats)
+    return lines + describe_calibrations(answer.calibrations) + describe_caveats(answer.caveats)
 
 
 def next_steps(answer: AnalyzeAnswer, level: Level, options: Sequence[str] = ()) -> list[str]:

@@ -10,7 +10,7 @@ from joulemap.domain.answer.comparison import Comparison, Insight, Recommendatio
 from joulemap.query.answer import CompareAnswer
 from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, show, show_quantity
 from joulemap.report.format import Format
-from joulemap.report.note import describe_caveats, repeat_place, repeat_settings, write_steps
+from joulemap.report.note import describe_calibrations, describe_caveats, repeat_place, repeat_settings, write_steps
 from joulemap.report.render import draw_table, write_csv, write_json
 
 GOALS = {
@@ -44,6 +44,7 @@ def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str
                 "rows": [attrs.asdict(row) for row in answer.rows],
                 "insights": [attrs.asdict(row) for row in answer.insights],
                 "caveats": [attrs.asdict(row) for row in answer.caveats],
+                "calibrations": [attrs.asdict(row) for row in answer.calibrations],
                 "next_steps": next_steps(answer, options),
             }
         )
@@ -155,7 +156,7 @@ def insights(answer: CompareAnswer) -> list[str]:
         lines.append(PROJECTION_NOTE)
     if any(row.assumed_energy_fraction for row in answer.rows):
         lines.append("assumed: the part of the energy whose price per action is an assumption")
-    return lines + describe_caveats(answer.caveats)
+    return lines + describe_calibrations(answer.calibrations) + describe_caveats(answer.caveats)
 
 
 def _sentence(row: Insight, projected: dict[str, bool]) -> str:

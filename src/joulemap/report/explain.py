@@ -8,6 +8,7 @@ from joulemap.domain.answer.explanation import EnergyTerm
 from joulemap.query.answer import ExplainAnswer
 from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
 from joulemap.report.format import Format
+from joulemap.report.note import describe_calibrations
 from joulemap.report.render import draw_table, write_csv, write_json
 
 HEADINGS = (
@@ -19,7 +20,13 @@ def render_explanation(answer: ExplainAnswer, form: Format, limit: int) -> str:
     """Return the decomposition; people see the `limit` biggest terms and a line for the rest, programs all."""
     total = answer.total
     if form is Format.JSON:
-        return write_json({"total": attrs.asdict(total), "terms": [attrs.asdict(term) for term in answer.terms]})
+        return write_json(
+            {
+                "total": attrs.asdict(total),
+                "terms": [attrs.asdict(term) for term in answer.terms],
+                "calibrations": [attrs.asdict(row) for row in answer.calibrations],
+            }
+        )
     if form is Format.CSV:
         names = [field.name for field in attrs.fields(EnergyTerm)]
         return write_csv(names, [[getattr(term, name) for name in names] for term in answer.terms])
@@ -42,6 +49,7 @@ def render_explanation(answer: ExplainAnswer, form: Format, limit: int) -> str:
         f"terms sum to {summed:,} fJ; the difference of the runs is {total.difference_fj:,} fJ"
         f" ({'exact' if summed == total.difference_fj else 'NOT EXACT'})"
     )
+    foot += "".join(f"\n{line}" for line in describe_calibrations(answer.calibrations))
     if PROJECTED in (name_a[:1], name_b[:1]):
         foot += f"\n{PROJECTION_NOTE}"
     return "\n\n".join([head, draw_table(HEADINGS, rows, is_markdown=is_markdown), foot])

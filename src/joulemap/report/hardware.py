@@ -11,6 +11,7 @@ from joulemap.query import Answer
 from joulemap.query.answer import HardwareAnswer
 from joulemap.report.cell import PROJECTED, show, show_quantity
 from joulemap.report.format import Format
+from joulemap.report.note import describe_calibrations
 from joulemap.report.render import draw_table, render_answer, write_csv, write_json
 
 PREFIXED = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
@@ -32,7 +33,14 @@ def render_hardware(answer: HardwareAnswer, form: Format) -> str:
         return render_answer(answer.fact, form)
     (summary,) = answer.summary.records()
     if form is Format.JSON:
-        return write_json({**summary, "ridge": answer.ridge.records(), "facts": answer.fact.records()})
+        return write_json(
+            {
+                **summary,
+                "ridge": answer.ridge.records(),
+                "facts": answer.fact.records(),
+                "calibrations": [attrs.asdict(row) for row in answer.calibrations],
+            }
+        )
     mark = PROJECTED if summary["projection"] else ""
     lines = [
         f"{mark}{summary['hardware']}: {summary['name']} ({summary['vendor']}, {summary['microarchitecture']})",
@@ -51,6 +59,7 @@ def render_hardware(answer: HardwareAnswer, form: Format) -> str:
         f"assumed: {summary['assumed_fact_count']} of {summary['fact_count']} numbers, "
         f"{summary['assumed_action_count']} of {summary['action_count']} energies per action"
     )
+    lines += describe_calibrations(answer.calibrations) or ["not calibrated: coefficients are those of the class"]
     parts = [
         "\n".join(lines),
         "Roofline\n" + render_answer(answer.ridge, form, RIDGE),

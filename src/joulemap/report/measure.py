@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import attrs
 
+from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.timing import LARGEST_SPREAD, Timing
 from joulemap.query.answer import MeasureAnswer
 from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
 from joulemap.report.format import Format
+from joulemap.report.note import describe_calibrations
 from joulemap.report.render import draw_table, write_csv, write_json
 
 TIMING = ("first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
@@ -17,7 +19,8 @@ TIMING = ("first_quartile_s", "third_quartile_s", "repetition_count", "calls_per
 def render_measurement(answer: MeasureAnswer, form: Format) -> str:
     """Return what was measured, what is predicted, and how the two compare."""
     score, timing = answer.score, answer.timing
-    record = {**attrs.asdict(score), **_spread(timing)}
+    used = ", ".join(row.calibration for row in answer.calibrations) or UNCALIBRATED
+    record = {**attrs.asdict(score), **_spread(timing), "calibration": used}
     if form is Format.JSON:
         return write_json(record)
     if form is Format.CSV:
@@ -80,6 +83,7 @@ def _notes(answer: MeasureAnswer, hardware: str) -> list[str]:
         )
     if score.refusal:
         notes.append(f"- no prediction: {score.refusal}")
+    notes += [f"- {line}" for line in describe_calibrations(answer.calibrations)]
     notes.append(f"- {score.source}: {score.conditions}")
     if not answer.is_described:
         notes.append(

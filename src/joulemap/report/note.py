@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+from joulemap.domain.answer.calibration import RunCalibration
 from joulemap.domain.answer.comparison import Caveat
 
 
@@ -16,6 +17,25 @@ def describe_caveats(caveats: Iterable[Caveat]) -> list[str]:
         else f"traced: {row.text}"
         for row in caveats
     ]
+
+
+def describe_calibrations(calibrations: Iterable[RunCalibration]) -> list[str]:
+    """Return a line for each calibration that an answer rests on: where it is from and how well it does."""
+    lines = []
+    for row in calibrations:
+        errors = [
+            f"{error * 100:.1f} % of {name}"
+            for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))
+            if error is not None
+        ]
+        rows = f"{row.measurement_count} measurement{'' if row.measurement_count == 1 else 's'}"
+        families = f"{row.family_count} famil{'y' if row.family_count == 1 else 'ies'}"
+        lines.append(
+            f"{row.hardware} is calibrated by {row.calibration} ({row.place}), fitted to {rows} of {families}"
+            + (f", median error {' and '.join(errors)}" if errors else "")
+            + "; `--calibration none` leaves it out"
+        )
+    return lines
 
 
 def repeat_settings(precision: str, runtime: str) -> list[str]:

@@ -26,6 +26,10 @@ class RunIdentity:
     precision: str
     batch: int
     runtime: str
+    calibration: str
+    """Label of the calibration, or `none`."""
+    calibration_digest: str
+    """Empty for none."""
     model_version: int
     package_version: str
 
@@ -110,7 +114,7 @@ class RunWriter:
             self._next = next_id(self.connection, "run", "run_id")
         run_id = self._next
         self._next += 1
-        row = {"run_id": run_id, **attrs.asdict(identity), "calibration": "none", "refusal": None, **facts}
+        row = {"run_id": run_id, **attrs.asdict(identity), "refusal": None, **facts}
         row["created_at"] = utc_now()
         self._rows.setdefault("run", []).append(row)
         return run_id

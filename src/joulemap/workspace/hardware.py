@@ -14,10 +14,12 @@ from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError, UsageError
 from joulemap.store.connection import Connection, open_in_memory, using
 from joulemap.units import FJ_PER_J, FS_PER_S
+from joulemap.workspace.calibration import choose_calibration
 from joulemap.workspace.catalogue import check_names, known_hardware, opening_catalogue
 
 if TYPE_CHECKING:
     from joulemap.columns.workload import WorkloadColumns
+    from joulemap.domain.calibration import Calibration, CalibrationEntry
     from joulemap.domain.hardware import Hardware
 
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
@@ -28,27 +30,38 @@ LONGEST_TRIAL_S: Final = 100.0
 
 
 @contextlib.contextmanager
-def opening_hardware(path: Path, name: str) -> Iterator[tuple[Connection, str]]:
-    """Give out a connection whose catalogue holds this hardware, and its id.
+def opening_hardware(
+    path: Path, name: str, calibration: str | Calibration
+) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
+    """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
 
     `name` is an id or alias, with `@MODE` or without, or a file. The database at `path` is used where it can answer.
     """
+    choice = choose_calibration(calibration)
     place, at, _ = name.partition("@")
     if not at and not is_hardware_path(place):
         entry = find_entry(known_hardware(), place)
-        with opening_catalogue(path) as connection:
-            yield connection, entry.id
-        return
-    hardware = load_named(name)
+        choice.check({entry.id})
+        if choice.find(entry.id) is None:
+            with opening_catalogue(path) as connection:
+                yield connection, entry.id, None
+            return
+    plain, mode = load_named(name)
+    choice.check({plain.id})
+    used = choice.find(plain.id)
+    hardware = choice.apply(plain, used).in_mode(mode)
+    from joulemap.store.write_calibration import ensure_calibrations
     from joulemap.store.write_catalogue import write_catalogue
 
     with using(open_in_memory(), path) as connection:
         write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
-        yield connection, hardware.id
+        if used is not None:
+            ensure_calibrations(connection, [(used, choice.load(used), plain)])
+        yield connection, hardware.id, used
 
 
-def load_named(name: str) -> Hardware:
-    """Return the hardware of a name or file at its power mode; raises UnknownNameError, UsageError, CatalogueError."""
+def load_named(name: str) -> tuple[Hardware, str]:
+    """Return the hardware of a name or file and the mode named; UnknownNameError, UsageError or CatalogueError."""
     from joulemap.catalog.load import load_catalogue, load_files
     from joulemap.domain.catalogue import HardwareEntry
 
@@ -60,7 +73,7 @@ def load_named(name: str) -> Hardware:
         hardware = found[0]
     else:
         hardware = load_catalogue().find(place)
-    return hardware.in_mode(HardwareEntry.of(hardware).find_mode(mode if at else DEFAULT_MODE))
+    return hardware, HardwareEntry.of(hardware).find_mode(mode if at else DEFAULT_MODE)
 
 
 def template_text(like: str, architecture: str) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from joulemap.domain.answer.calibration import RunCalibration
 from joulemap.domain.answer.score import Score
+from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import fold_name
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import UsageError
@@ -18,6 +20,7 @@ from joulemap.trace.source import ModelRequest
 from joulemap.workspace.question import Question, answering, ask
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
 
 LONGEST_WINDOW_S: Final = 3600.0
@@ -97,6 +100,7 @@ def measure(
     arguments: Mapping[str, object] | None,
     threads: int | None,
     seconds: float,
+    calibration: str | Calibration,
 ) -> MeasureAnswer:
     """Return a model's measurement on this machine beside its prediction; see `Workspace.measure`."""
     if not 0.0 < seconds <= LONGEST_WINDOW_S:
@@ -104,7 +108,7 @@ def measure(
     check_threads(threads)
     from joulemap.measure.trial import check_device, run_trial
 
-    def question_of(target: str | Hardware) -> Question:
+    def question_of(target: str | Hardware, *, is_final: bool) -> Question:
         return ask(
             model,
             hardware=(target,),
@@ -113,17 +117,20 @@ def measure(
             runtime=runtime,
             inputs=inputs,
             arguments=arguments,
+            calibration=calibration if is_final else UNCALIBRATED,
         )
 
-    question_of(hardware or "xeon_8490h")  # whatever is wrong with the words is told before the machine is looked at
+    # whatever is wrong with the words is told before the machine is looked at
+    question_of(hardware or "xeon_8490h", is_final=False)
     check_device(device, runtime)
-    question = question_of(find_here(device, threads) if hardware is None else hardware)
+    question = question_of(find_here(device, threads) if hardware is None else hardware, is_final=True)
     if len(question.choice.names) != 1:
         raise UsageError(f"{hardware} holds {len(question.choice.names)} hardware, expected one; name its file")
     target, at, _ = question.choice.names[0].partition("@")
     if at:
         raise UsageError(f"a measurement is kept by hardware, not by power mode: name {target}")
     target = question.one_id()
+    question.check_calibration()
     talk(f"measuring {model} for about {seconds:g} s …")
     trial = run_trial(
         question.request, device=device, precision=precision, runtime=runtime, threads=threads, seconds=seconds
@@ -149,11 +156,13 @@ def measure(
     with using(open_for_reading(path), path) as connection:
         score = run_query(connection, find_query("measure.score"), {"measurement_id": measurement_id, "run_id": run_id})
         score = find_projected(connection, score)
+        used = run_query(connection, find_query("calibration.run"), {"run_ids": [run_id]})
     return MeasureAnswer(
         score=Score(*score.rows[0]),
         timing=trial.timing,
         is_described=hardware is not None or target in _catalogue_ids(),
-        answers=(score,),
+        calibrations=tuple(RunCalibration(*row) for row in used.rows),
+        answers=(score, used),
     )
 
 

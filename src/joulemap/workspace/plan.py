@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
+from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import mode_digest
@@ -38,9 +39,15 @@ class PlannedRun:
 
     hardware: str
     hardware_digest: str
-    """Of the hardware at the default mode."""
+    """Of the hardware at the default mode, without a calibration."""
     power_mode: str
+    calibration: CalibrationEntry | None
     run_key: str
+
+    @property
+    def target(self) -> tuple[str, str, str]:
+        """(digest of the hardware, digest of the calibration, power mode): what its hardware depends on."""
+        return self.hardware_digest, self.calibration.digest if self.calibration else "", self.power_mode
 
 
 def check_precision(precision: str) -> None:
@@ -114,12 +121,26 @@ def _describe(choice: Choice) -> str:
 
 
 def plan_runs(
-    workload_key: str, chosen: Sequence[tuple[HardwareEntry, str]], *, precision: str, runtime: str
+    workload_key: str,
+    chosen: Sequence[tuple[HardwareEntry, str]],
+    *,
+    precision: str,
+    runtime: str,
+    find_calibration: Callable[[str], CalibrationEntry | None],
 ) -> tuple[PlannedRun, ...]:
     """Return one planned run per hardware and mode; the batch is the workload's."""
     planned = []
     for entry, mode in chosen:
-        parts = (workload_key, mode_digest(entry.digest, mode), mode, precision, runtime, str(MODEL_VERSION))
-        run_key = hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
-        planned.append(PlannedRun(hardware=entry.id, hardware_digest=entry.digest, power_mode=mode, run_key=run_key))
+        calibration = find_calibration(entry.id)
+        digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
+        parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, str(MODEL_VERSION))
+        planned.append(
+            PlannedRun(
+                hardware=entry.id,
+                hardware_digest=entry.digest,
+                power_mode=mode,
+                calibration=calibration,
+                run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
+            )
+        )
     return tuple(planned)

@@ -19,10 +19,12 @@ from joulemap.store.connection import Connection, open_for_reading, open_for_wri
 from joulemap.store.read import find_runs, find_workload
 from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
+from joulemap.workspace.calibration import AUTO, CalibrationChoice, choose_calibration
 from joulemap.workspace.catalogue import check_names, ensure_catalogue, known_hardware, template
 from joulemap.workspace.plan import Choice, PlannedRun, check_settings, plan_runs, select_hardware
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.catalogue import ShippedWorkload
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.workload import Workload
@@ -40,16 +42,31 @@ class Question:
     runtime: str
     retrace: bool
     """Whether to trace with the installed torch even where the package ships the workload."""
+    calibration: CalibrationChoice
 
     def plan(self, known: Mapping[str, HardwareEntry], workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs that it needs of a workload; `known` is the catalogue by id."""
         chosen = select_hardware(self._with_own(known), self.choice)
-        return plan_runs(workload_key, chosen, precision=self.precision, runtime=self.runtime)
+        self.calibration.check({entry.id for entry, _ in chosen})
+        return plan_runs(
+            workload_key,
+            chosen,
+            precision=self.precision,
+            runtime=self.runtime,
+            find_calibration=self.calibration.find,
+        )
 
     def one_id(self) -> str:
         """Return the id of its only hardware; UnknownNameError for a name that is none."""
         ((entry, _),) = select_hardware(self._with_own(known_hardware()), self.choice)
         return entry.id
+
+    def check_calibration(self) -> None:
+        """Raise CatalogueError or UsageError, before anything takes time, for a calibration that does not fit."""
+        chosen = select_hardware(self._with_own(known_hardware()), self.choice)
+        self.calibration.check({entry.id for entry, _ in chosen})
+        for entry, _ in chosen:
+            self.calibration.check_fit(entry.id, entry.digest)
 
     def _with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
@@ -102,6 +119,7 @@ def ask(
     inputs: Sequence[str] = (),
     arguments: Mapping[str, object] | None = None,
     retrace: bool = False,
+    calibration: str | Calibration = AUTO,
 ) -> Question:
     """Return a checked question; raises UnknownNameError, UsageError, CatalogueError or ModelError."""
     check_settings(precision, runtime)
@@ -128,6 +146,7 @@ def ask(
         precision=precision,
         runtime=runtime,
         retrace=retrace,
+        calibration=choose_calibration(calibration),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.query import Answer, find_query, run_query
 from joulemap.query.run import find_projected
@@ -42,7 +43,7 @@ def probe(names: Sequence[str | Hardware]) -> Answer:
         path = Path(folder) / "sanity.duckdb"
         run_ids: list[int] = []
         for (model, precision), hardware in by_precision.items():
-            question = ask(model, hardware=hardware, precision=precision, runtime=RUNTIME)
+            question = ask(model, hardware=hardware, precision=precision, runtime=RUNTIME, calibration=UNCALIBRATED)
             with answering(path, question, _silent) as (found, _):
                 run_ids += found
         with using(open_for_reading(path), path) as connection:

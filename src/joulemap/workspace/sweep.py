@@ -21,6 +21,7 @@ from joulemap.errors import UsageError
 from joulemap.store.connection import Connection, transaction, using
 from joulemap.store.read import find_runs_of, read_columns
 from joulemap.trace.source import resolve_model
+from joulemap.workspace.calibration import AUTO
 from joulemap.workspace.catalogue import ensure_catalogue, known_hardware
 from joulemap.workspace.plan import PlannedRun, check_settings
 from joulemap.workspace.question import (
@@ -35,6 +36,7 @@ from joulemap.workspace.question import (
 )
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
     from joulemap.store.write_run import RunWriter
@@ -72,6 +74,7 @@ def ask_all(
     batches: Sequence[int],
     precisions: Sequence[str],
     runtimes: Sequence[str],
+    calibration: str | Calibration = AUTO,
 ) -> Sweep:
     """Return a checked sweep, each combination once; raises as `ask`, UsageError where there is nothing to ask."""
     names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
@@ -90,6 +93,7 @@ def ask_all(
         batch=sizes[0],
         precision=settings[0][0],
         runtime=settings[0][1],
+        calibration=calibration,
     )
     known = load_models()
     return Sweep(

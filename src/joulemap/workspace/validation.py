@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,12 @@ from joulemap.domain.catalogue import find_entry
 from joulemap.errors import ModelError, UnknownNameError
 from joulemap.store.connection import open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import has_measurement_on
+from joulemap.workspace.calibration import choose_calibration
 from joulemap.workspace.catalogue import ensure_catalogue, known_hardware, template
 from joulemap.workspace.question import name_configuration
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.workspace.workspace import Workspace
 
 
@@ -45,8 +48,13 @@ def name_measured(path: Path, hardware: str) -> str:
         raise
 
 
-def evaluate_measured(workspace: Workspace, hardware: str, model: str, talk: Callable[[str], None]) -> None:
-    """Evaluate every measured configuration that is not stored; what cannot be traced is told and left out."""
+def evaluate_measured(
+    workspace: Workspace, hardware: str, model: str, talk: Callable[[str], None], calibration: str | Calibration
+) -> tuple[str, ...]:
+    """Evaluate every measured configuration that is not stored; return the labels of the calibrations that apply.
+
+    What cannot be traced is told and left out.
+    """
     rows = workspace.measurements(hardware, model).records()
     if not rows:
         measured = {row["hardware"] for row in workspace.measurements().records()}
@@ -56,6 +64,9 @@ def evaluate_measured(workspace: Workspace, hardware: str, model: str, talk: Cal
     for row in rows:
         groups.setdefault((row["hardware"], row["precision"], row["runtime"], row["batch"]), []).append(row["model"])
     known = known_hardware()
+    choice = choose_calibration(calibration)
+    ids = {name.partition("@")[0] for name, _, _, _ in groups}
+    choice.check(ids)
     for (name, precision, runtime, batch), models in groups.items():
         try:
             find_entry(known, name.partition("@")[0])
@@ -64,13 +75,20 @@ def evaluate_measured(workspace: Workspace, hardware: str, model: str, talk: Cal
             continue
         talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
         names = tuple(dict.fromkeys(models))
+        evaluate = partial(
+            workspace.evaluate,
+            hardware=[name],
+            precisions=[precision],
+            runtimes=[runtime],
+            batches=[batch],
+            calibration=choice.asked_of(name.partition("@")[0]),
+        )
         try:
-            workspace.evaluate(names, hardware=[name], precisions=[precision], runtimes=[runtime], batches=[batch])
+            evaluate(names)
         except (ModelError, UnknownNameError):
             for one in names:
                 try:
-                    workspace.evaluate(
-                        [one], hardware=[name], precisions=[precision], runtimes=[runtime], batches=[batch]
-                    )
+                    evaluate([one])
                 except (ModelError, UnknownNameError) as error:
                     talk(f"left out: {error}")
+    return tuple(sorted(entry.label for entry in map(choice.find, ids) if entry is not None))

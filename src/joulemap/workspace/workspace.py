@@ -22,6 +22,7 @@ from joulemap.store.read import find_refusals
 if TYPE_CHECKING:
     from joulemap.domain.answer.analysis import EdpShare
     from joulemap.domain.answer.store import Finding, RunTally
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
         AnalyzeAnswer,
@@ -71,6 +72,7 @@ class Workspace:
         inputs: Sequence[str] = (),
         arguments: Mapping[str, object] | None = None,
         retrace: bool = False,
+        calibration: str | Calibration = "auto",
     ) -> CompareAnswer:
         """Return the model on each hardware: named, of an architecture or deployment, or the default four.
 
@@ -79,10 +81,12 @@ class Workspace:
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; `inputs` are
         written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace` ignores the
-        workload that ships with the package. A hardware that cannot run the configuration is an `unsupported` row with
-        its reason. Raises UnknownNameError, UsageError, ModelError or DatabaseError; UnsupportedError if no hardware
-        can run it.
+        workload that ships with the package. `calibration` is `auto` (each hardware's own where it has one), `none`,
+        or a name, file or record of one, which is used for its hardware and `auto` for all other. A hardware that
+        cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
+        ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
         """
+        from joulemap.domain.answer.calibration import RunCalibration
         from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
         from joulemap.query.answer import CompareAnswer
         from joulemap.workspace.question import answering, ask, name_configuration
@@ -99,17 +103,19 @@ class Workspace:
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         )
         baseline = name_configuration(baseline) if baseline else ""
         with answering(self.path, question, self._talk) as (run_ids, connection):
             ids = {"run_ids": list(run_ids)}
-            summary, best, insight, caveat = run_queries(
+            summary, best, insight, caveat, calibration_rows = run_queries(
                 connection,
                 [
                     ("compare.summary", {**ids, "baseline": baseline}),
                     ("compare.recommendation", ids),
                     ("compare.insight", ids),
                     ("model.caveat", ids),
+                    ("calibration.run", ids),
                 ],
             )
             rows = tuple(Comparison(*row) for row in summary.rows)
@@ -127,8 +133,9 @@ class Workspace:
                 recommendations=tuple(Recommendation(*row) for row in best.rows),
                 insights=tuple(Insight(*row) for row in insight.rows),
                 caveats=tuple(Caveat(*row) for row in caveat.rows),
+                calibrations=tuple(RunCalibration(*row) for row in calibration_rows.rows),
                 spelling=question.spelling,
-                answers=(best, summary, insight, caveat),
+                answers=(best, summary, insight, caveat, calibration_rows),
             )
 
     def analyze(
@@ -143,6 +150,7 @@ class Workspace:
         inputs: Sequence[str] = (),
         arguments: Mapping[str, object] | None = None,
         retrace: bool = False,
+        calibration: str | Calibration = "auto",
     ) -> AnalyzeAnswer:
         """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
 
@@ -157,6 +165,7 @@ class Workspace:
             RunTotal,
             SubgraphShare,
         )
+        from joulemap.domain.answer.calibration import RunCalibration
         from joulemap.domain.answer.comparison import Caveat
         from joulemap.query.answer import AnalyzeAnswer
         from joulemap.workspace.question import answering, ask
@@ -171,6 +180,7 @@ class Workspace:
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         )
         if len(question.choice.names) != 1:
             raise UsageError(f"{hardware} holds {len(question.choice.names)} hardware, expected one; name its file")
@@ -180,9 +190,13 @@ class Workspace:
                 raise UnsupportedError(refusal)
             of_run = {"run_id": run_id}
             names = ("total", "category", "action", "subgraph", "operator", "bottleneck")
-            total, category, action, subgraph, operator, bottleneck, caveat = run_queries(
+            total, category, action, subgraph, operator, bottleneck, caveat, calibration_rows = run_queries(
                 connection,
-                [*((f"analyze.{name}", of_run) for name in names), ("model.caveat", {"run_ids": [run_id]})],
+                [
+                    *((f"analyze.{name}", of_run) for name in names),
+                    ("model.caveat", {"run_ids": [run_id]}),
+                    ("calibration.run", {"run_ids": [run_id]}),
+                ],
             )
             if not total.rows:
                 raise UnsupportedError(
@@ -197,8 +211,9 @@ class Workspace:
                 operators=tuple(OperatorShare(*row) for row in operator.rows),
                 bottlenecks=tuple(BottleneckShare(*row) for row in bottleneck.rows),
                 caveats=tuple(Caveat(*row) for row in caveat.rows),
+                calibrations=tuple(RunCalibration(*row) for row in calibration_rows.rows),
                 spelling=question.spelling,
-                answers=(total, category, action, subgraph, operator, bottleneck, caveat),
+                answers=(total, category, action, subgraph, operator, bottleneck, caveat, calibration_rows),
             )
 
     def explain(
@@ -214,6 +229,7 @@ class Workspace:
         inputs: Sequence[str] = (),
         arguments: Mapping[str, object] | None = None,
         retrace: bool = False,
+        calibration: str | Calibration = "auto",
     ) -> ExplainAnswer:
         """Return why B differs from A in a metric, as terms that sum to the difference exactly.
 
@@ -234,6 +250,7 @@ class Workspace:
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         )
         if len(question.choice.names) != 2:
             raise UsageError(f"{len(question.choice.names)} hardware are named, expected two: name files, not folders")
@@ -257,6 +274,7 @@ class Workspace:
         arguments: Mapping[str, object] | None = None,
         threads: int | None = None,
         seconds: float = 2.0,
+        calibration: str | Calibration = "auto",
     ) -> MeasureAnswer:
         """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
 
@@ -280,6 +298,7 @@ class Workspace:
             arguments=arguments,
             threads=threads,
             seconds=seconds,
+            calibration=calibration,
         )
 
     def evaluate(
@@ -293,6 +312,7 @@ class Workspace:
         precisions: Sequence[str] = ("fp32",),
         runtimes: Sequence[str] = ("fused",),
         power_mode: str = "",
+        calibration: str | Calibration = "auto",
     ) -> RunTally:
         """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
 
@@ -311,6 +331,7 @@ class Workspace:
             batches=batches,
             precisions=precisions,
             runtimes=runtimes,
+            calibration=calibration,
         )
         return run_sweep(self.path, sweep, self._talk)
 
@@ -413,27 +434,31 @@ class Workspace:
             },
         )
 
-    def hardware(self, name: str) -> HardwareAnswer:
+    def hardware(self, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
         """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
 
-        Raises UnknownNameError, or CatalogueError for a file that breaks a rule.
+        The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
+        file that breaks a rule.
         """
+        from joulemap.domain.answer.calibration import RunCalibration
         from joulemap.query.answer import HardwareAnswer
         from joulemap.workspace.hardware import opening_hardware
 
-        with opening_hardware(self.path, name) as (connection, found):
+        with opening_hardware(self.path, name, calibration) as (connection, found, used):
             which = {"hardware": found}
+            rows = run_query(connection, find_query("calibration.list"), which).rows if used else ()
             return HardwareAnswer(
                 summary=run_query(connection, find_query("hardware.summary"), which),
                 ridge=run_query(connection, find_query("hardware.ridge"), which),
                 fact=run_query(connection, find_query("hardware.fact"), which),
+                calibrations=tuple(RunCalibration(*row) for row in rows),
             )
 
-    def energy_reference(self, name: str) -> Answer:
-        """Return the energy reference table of one hardware; named and raising as `hardware`."""
+    def energy_reference(self, name: str, *, calibration: str | Calibration = "auto") -> Answer:
+        """Return the energy reference table of one hardware; named, calibrated and raising as `hardware`."""
         from joulemap.workspace.hardware import opening_hardware
 
-        with opening_hardware(self.path, name) as (connection, found):
+        with opening_hardware(self.path, name, calibration) as (connection, found, _):
             return run_query(connection, find_query("hardware.energy"), {"hardware": found})
 
     def sanity(self, names: Sequence[str | Hardware] = ()) -> Answer:
@@ -461,17 +486,19 @@ class Workspace:
 
         return import_file(self.path, Path(path))
 
-    def validate(self, hardware: str = "", model: str = "", *, by: str = "runtime") -> Answer:
+    def validate(
+        self, hardware: str = "", model: str = "", *, by: str = "runtime", calibration: str | Calibration = "auto"
+    ) -> Answer:
         """Return how far predictions are from measurements, by `by`: runtime, family, model, batch or precision.
 
-        Measured configurations that are not stored are evaluated first. Raises UnknownNameError where nothing was
-        measured on the hardware or of the model.
+        Measured configurations that are not stored are evaluated first; `calibration` is as for `compare`. Raises
+        UnknownNameError where nothing was measured on the hardware or of the model.
         """
         from joulemap.workspace.validation import evaluate_measured, name_measured
 
         named = name_measured(self.path, hardware)
-        evaluate_measured(self, named, model, self._talk)
-        return self.query("validate.score", {"hardware": named, "model": model, "by": by})
+        used = evaluate_measured(self, named, model, self._talk, calibration)
+        return self.query("validate.score", {"hardware": named, "model": model, "by": by, "calibrations": list(used)})
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
         """Return what differs between two runs: settings, constants, and the terms of their energies.
@@ -539,14 +566,17 @@ class Workspace:
 
 def _explain(connection: Connection, run_a: int, run_b: int, metric: str) -> ExplainAnswer:
     """Return why run B differs from run A in a metric; both are stored and evaluated."""
+    from joulemap.domain.answer.calibration import RunCalibration
     from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
     from joulemap.query.answer import ExplainAnswer
 
     sides = {"run_a": run_a, "run_b": run_b}
     total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
     terms = run_query(connection, find_query(f"explain.{metric}"), sides)
+    used = run_query(connection, find_query("calibration.run"), {"run_ids": [run_a, run_b]})
     return ExplainAnswer(
         total=EnergyTotal(*total.rows[0]),
         terms=tuple(EnergyTerm(*row) for row in terms.rows),
-        answers=(total, terms),
+        calibrations=tuple(RunCalibration(*row) for row in used.rows),
+        answers=(total, terms, used),
     )

@@ -1,0 +1,55 @@
+/*
+name = "calibration.error"
+version = 1
+schema = 7
+summary = "How far a calibration is from its measurements: with class defaults, as fitted, and with each family left out"
+grain = "one row per quantity and group of rows"
+order = ["quantity, latency first", "families after all, runtimes, precisions and batches", "runtime", "precision", "batch", "family"]
+[parameters]
+calibration = { type = "VARCHAR", meaning = "name and first digits of the digest, as runs name it" }
+[columns]
+quantity = { type = "VARCHAR", meaning = "latency or energy" }
+runtime = { type = "VARCHAR", meaning = "of the rows; null for all" }
+precision = { type = "VARCHAR", meaning = "of the rows; null for all" }
+batch = { type = "INTEGER", meaning = "of the rows; null for all" }
+family = { type = "VARCHAR", meaning = "of the rows' models; null for all" }
+measurement_count = { type = "INTEGER", meaning = "rows" }
+uncalibrated_mean_fraction = { type = "DOUBLE", meaning = "mean absolute relative error with class defaults" }
+uncalibrated_median_fraction = { type = "DOUBLE", meaning = "median of the same" }
+fitted_mean_fraction = { type = "DOUBLE", meaning = "mean absolute relative error as fitted" }
+fitted_median_fraction = { type = "DOUBLE", meaning = "median of the same" }
+cross_validated_mean_fraction = { type = "DOUBLE", meaning = "mean absolute relative error of fits that had not seen the row's family; null for a single family" }
+cross_validated_median_fraction = { type = "DOUBLE", meaning = "median of the same" }
+cross_validated_worst_fraction = { type = "DOUBLE", meaning = "signed error of the row that such fits are furthest off; positive is predicted too high" }
+rank_correlation = { type = "DOUBLE", meaning = "Spearman's of such fits, or as fitted for a single family; null below three rows" }
+*/
+SELECT
+    e.quantity,
+    e.runtime,
+    e.precision,
+    e.batch,
+    e.family,
+    max(e.measurement_count) AS measurement_count,
+    max(e.mean_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_mean_fraction,
+    max(e.median_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_median_fraction,
+    max(e.mean_error_fraction) FILTER (WHERE e.split = 'fitted') AS fitted_mean_fraction,
+    max(e.median_error_fraction) FILTER (WHERE e.split = 'fitted') AS fitted_median_fraction,
+    max(e.mean_error_fraction) FILTER (WHERE e.split = 'cross_validated') AS cross_validated_mean_fraction,
+    max(e.median_error_fraction) FILTER (WHERE e.split = 'cross_validated') AS cross_validated_median_fraction,
+    max(e.worst_error_fraction) FILTER (WHERE e.split = 'cross_validated') AS cross_validated_worst_fraction,
+    coalesce(
+        max(e.rank_correlation) FILTER (WHERE e.split = 'cross_validated'),
+        max(e.rank_correlation) FILTER (WHERE e.split = 'fitted')
+    ) AS rank_correlation
+FROM calibration_errors AS e
+WHERE e.calibration = $calibration
+GROUP BY e.quantity, e.runtime, e.precision, e.batch, e.family
+ORDER BY
+    e.quantity = 'energy',
+    e.family IS NOT NULL,
+    e.runtime IS NOT NULL,
+    e.precision IS NOT NULL,
+    e.runtime,
+    e.precision,
+    e.batch NULLS FIRST,
+    e.family

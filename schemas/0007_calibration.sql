@@ -1,0 +1,226 @@
+-- Calibrations: what a fit to measurements put in place of the class's coefficients, and how well it did. A run names the
+-- one that it used; its hardware version has the numbers under it.
+
+CREATE TABLE calibration (
+    calibration_digest VARCHAR PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    hardware VARCHAR NOT NULL,
+    hardware_digest VARCHAR NOT NULL,
+    place VARCHAR NOT NULL,
+    model_version INTEGER NOT NULL,
+    data_digest VARCHAR NOT NULL,
+    measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
+    latency_count INTEGER NOT NULL CHECK (latency_count >= 0),
+    energy_count INTEGER NOT NULL CHECK (energy_count >= 0),
+    runtimes VARCHAR[] NOT NULL,
+    precisions VARCHAR[] NOT NULL,
+    families VARCHAR[] NOT NULL
+);
+COMMENT ON TABLE calibration IS 'A calibration that runs have used; never changed, another fit is another digest';
+COMMENT ON COLUMN calibration.calibration_digest IS 'Of every byte of its file';
+COMMENT ON COLUMN calibration.name IS 'Of its file';
+COMMENT ON COLUMN calibration.hardware IS 'Id of the hardware that it is for';
+COMMENT ON COLUMN calibration.hardware_digest IS 'hardware_version that it was fitted to: without it, at the default power mode';
+COMMENT ON COLUMN calibration.place IS 'shipped, the file, or given by a program';
+COMMENT ON COLUMN calibration.model_version IS 'Version of the formulas that it was fitted with';
+COMMENT ON COLUMN calibration.data_digest IS 'Of the measurements that it was fitted to';
+COMMENT ON COLUMN calibration.measurement_count IS 'Measurements that it was fitted to';
+COMMENT ON COLUMN calibration.latency_count IS 'Of them, with a latency';
+COMMENT ON COLUMN calibration.energy_count IS 'Of them, with an energy';
+COMMENT ON COLUMN calibration.runtimes IS 'Of the measurements';
+COMMENT ON COLUMN calibration.precisions IS 'Of the measurements';
+COMMENT ON COLUMN calibration.families IS 'Of the models measured';
+
+CREATE TABLE calibration_coefficient (
+    calibration_digest VARCHAR NOT NULL,
+    coefficient_index INTEGER NOT NULL CHECK (coefficient_index >= 0),
+    part VARCHAR NOT NULL CHECK (part IN ('time', 'energy', 'static')),
+    name VARCHAR NOT NULL,
+    default_value DOUBLE NOT NULL,
+    value DOUBLE NOT NULL,
+    unit VARCHAR NOT NULL,
+    meaning VARCHAR NOT NULL
+);
+COMMENT ON TABLE calibration_coefficient IS 'What a calibration changed';
+COMMENT ON COLUMN calibration_coefficient.calibration_digest IS 'calibration';
+COMMENT ON COLUMN calibration_coefficient.coefficient_index IS 'Order in the file';
+COMMENT ON COLUMN calibration_coefficient.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
+COMMENT ON COLUMN calibration_coefficient.name IS 'Coefficient or energy scale';
+COMMENT ON COLUMN calibration_coefficient.default_value IS 'Without the calibration';
+COMMENT ON COLUMN calibration_coefficient.value IS 'With it';
+COMMENT ON COLUMN calibration_coefficient.unit IS 'SI unit; 1 for a factor or share';
+COMMENT ON COLUMN calibration_coefficient.meaning IS 'What it is';
+
+CREATE TABLE calibration_error (
+    calibration_digest VARCHAR NOT NULL,
+    error_index INTEGER NOT NULL CHECK (error_index >= 0),
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy')),
+    split VARCHAR NOT NULL CHECK (split IN ('uncalibrated', 'fitted', 'cross_validated')),
+    runtime VARCHAR,
+    precision VARCHAR,
+    batch INTEGER,
+    family VARCHAR,
+    measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
+    mean_error_fraction DOUBLE NOT NULL,
+    median_error_fraction DOUBLE NOT NULL,
+    worst_error_fraction DOUBLE NOT NULL,
+    rank_correlation DOUBLE
+);
+COMMENT ON TABLE calibration_error IS 'How far predictions were from the measurements that a calibration was fitted to';
+COMMENT ON COLUMN calibration_error.calibration_digest IS 'calibration';
+COMMENT ON COLUMN calibration_error.error_index IS 'Order in the file';
+COMMENT ON COLUMN calibration_error.quantity IS 'latency or energy';
+COMMENT ON COLUMN calibration_error.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
+COMMENT ON COLUMN calibration_error.runtime IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.precision IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.batch IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.family IS 'Of the rows'' models; null for all';
+COMMENT ON COLUMN calibration_error.measurement_count IS 'Rows';
+COMMENT ON COLUMN calibration_error.mean_error_fraction IS 'Mean absolute relative error';
+COMMENT ON COLUMN calibration_error.median_error_fraction IS 'Median absolute relative error';
+COMMENT ON COLUMN calibration_error.worst_error_fraction IS 'Signed relative error of the row that is furthest off; positive is predicted too high';
+COMMENT ON COLUMN calibration_error.rank_correlation IS 'Spearman''s; null below three rows';
+
+ALTER TABLE run ADD COLUMN calibration_digest VARCHAR DEFAULT '';
+COMMENT ON COLUMN run.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
+COMMENT ON COLUMN run.calibration_digest IS 'calibration; empty for none';
+
+CREATE VIEW calibrations AS
+WITH score AS (
+    SELECT
+        calibration_digest,
+        quantity,
+        arg_max(median_error_fraction, split = 'cross_validated') AS error_fraction
+    FROM calibration_error
+    WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
+    GROUP BY calibration_digest, quantity
+)
+SELECT
+    c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
+    c.hardware,
+    c.place,
+    c.model_version,
+    c.measurement_count,
+    c.latency_count,
+    c.energy_count,
+    c.runtimes,
+    c.precisions,
+    c.families,
+    t.error_fraction AS latency_error_fraction,
+    e.error_fraction AS energy_error_fraction,
+    c.data_digest,
+    c.hardware_digest,
+    c.calibration_digest
+FROM calibration AS c
+LEFT JOIN score AS t ON t.calibration_digest = c.calibration_digest AND t.quantity = 'latency'
+LEFT JOIN score AS e ON e.calibration_digest = c.calibration_digest AND e.quantity = 'energy';
+COMMENT ON VIEW calibrations IS 'Calibrations that runs have used. The error fractions are medians over all rows: of families left out of the fit, or as fitted where there is one alone';
+
+CREATE VIEW calibration_coefficients AS
+SELECT
+    c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
+    c.hardware,
+    k.part,
+    k.name,
+    k.default_value,
+    k.value,
+    k.value / k.default_value AS ratio,
+    k.unit,
+    k.meaning,
+    k.coefficient_index,
+    c.calibration_digest
+FROM calibration_coefficient AS k
+JOIN calibration AS c ON c.calibration_digest = k.calibration_digest;
+COMMENT ON VIEW calibration_coefficients IS 'What each calibration changed: before and after, with the meaning';
+
+CREATE VIEW calibration_errors AS
+SELECT
+    c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
+    c.hardware,
+    e.quantity,
+    e.split,
+    e.runtime,
+    e.precision,
+    e.batch,
+    e.family,
+    e.measurement_count,
+    e.mean_error_fraction,
+    e.median_error_fraction,
+    e.worst_error_fraction,
+    e.rank_correlation,
+    e.error_index,
+    c.calibration_digest
+FROM calibration_error AS e
+JOIN calibration AS c ON c.calibration_digest = e.calibration_digest;
+COMMENT ON VIEW calibration_errors IS 'How far each calibration was from its measurements: as fitted, and by fits that had not seen the family';
+
+CREATE VIEW calibrated_prediction_errors AS
+SELECT
+    m.measurement_id,
+    r.run_id,
+    m.hardware,
+    m.model,
+    m.precision,
+    m.batch,
+    m.runtime,
+    m.latency_s AS measured_latency_s,
+    r.latency_s AS predicted_latency_s,
+    r.latency_s / m.latency_s - 1e0 AS latency_error_fraction,
+    m.energy_j AS measured_energy_j,
+    r.energy_j AS predicted_energy_j,
+    r.energy_j / m.energy_j - 1e0 AS energy_error_fraction,
+    r.average_power_w / m.power_w - 1e0 AS power_error_fraction,
+    r.peak_memory_bytes / CAST(m.peak_memory_bytes AS DOUBLE) - 1e0 AS memory_error_fraction,
+    m.power_w AS measured_power_w,
+    r.average_power_w AS predicted_power_w,
+    m.peak_memory_bytes AS measured_memory_bytes,
+    r.peak_memory_bytes AS predicted_memory_bytes,
+    coalesce(e.family, 'other') AS family,
+    r.architecture,
+    concat_ws(
+        '; ',
+        nullif(m.seen, ''),
+        CASE WHEN list_contains(c.families, coalesce(e.family, 'other')) THEN 'calibration ' || r.calibration END
+    ) AS seen,
+    r.calibration
+FROM measurement AS m
+JOIN runs AS r
+    ON configuration_name(r.hardware, r.power_mode) = m.hardware
+    AND r.model = m.model
+    AND r.precision = m.precision
+    AND r.batch = m.batch
+    AND r.runtime = m.runtime
+JOIN run AS n ON n.run_id = r.run_id
+LEFT JOIN calibration AS c ON c.calibration_digest = n.calibration_digest
+LEFT JOIN model_entry AS e ON e.model = m.model
+QUALIFY row_number() OVER (PARTITION BY m.measurement_id, r.calibration ORDER BY r.run_id DESC) = 1;
+COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measurement, signed: positive is predicted too high. seen says which coefficients were chosen with the row or its family in view';
+
+CREATE OR REPLACE VIEW prediction_errors AS
+SELECT
+    measurement_id,
+    run_id,
+    hardware,
+    model,
+    precision,
+    batch,
+    runtime,
+    measured_latency_s,
+    predicted_latency_s,
+    latency_error_fraction,
+    measured_energy_j,
+    predicted_energy_j,
+    energy_error_fraction,
+    power_error_fraction,
+    memory_error_fraction,
+    measured_power_w,
+    predicted_power_w,
+    measured_memory_bytes,
+    predicted_memory_bytes,
+    family,
+    architecture,
+    seen,
+    calibration
+FROM calibrated_prediction_errors
+QUALIFY row_number() OVER (PARTITION BY measurement_id ORDER BY run_id DESC) = 1;
+COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measurement, signed: positive is predicted too high';

@@ -1,0 +1,261 @@
+"""Calibration files: where they lie, what identifies one, and text to record and back.
+
+A calibration of a hardware is the file `ID.toml` in the person's folder, else the one that ships; any other name or
+place is asked for by name or file. Finding one and its digest needs no parsing, because a stored run has been
+evaluated with these bytes before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.catalog.digest import DATA
+from joulemap.domain.calibration import Calibration, CalibrationEntry, CalibrationError, EnergyScale
+from joulemap.domain.quantity import Quantity
+from joulemap.errors import CatalogueError, UnknownNameError
+
+if TYPE_CHECKING:
+    from joulemap.catalog.schema import CalibrationFile
+
+SHIPPED: Final = DATA / "calibration"
+"""Calibrations that ship with the package."""
+
+VARIABLE: Final = "JOULEMAP_CALIBRATION"
+"""Environment variable: the folder of a person's own calibrations."""
+
+HEAD: Final = """\
+# Coefficients of {hardware} fitted to measurements: `joulemap calibrate {hardware}` makes the same file from the same
+# measurements. Every number belongs to the fit as a whole: fit again rather than change one.
+"""
+
+
+def own_folder() -> Path:
+    """Return where a person's calibrations lie: `$JOULEMAP_CALIBRATION`, or joulemap's folder under the user's data."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "joulemap" / "calibration"
+
+
+def find_calibration(name: str) -> CalibrationEntry | None:
+    """Return the calibration of this name, a person's own before one that ships; None if there is none.
+
+    Whether it is one of the hardware called `name` is told by reading it.
+    """
+    for folder in (own_folder(), SHIPPED):
+        path = folder / f"{name}.toml"
+        if path.is_file():
+            return _entry(path, name)
+    return None
+
+
+def find_named(name: str) -> CalibrationEntry:
+    """Return the calibration of a name or file that was asked for, read; UnknownNameError or CatalogueError."""
+    if name.endswith(".toml") or os.sep in name:
+        path = Path(name).expanduser()
+    else:
+        found = find_calibration(name)
+        if found is None:
+            raise UnknownNameError("calibration", name, known_names(), "or auto, none, or a file")
+        path = locate(found)
+    return read_calibration(path).entry(_place(path))
+
+
+def known_names() -> list[str]:
+    """Return the names of all calibrations that can be asked for."""
+    return sorted({path.stem for folder in (own_folder(), SHIPPED) for path in folder.glob("*.toml")})
+
+
+def locate(entry: CalibrationEntry) -> Path:
+    """Return the file of a calibration."""
+    return SHIPPED / f"{entry.name}.toml" if entry.place == "shipped" else Path(entry.place)
+
+
+def _entry(path: Path, hardware: str) -> CalibrationEntry:
+    return CalibrationEntry(hardware=hardware, name=path.stem, digest=_digest(_read(path)), place=_place(path))
+
+
+def _place(path: Path) -> str:
+    return "shipped" if path.parent == SHIPPED else str(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Return the calibration of a file; CatalogueError names file, key and reason.
+
+    Whether it fits a hardware is told by `Hardware.calibrated`.
+    """
+    from joulemap.catalog.schema import CalibrationFile, name_file, read_file
+
+    file, content = read_file(path, CalibrationFile)
+    try:
+        return _resolve(file, path.stem, _digest(content))
+    except (ValueError, TypeError) as error:
+        raise CatalogueError(f"{name_file(path)}: {error}") from error
+
+
+def parse_calibration(text: str, name: str) -> Calibration:
+    """Return the calibration of a file's text; raises as `read_calibration`."""
+    from joulemap.catalog.schema import CalibrationFile, parse_content
+
+    content = text.encode()
+    return _resolve(parse_content(name, content, CalibrationFile), name, _digest(content))
+
+
+def _resolve(file: CalibrationFile, name: str, digest: str) -> Calibration:
+    calibration = Calibration(
+        name=name,
+        hardware=file.hardware,
+        hardware_digest=file.hardware_digest,
+        model_version=file.model_version,
+        data_digest=file.data.digest,
+        row_count=file.data.row_count,
+        latency_count=file.data.latency_count,
+        energy_count=file.data.energy_count,
+        runtimes=tuple(file.data.runtimes),
+        precisions=tuple(file.data.precisions),
+        families=tuple(file.data.families),
+        coefficients={},
+        energy_scales=tuple(
+            EnergyScale(
+                name=scale.name,
+                factor=scale.factor,
+                actions=tuple(map(_split, scale.actions)),
+                meaning=scale.meaning,
+            )
+            for scale in file.energy_scales
+        ),
+        errors=tuple(
+            CalibrationError(
+                quantity=error.quantity,
+                split=error.split,
+                runtime=error.runtime,
+                precision=error.precision,
+                batch=error.batch,
+                family=error.family,
+                row_count=error.rows,
+                mean_error_fraction=error.mean,
+                median_error_fraction=error.median,
+                worst_error_fraction=error.worst,
+                rank_correlation=error.rank,
+            )
+            for error in file.accuracy.errors
+        ),
+        digest=digest,
+    )
+    _check_once("coefficients", [entry.name for entry in file.coefficients])
+    _check_once("energy_scales", [scale.name for scale in calibration.energy_scales])
+    _check_once("energy_scales", [".".join(action) for scale in calibration.energy_scales for action in scale.actions])
+
+    def measured(key: str, value: float, unit: str) -> Quantity:
+        if not value > 0.0:
+            raise ValueError(f"{key}: {value:g} is not above 0")
+        try:
+            return Quantity(value=value, unit=unit, basis="measured", source=calibration.source)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from error
+
+    return attrs.evolve(
+        calibration,
+        coefficients={
+            entry.name: measured(f"coefficients.{entry.name}", entry.value, entry.unit) for entry in file.coefficients
+        },
+        static_power=None if file.static_power is None else measured("static_power", file.static_power, "W"),
+    )
+
+
+def _split(action: str) -> tuple[str, str]:
+    component, _, name = action.partition(".")
+    return component, name
+
+
+def _check_once(key: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{key}: {name} stands twice")
+        seen.add(name)
+
+
+def calibration_text(calibration: Calibration) -> str:
+    """Return the file of a calibration: the same record gives the same bytes."""
+    lines = [HEAD.format(hardware=calibration.hardware)]
+    lines += _pairs({name: getattr(calibration, name) for name in ("hardware", "hardware_digest", "model_version")})
+    if calibration.static_power is not None:
+        lines += _pairs({"static_power": calibration.static_power.value})
+    lines += ["", "[data]"]
+    lines += _pairs(
+        {
+            "digest": calibration.data_digest,
+            **{name: getattr(calibration, name) for name in ("row_count", "latency_count", "energy_count")},
+            **{name: list(getattr(calibration, name)) for name in ("runtimes", "precisions", "families")},
+        }
+    )
+    for name, quantity in calibration.coefficients.items():
+        lines += ["", "[[coefficients]]"]
+        lines += _pairs({"name": name, "value": quantity.value, "unit": quantity.unit})
+    for scale in calibration.energy_scales:
+        lines += ["", "[[energy_scales]]"]
+        lines += _pairs({name: getattr(scale, name) for name in ("name", "factor", "meaning")})
+        lines += _pairs({"actions": [".".join(action) for action in scale.actions]})
+    lines += ["", "[accuracy]", "errors = ["]
+    lines += [f"    {{ {', '.join(_pairs(_error(error)))} }}," for error in calibration.errors]
+    lines += ["]"]
+    return "\n".join([*lines, ""])
+
+
+def _error(error: CalibrationError) -> dict[str, Any]:
+    where = {name: value for name in ("runtime", "precision", "batch", "family") if (value := getattr(error, name))}
+    rank = {} if error.rank_correlation is None else {"rank": error.rank_correlation}
+    return {
+        "quantity": error.quantity,
+        "split": error.split,
+        **where,
+        "rows": error.row_count,
+        "mean": error.mean_error_fraction,
+        "median": error.median_error_fraction,
+        "worst": error.worst_error_fraction,
+        **rank,
+    }
+
+
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {_literal(value)}" for name, value in values.items()]
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(one) for one in value)}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return repr(value)
+
+
+def write_calibration(calibration: Calibration, path: Path) -> None:
+    """Write a calibration's file, whole or not at all, making its folder; CatalogueError where it cannot be written."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(calibration_text(calibration), encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise CatalogueError(f"cannot write {path}: {error.strerror or error}") from error

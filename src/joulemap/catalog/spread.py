@@ -1,0 +1,101 @@
+"""What a calibration of an architecture class may change, and how far: the spreads of the class's file."""
+
+from __future__ import annotations
+
+import attrs
+
+from joulemap.catalog.load import load_class
+from joulemap.catalog.schema import ArchitectureFile
+from joulemap.domain.calibration import EnergyScale
+from joulemap.domain.reference import STATIC_ACTION
+from joulemap.errors import CatalogueError
+
+
+@attrs.frozen(kw_only=True)
+class CoefficientSpread:
+    """A coefficient that a calibration may fit."""
+
+    name: str
+    spread: float
+    """Standard deviation of its natural logarithm around the value that the hardware has without a calibration."""
+    meaning: str
+
+
+@attrs.frozen(kw_only=True)
+class ScaleSpread:
+    """A factor that a calibration may put on the energies of several actions."""
+
+    scale: EnergyScale
+    """At the factor 1."""
+    spread: float
+
+
+@attrs.frozen(kw_only=True)
+class Spreads:
+    """All that a calibration of an architecture class may change."""
+
+    coefficients: tuple[CoefficientSpread, ...]
+    energy_scales: tuple[ScaleSpread, ...]
+    """That of static power among them, where it may be fitted."""
+
+
+def load_spreads(architecture: str) -> Spreads:
+    """Return what a calibration of a class may change; CatalogueError names what its file has wrong."""
+    label = f"{architecture}.toml"
+    shared, _ = load_class(architecture, label)
+    try:
+        return _resolve(shared)
+    except ValueError as error:
+        raise CatalogueError(f"{label}: {error}") from error
+
+
+def _resolve(shared: ArchitectureFile) -> Spreads:
+    static = ".".join(STATIC_ACTION)
+    priced = {f"{entry.component}.{entry.action}" for entry in shared.actions} | {static}
+    taken: dict[str, str] = {}
+    for scale in shared.energy_scales:
+        _check_spread(f"energy_scales.{scale.name}", scale.spread)
+        for action in scale.actions:
+            if action not in priced:
+                raise ValueError(f"energy_scales.{scale.name}: no such action {action}")
+            if action in taken:
+                raise ValueError(f"energy_scales.{scale.name}: {action} is in {taken[action]} already")
+            taken[action] = scale.name
+        if static in scale.actions and len(scale.actions) > 1:
+            raise ValueError(f"energy_scales.{scale.name}: {static} stands alone in a scale")
+    for entry in shared.coefficients:
+        if entry.spread is not None:
+            _check_spread(f"coefficients.{entry.name}", entry.spread)
+            if not entry.value > 0.0:
+                raise ValueError(f"coefficients.{entry.name}: it is fitted, so it must be above 0")
+            if not entry.meaning:
+                raise ValueError(f"coefficients.{entry.name}: it is fitted, so it needs a meaning")
+    return Spreads(
+        coefficients=tuple(
+            CoefficientSpread(name=entry.name, spread=entry.spread, meaning=entry.meaning)
+            for entry in shared.coefficients
+            if entry.spread is not None
+        ),
+        energy_scales=tuple(
+            ScaleSpread(
+                scale=EnergyScale(
+                    name=scale.name,
+                    factor=1.0,
+                    actions=tuple(map(_split, scale.actions)),
+                    meaning=scale.meaning,
+                ),
+                spread=scale.spread,
+            )
+            for scale in shared.energy_scales
+        ),
+    )
+
+
+def _split(action: str) -> tuple[str, str]:
+    component, _, name = action.partition(".")
+    return component, name
+
+
+def _check_spread(what: str, spread: float) -> None:
+    if not 0.0 < spread < 10.0:
+        raise ValueError(f"{what}: spread is {spread:g}, expected above 0 and below 10")

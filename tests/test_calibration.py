@@ -1,0 +1,329 @@
+"""Calibrations in use: files read strictly, hardware under them, runs that name them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.calibration import calibration_text, parse_calibration, read_calibration, write_calibration
+from joulemap.catalog.load import list_architectures, load_catalogue
+from joulemap.catalog.spread import load_spreads
+from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, calibrated_digest
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import STATIC_ACTION
+from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.workspace.plan import MODEL_VERSION
+from joulemap.workspace.workspace import Workspace
+
+TARGET = "tpu_v4"
+
+
+def hardware(name: str = TARGET) -> Hardware:
+    return load_catalogue().hardware[name]
+
+
+def made(target: Hardware, **changes: Any) -> Calibration:
+    """Return a calibration by hand: twice as slow, DRAM three times the energy, 50 W of static power."""
+    draft = Calibration(
+        name="mine",
+        hardware=target.id,
+        hardware_digest=target.digest,
+        model_version=MODEL_VERSION,
+        data_digest="0123456789abcdef",
+        row_count=4,
+        latency_count=4,
+        energy_count=2,
+        runtimes=("fused",),
+        precisions=("bf16", "fp32"),
+        families=("resnet", "vgg"),
+        coefficients={
+            name: Quantity(value=2.0, unit="1", basis="measured", source="by hand")
+            for name in ("device_time_scale", "launch_time_scale")
+        },
+        energy_scales=(
+            EnergyScale(name="dram", factor=3.0, actions=(("dram", "read"), ("dram", "write")), meaning="memory"),
+        ),
+        static_power=Quantity(value=50.0, unit="W", basis="measured", source="by hand"),
+        errors=(
+            CalibrationError(
+                quantity="latency",
+                split="fitted",
+                runtime="",
+                precision="",
+                batch=0,
+                family="",
+                row_count=4,
+                mean_error_fraction=0.25,
+                median_error_fraction=0.125,
+                worst_error_fraction=-0.5,
+                rank_correlation=1.0,
+            ),
+        ),
+        digest="",
+    )
+    return parse_calibration(calibration_text(attrs.evolve(draft, **changes)), "mine")
+
+
+def test_a_file_holds_the_whole_record(tmp_path: Path) -> None:
+    calibration = made(hardware())
+    path = tmp_path / "mine.toml"
+    write_calibration(calibration, path)
+    again = read_calibration(path)
+    assert again == calibration
+    assert calibration_text(again) == path.read_text()
+    assert again.label == f"mine {again.digest[:8]}"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_hardware_under_a_calibration() -> None:
+    plain = hardware()
+    calibration = made(plain)
+    under = plain.calibrated(calibration)
+    assert under.coefficient("device_time_scale") == 2.0
+    assert under.coefficients["device_time_scale"].basis == "measured"
+    assert calibration.label in under.coefficients["device_time_scale"].source
+    assert under.coefficients["device_time_scale"].note == plain.coefficients["device_time_scale"].note
+    assert under.static_power.value == 50.0
+    assert under.digest == calibrated_digest(plain.digest, calibration.digest) != plain.digest
+    for before, after in zip(plain.reference, under.reference, strict=True):
+        factor = 3.0 if after.component == "dram" else 1.0
+        if after.key == STATIC_ACTION:
+            factor = 50.0 / plain.static_power.value
+        assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor, rel=1e-12)
+        assert after.basis == ("measured" if factor != 1.0 else before.basis)
+
+
+def test_a_power_mode_keeps_what_it_states() -> None:
+    plain = hardware("jetson_orin_nano_8gb")
+    calibration = made(
+        plain,
+        energy_scales=(),
+        static_power=Quantity(value=1.25, unit="W", basis="measured", source="by hand"),
+        coefficients={"kernel_gap": Quantity(value=1e-6, unit="s", basis="measured", source="by hand")},
+    )
+    mode = plain.power_modes[0]
+    under = plain.calibrated(calibration).in_mode(mode.name)
+    assert under.coefficient("kernel_gap") == 1e-6
+    assert under.tdp.value == mode.tdp.value
+    assert under.static_power.value == (mode.static_power.value if mode.static_power else 1.25)
+    assert len({under.digest, plain.in_mode(mode.name).digest, plain.calibrated(calibration).digest}) == 3
+
+
+def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    plain = workspace.compare("resnet18", hardware=[TARGET], calibration="none")
+    under = workspace.compare("resnet18", hardware=[TARGET], calibration=made(hardware()))
+    before, after = plain.rows[0], under.rows[0]
+    assert before.latency_s is not None
+    assert after.latency_s is not None
+    assert_close(after.latency_s, 2.0 * before.latency_s, rel=1e-9)
+    assert (plain.calibrations, under.calibrations[0].place) == ((), "given")
+    energy = {
+        label: {(component, action): (count, fj) for component, action, count, fj in rows}
+        for label, rows in (
+            (label, workspace.sql(
+                "SELECT l.component, l.action, sum(l.action_count), sum(l.energy_fj) FROM energy_ledger AS l "
+                f"JOIN runs AS r ON r.run_id = l.run_id WHERE r.calibration = '{label}' GROUP BY ALL ORDER BY ALL"
+            ).rows)
+            for label in ("none", under.calibrations[0].calibration)
+        )
+    }  # fmt: skip
+    first, second = energy.values()
+    assert first.keys() == second.keys()
+    for key, (count, energy_fj) in first.items():
+        static = key == STATIC_ACTION
+        factor = 2.0 * 50.0 / hardware().static_power.value if static else 3.0 if key[0] == "dram" else 1.0
+        assert_close(second[key][0], count * (2.0 if static else 1.0), rel=1e-9)
+        assert_close(float(second[key][1]), float(energy_fj) * factor, rel=1e-6)
+    assert workspace.check() == ()
+
+
+def test_stored_runs_keep_their_prices(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    first = made(hardware())
+    second = made(hardware(), row_count=5)
+    ids = [
+        workspace.compare("resnet18", hardware=[TARGET], calibration=one).run_ids
+        for one in ("none", first, second, first, "none", "auto")
+    ]
+    assert len({ids[0], ids[1], ids[2]}) == 3
+    assert ids[3:] == [ids[1], ids[0], ids[0]]
+    labels = workspace.sql("SELECT DISTINCT calibration FROM runs ORDER BY calibration").rows
+    assert {label for (label,) in labels} == {"none", first.label, second.label}
+    difference = workspace.difference(ids[0][0], ids[1][0])
+    assert ("calibration", "none", first.label) in [
+        (row.setting, row.value_a, row.value_b) for row in difference.settings
+    ]
+
+
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "calibrations"
+    monkeypatch.setenv("JOULEMAP_CALIBRATION", str(folder))
+    return folder
+
+
+def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = own(tmp_path, monkeypatch)
+    workspace = Workspace(tmp_path / "own.duckdb")
+    calibration = attrs.evolve(made(hardware()), name=TARGET)
+    plain = workspace.compare("resnet18", hardware=[TARGET, "h100_sxm5"])
+    write_calibration(calibration, folder / f"{TARGET}.toml")
+    write_calibration(calibration, folder / "other.toml")
+    under = workspace.compare("resnet18", hardware=[TARGET, "h100_sxm5"])
+    assert [row.calibration for row in under.calibrations] == [f"{TARGET} {calibration.digest[:8]}"]
+    assert under.calibrations[0].place == str(folder / f"{TARGET}.toml")
+    assert under.run_ids[0] != plain.run_ids[0]
+    assert under.run_ids[1] == plain.run_ids[1]
+    assert workspace.compare("resnet18", hardware=[TARGET], calibration="none").run_ids == plain.run_ids[:1]
+    # the same bytes under another name are the same calibration
+    assert workspace.compare("resnet18", hardware=[TARGET], calibration="other").run_ids == under.run_ids[:1]
+    tally = workspace.evaluate(["resnet18"], hardware=[TARGET], calibration=str(folder / "other.toml"))
+    assert (tally.stored_count, tally.evaluated_count) == (1, 0)
+    with pytest.raises(UnknownNameError, match="unknown calibration 'othr'; did you mean other"):
+        workspace.compare("resnet18", hardware=[TARGET], calibration="othr")
+    with pytest.raises(UsageError, match=r"other is a calibration of tpu_v4, which is not asked about \(h100_sxm5\)"):
+        workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="other")
+
+
+STALE = {
+    "another description": ("hardware_digest", "deadbeefdeadbeef", "fitted to another description of tpu_v4"),
+    "other formulas": ("model_version", MODEL_VERSION + 1, "fitted with version"),
+}
+
+
+@pytest.mark.parametrize("case", STALE)
+def test_a_stale_calibration_is_told_not_used(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joulemap: Run
+) -> None:
+    key, value, told = STALE[case]
+    folder = own(tmp_path, monkeypatch)
+    write_calibration(made(hardware(), **{key: value}), folder / f"{TARGET}.toml")
+    done = joulemap("compare", "resnet18", "--hardware", TARGET)
+    assert done.returncode == ExitCode.CATALOGUE
+    assert told in done.stderr
+    assert f"{TARGET}.toml: {key}: " in done.stderr
+    assert "--calibration none" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert joulemap("compare", "resnet18", "--hardware", TARGET, "--calibration", "none").returncode == 0
+
+
+WRONG = {
+    "unknown key": ('hardware = "', 'colour = 1\nhardware = "', "unknown key colour"),
+    "no such coefficient": ('name = "device_time_scale"', 'name = "device_time"', "tpu has no coefficient device_time"),
+    "efficiency above 1": (
+        'name = "device_time_scale"', 'name = "dram_efficiency"', "dram_efficiency: 2 is not above 0 and at most 1"
+    ),
+    "negative": ("value = 2.0", "value = -2.0", "device_time_scale: -2 is not above 0"),
+    "not finite": ("value = 2.0", "value = inf", "device_time_scale: value is inf, expected a finite number"),
+    "no factor": ("factor = 3.0", "factor = 0.0", "factor is 0.0, expected a number above 0"),
+    "no such action": ('"dram.read"', '"dram.reads"', "energy_scales: no such action dram.reads"),
+    "twice": ('"dram.read"', '"dram.write"', "energy_scales: dram.write stands twice"),
+    "unit": ('value = 2.0\nunit = "1"', 'value = 2.0\nunit = "s"', "device_time_scale: it is in s, expected 1"),
+    "static power": ("static_power = 50.0", "static_power = 500.0", "static_power: 500 W is not below the tdp of"),
+    "split": ('split = "fitted"', 'split = "best"', "'split' must be in ('uncalibrated', 'fitted', 'cross_validated')"),
+    "no table": ("[data]", "[date]", "data: missing"),
+    "no text": ('hardware = "tpu_v4"', "hardware = 4", "hardware: expected a text, found 4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_file_is_refused_in_one_line(case: str, tmp_path: Path) -> None:
+    before, after, told = WRONG[case]
+    text = calibration_text(made(hardware()))
+    assert before in text
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(before, after, 1))
+    with pytest.raises(CatalogueError) as caught:
+        Workspace(tmp_path / "own.duckdb").compare("resnet18", hardware=[TARGET], calibration=str(path))
+    assert told in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_told(tmp_path: Path, joulemap: Run) -> None:
+    done = joulemap("analyze", "resnet18", TARGET, "--calibration", "./none.toml")
+    assert done.returncode == ExitCode.CATALOGUE
+    assert "none.toml: cannot be read: No such file or directory" in done.stderr
+
+
+def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run) -> None:
+    calibration = made(hardware())
+    write_calibration(calibration, tmp_path / "mine.toml")
+    told = (
+        f"tpu_v4 is calibrated by {calibration.label} (mine.toml), fitted to 4 measurements of 2 families, "
+        "median error 12.5 % of latency; `--calibration none` leaves it out"
+    )
+    given = ("--calibration", "./mine.toml")
+    for command in (
+        ("analyze", "resnet18", TARGET),
+        ("compare", "resnet18", "--hardware", f"{TARGET},h100_sxm5"),
+        ("explain", "resnet18", TARGET, "h100_sxm5"),
+        ("hardware", "show", TARGET),
+    ):
+        done = joulemap(*command, *given)
+        assert done.returncode == 0, done.stderr
+        assert told in done.stdout
+        (row,) = json.loads(joulemap(*command, *given, "--format", "json").stdout)["calibrations"]
+        assert row["calibration"] == calibration.label
+    steps = json.loads(joulemap("analyze", "resnet18", TARGET, *given, "--format", "json").stdout)["next_steps"]
+    assert all("--calibration ./mine.toml" in step for step in steps if step.split()[1] != "query")
+    shown = joulemap("hardware", "show", TARGET, *given, "--format", "csv").stdout
+    assert re.search(r"^[^\n]*coefficient.device_time_scale,2.0,1,measured,", shown, re.MULTILINE)
+    priced = joulemap("hardware", "show", TARGET, "--energy", *given, "--format", "json").stdout
+    assert {row["basis"] for row in json.loads(priced) if row["component"] == "dram"} == {"measured"}
+    assert "not calibrated: coefficients are those of the class" in joulemap("hardware", "show", TARGET).stdout
+
+
+def test_validate_scores_the_predictions_that_were_asked_for(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    measured = tmp_path / "mine.csv"
+    measured.write_text(
+        "hardware,model,precision,batch,runtime,latency_s,source\n"
+        + f"{TARGET},resnet18,bf16,1,fused,0.001,made up\n"
+        + f"{TARGET},resnet34,bf16,1,fused,0.002,made up\n"
+        + f"{TARGET},alexnet,bf16,1,fused,0.003,made up\n"
+    )
+    workspace.import_measurements(measured)
+    calibration = made(hardware())
+    under = workspace.validate(TARGET, calibration=calibration).records()[0]
+    plain = workspace.validate(TARGET, calibration="none").records()[0]
+    assert (under["calibration"], plain["calibration"]) == (calibration.label, "none")
+    assert_close(under["bias_fraction"] + 1.0, 2.0 * (plain["bias_fraction"] + 1.0), rel=1e-9)
+    # of two of the three rows the calibration has seen the family
+    assert_close(under["seen_fraction"], 2.0 / 3.0, rel=1e-12)
+    assert (under["seen"], plain["seen_fraction"]) == (f"calibration {calibration.label}", 0.0)
+    assert workspace.validate(TARGET).records()[0] == plain
+    assert workspace.validate(TARGET, calibration=calibration).records()[0] == under
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_every_class_can_be_calibrated(architecture: str) -> None:
+    spreads = load_spreads(architecture)
+    names = [one.name for one in spreads.coefficients]
+    assert {"device_time_scale", "launch_time_scale"} <= set(names)
+    assert len(names) == len(set(names))
+    target = next(one for one in load_catalogue().hardware.values() if one.architecture == architecture)
+    assert all(target.coefficient(name) > 0.0 for name in names)
+    assert target.coefficient("device_time_scale") == target.coefficient("launch_time_scale") == 1.0
+    assert target.coefficients["device_time_scale"].basis == "assumed"
+    actions = [action for one in spreads.energy_scales for action in one.scale.actions]
+    assert len(actions) == len(set(actions))
+    assert STATIC_ACTION in actions
+    assert set(actions) == {action.key for action in target.reference}
+
+
+def test_a_class_file_without_a_fault_is_valid_toml() -> None:
+    from joulemap.catalog.digest import DATA
+
+    for path in (DATA / "architecture").glob("*.toml"):
+        for entry in tomllib.loads(path.read_text())["coefficients"]:
+            assert ("spread" in entry) == ("meaning" in entry), f"{path.name}: {entry['name']}"
