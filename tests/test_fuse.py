@@ -204,7 +204,7 @@ def test_a_value_that_two_members_read_is_read_once() -> None:
 
 def test_slices_of_one_value_are_each_read_by_a_fused_kernel() -> None:
     workload = trace(SelfAttention(), meta(2, 5, 16))
-    packed = accesses_of(workload, "attention.contiguous", "output")[0]
+    packed = accesses_of(workload, "attention.linear", "output")[0]
     read = [one for one in workload.accesses if one.role == "input" and one.tensor_index == packed.tensor_index]
     # queries, keys and values: a third of the packed projection each
     assert [one.fused_byte_count for one in read] == [640, 640, 640]

@@ -5,7 +5,7 @@ Field names are those of the records in `domain.workload` (a test keeps them equ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+Texts = NDArray[np.str_]
 
 KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KINDS)}
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
@@ -57,6 +58,11 @@ class WorkloadColumns:
     gemm_k: Floats
     gemm_groups: Floats
     tap_count: Floats
+    row_length: Floats
+    """Elements along the last dimension of the output."""
+    operation: Texts
+    call_index: Integers
+    """Which ATen call each operator is part of; those of a call that was split share it."""
     is_foldable: Booleans
     subgraph_index: Integers
     access_operator: Integers
@@ -95,9 +101,16 @@ class WorkloadColumns:
             mask = self._masks[kinds] = np.isin(self.kind, [KIND_CODE[kind] for kind in kinds])
         return mask
 
+    def of_operation(self, *operations: str) -> Booleans:
+        """Return a mask of the operators of these operations."""
+        mask = self._masks.get(operations)
+        if mask is None:
+            mask = self._masks[operations] = np.isin(self.operation, operations)
+        return mask
+
     @cached_property
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
-        """Masks that were asked for, by kinds; every hardware of a class asks for the same."""
+        """Masks that were asked for, by kinds or operations; every hardware of a class asks for the same."""
         return {}
 
     def weight_bytes_at(self, precision: str) -> float:
@@ -113,12 +126,15 @@ class WorkloadColumns:
         """Return the peak of live activation storage over the execution order.
 
         A buffer is alive from the operator that makes it, included. A compiler that fuses frees it after the last
-        operator that reads it, and what a fused kernel keeps on chip takes no memory. A program that runs operator
+        operator that reads it, and what a fused kernel keeps on chip takes no memory, nor does what the parts of one
+        call hand on to each other. A program that runs operator
         by operator holds it until it lets go of it.
         """
         if not len(self.buffer_bytes):
             return 0.0
         byte_count = self.buffer_bytes * precision_scale(self.buffer_item_bytes, precision)
+        calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
+        byte_count = np.where((calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death), 0.0, byte_count)
         if is_fused:
             byte_count = np.where(self.buffer_is_hidden, 0.0, byte_count)
         last = self.buffer_death if is_fused else self.buffer_release
@@ -138,6 +154,22 @@ def precision_scale(item_bytes: Floats, precision: str) -> Floats:
     return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
 
 
+SPLIT_CALLS: Final[Mapping[str, int]] = {"aten.scaled_dot_product_attention.default": 3}
+"""ATen call -> how many operators a trace splits it into, one behind the other."""
+
+
+def number_calls(aten: Sequence[str]) -> Integers:
+    """Return which call each operator is part of, counted from 0, from the ATen names of operators in order."""
+    calls = np.zeros(len(aten), dtype=np.int64)
+    number, remaining = -1, 0
+    for index, name in enumerate(aten):
+        if remaining == 0:
+            number, remaining = number + 1, SPLIT_CALLS.get(name, 1)
+        calls[index] = number
+        remaining -= 1
+    return calls
+
+
 def columns_of(workload: Workload) -> WorkloadColumns:
     """Return the columns of a fused workload."""
     subgraph_index = np.zeros(len(workload.operators), dtype=np.int64)
@@ -148,6 +180,9 @@ def columns_of(workload: Workload) -> WorkloadColumns:
         batch=workload.batch,
         weight_bytes=workload.weight_bytes,
         kind=np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
+        row_length=np.array([(1, *operator.output_shape)[-1] for operator in operators], dtype=np.float64),
+        operation=np.array([operator.operation for operator in operators], dtype=np.str_),
+        call_index=number_calls([operator.aten for operator in operators]),
         is_foldable=np.array([operator.is_foldable for operator in operators], dtype=bool),
         subgraph_index=subgraph_index,
         access_operator=np.array([access.operator_index for access in accesses], dtype=np.int64),

@@ -2,8 +2,9 @@
 
     kernel latency = launch + max(compute, memory)
 
-A kernel is a subgraph under the runtime `fused` and an operator under `eager` and `graph`. Operators that only
-rename memory, and in `fused` those that do not depend on the input, belong to no kernel.
+A kernel is a subgraph under the runtime `fused` and an ATen call under `eager` and `graph`: one operator, or the three
+of a fused attention. Operators that only rename memory, and in `fused` those that do not depend on the input, belong
+to no kernel.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import attrs
 import numpy as np
 
 from joulemap.columns.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, precision_scale, sum_by
+from joulemap.domain.precision import PRECISION_BYTES
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on what it already holds."""
@@ -47,6 +49,11 @@ class KernelColumns:
     """The part of `own_read_bytes` that is weights."""
     total_weight_bytes: float
     peak_activation_bytes: float
+
+    @property
+    def item_bytes(self) -> float:
+        """Bytes of one element at this precision."""
+        return PRECISION_BYTES[self.precision]
 
     @cached_property
     def leads(self) -> Booleans:
@@ -103,13 +110,13 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
     is_active = ~work.is_view
     if is_fused:
         is_active = is_active & ~work.is_foldable
-    group = work.subgraph_index if is_fused else np.arange(work.operator_count, dtype=np.int64)
+    group = work.subgraph_index if is_fused else work.call_index
     kernel_index = np.full(work.operator_count, -1, dtype=np.int64)
     _, kernel_index[is_active] = np.unique(group[is_active], return_inverse=True)
     kernel_count = int(kernel_index.max()) + 1 if is_active.any() else 0
     leader = _leaders(work, kernel_index, kernel_count)
     scale = precision_scale(work.access_item_bytes, precision)
-    moved = (work.access_fused_bytes if is_fused else work.access_bytes) * scale
+    moved = np.where(is_fused | _is_inner(work), work.access_fused_bytes, work.access_bytes) * scale
     moved = np.where(is_active[work.access_operator], moved, 0.0)
     is_read = work.access_role != ROLE_CODE["output"]
     is_weight = work.access_role == ROLE_CODE["weight"]
@@ -141,6 +148,15 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
         total_weight_bytes=work.weight_bytes_at(precision),
         peak_activation_bytes=work.peak_activation_bytes(precision, is_fused=is_fused),
     )
+
+
+def _is_inner(work: WorkloadColumns) -> Booleans:
+    """Return the accesses by which operators of one call hand on to each other: all but what the last one writes."""
+    is_last = np.append(work.call_index[1:] != work.call_index[:-1], True)
+    is_shared = np.bincount(work.call_index)[work.call_index] > 1
+    writes_out = (work.access_role == ROLE_CODE["output"]) & is_last[work.access_operator]
+    mask: Booleans = is_shared[work.access_operator] & ~writes_out
+    return mask
 
 
 def _leaders(work: WorkloadColumns, kernel_index: Integers, kernel_count: int) -> Integers:

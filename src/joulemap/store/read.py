@@ -47,7 +47,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np
 
-    from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns
+    from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
     from joulemap.domain.kind import KINDS, ROLES
 
     batch, weight_bytes = connection.execute(
@@ -57,7 +57,8 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     roles = ", ".join(f"'{role}'" for role in ROLES)
     counts = ", ".join(OPERATOR_COUNTS)
     operators = connection.execute(
-        f"SELECT list_position([{kinds}], kind) - 1 AS kind, is_foldable, subgraph_index, {counts} "
+        f"SELECT list_position([{kinds}], kind) - 1 AS kind, operation, aten, is_foldable, subgraph_index, {counts}, "
+        "coalesce(try_cast(string_split(output_shape, 'x')[-1] AS DOUBLE), 1e0) AS row_length "
         "FROM workload_operator WHERE workload_id = ? ORDER BY operator_index",
         [workload_id],
     ).fetchnumpy()
@@ -76,6 +77,9 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         batch=int(batch),
         weight_bytes=int(weight_bytes),
         kind=operators["kind"].astype(np.int64),
+        row_length=operators["row_length"].astype(np.float64),
+        operation=operators["operation"].astype(np.str_),
+        call_index=number_calls(operators["aten"].tolist()),
         is_foldable=operators["is_foldable"].astype(bool),
         subgraph_index=operators["subgraph_index"].astype(np.int64),
         access_operator=accesses["operator_index"].astype(np.int64),

@@ -5,5 +5,5 @@ the formula registered for it (`formula`), and what was recorded becomes records
 allocated: parameters and activations have shapes and dtypes only.
 """
 
-TRACER_VERSION = 2
+TRACER_VERSION = 3
 """Part of every workload's key: raised whenever a trace of the same module would come out differently."""

@@ -12,7 +12,7 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.memory import distinct_bytes, dtype_name, float_bytes, touched_bytes
-from joulemap.trace.record import RecordedCall, Recorder
+from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
 
 
 @attrs.define
@@ -114,7 +114,7 @@ class _Assembly:
             )
 
     def add_call(self, call: RecordedCall, own_path: bool) -> None:
-        if call.name == "scaled_dot_product_attention":
+        if call.name == ATTENTION:
             self.add_attention(call)
             return
         cost = count(call.name, Call(call.args, call.kwargs, call.outputs))

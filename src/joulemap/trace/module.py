@@ -20,6 +20,7 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace.assemble import assemble
+from joulemap.trace.attention import attention_as_in_inference
 from joulemap.trace.record import Recorder
 from joulemap.trace.stand_in import one_suppression_for_all_classes
 
@@ -137,6 +138,7 @@ def trace_module(
             warnings.catch_warnings(),
             torch.inference_mode(),
             one_suppression_for_all_classes(),
+            attention_as_in_inference(),
             recorder.paths(),
             recorder,
         ):

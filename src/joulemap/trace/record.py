@@ -20,6 +20,7 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from joulemap.trace.attention import attended_on_meta, copied_operands
 from joulemap.trace.formula import KEPT_COMPOSITES
 from joulemap.trace.stand_in import INDEX_NOTE, STAND_INS, expand_masks
 
@@ -27,6 +28,7 @@ _IGNORED_NAMESPACES = ("prim",)
 _IGNORED = frozenset(
     {"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"}
 )
+ATTENTION = "scaled_dot_product_attention"
 
 
 @attrs.define(kw_only=True)
@@ -168,6 +170,9 @@ class Recorder(TorchDispatchMode):
             if decomposed is not NotImplemented:
                 return decomposed
         args, kwargs = self._on_one_device(args, kwargs)
+        if name == "matmul":
+            with self:
+                args = copied_operands(*args)
         reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
         result = self._run(func, name, args, kwargs)
@@ -198,6 +203,8 @@ class Recorder(TorchDispatchMode):
         on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
         if not on_meta:
             return func(*args, **kwargs)
+        if name == ATTENTION and args[0].dim() > 3:
+            return attended_on_meta(*args, **kwargs)
         if name in STAND_INS:
             give, assumption = STAND_INS[name]
             self._note(name, assumption)

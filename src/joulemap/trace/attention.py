@@ -1,0 +1,105 @@
+"""Attention and batched products as inference on a device runs them, where the meta device takes another way.
+
+On real tensors `torch.nn.MultiheadAttention` has a fast path, one projection for query, key and value whose parts the
+attention kernel reads in place; fused attention kernels write their output with the heads of a token side by side; and
+a batched product copies an operand whose batch dimensions do not lie one behind the other. On meta tensors the first
+two look otherwise and the third is hidden.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+Attention = torch.nn.MultiheadAttention
+
+
+@contextlib.contextmanager
+def attention_as_in_inference() -> Iterator[None]:
+    """Have self-attention without masks take the fast path that it takes on real tensors.
+
+    Source: `torch.nn.MultiheadAttention.forward` (conditions) and aten/src/ATen/native/transformers/cuda/attention.cu,
+    `native_multi_head_attention_cuda` (what it runs).
+    """
+    usual = Attention.forward
+
+    def forward(module: Attention, query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or not _is_plain(module, query, key, value, kwargs):
+            return usual(module, query, key, value, *args, **kwargs)
+        return _self_attention(module, query), None
+
+    Attention.forward = forward  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        Attention.forward = usual  # type: ignore[method-assign]
+
+
+def _is_plain(module: Attention, query: Any, key: Any, value: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether the fast path takes this call, and computes no weights for the caller."""
+    masks = (kwargs.get(name) for name in ("key_padding_mask", "attn_mask"))
+    return (
+        kwargs.get("need_weights", True) is False
+        and all(mask is None for mask in masks)
+        and query is key
+        and key is value
+        and query.dim() == 3
+        and module.batch_first
+        and module.in_proj_weight is not None
+        and module.in_proj_bias is not None
+        and module.num_heads % 2 == 0
+        and module.bias_k is None
+        and module.bias_v is None
+        and not module.add_zero_attn
+        and not module.training
+    )
+
+
+def _self_attention(module: Attention, query: torch.Tensor) -> torch.Tensor:
+    batch, tokens, width = query.shape
+    projected = functional.linear(query, module.in_proj_weight, module.in_proj_bias)
+    parts = projected.chunk(3, dim=-1)
+    queries, keys, values = (part.view(batch, tokens, module.num_heads, -1).transpose(1, 2) for part in parts)
+    attended = functional.scaled_dot_product_attention(queries, keys, values)
+    return functional.linear(
+        attended.transpose(1, 2).reshape(batch, tokens, width), module.out_proj.weight, module.out_proj.bias
+    )
+
+
+def attended_on_meta(query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_rest: Any, **_named: Any) -> Any:
+    """Return the output of a fused attention kernel: of shape (..., heads, tokens, width), laid out tokens first.
+
+    Source: the flash, memory-efficient and cuDNN kernels of PyTorch all allocate (batch, tokens, heads, width) and
+    return its transpose.
+    """
+    *outer, heads, tokens, _ = query.shape
+    return query.new_empty((*outer, tokens, heads, value.shape[-1])).transpose(-3, -2)
+
+
+def copied_operands(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the operands of a batched product as its kernel gets them: copied where it cannot take them as they are.
+
+    A batch dimension of size 1 is taken for a larger one that lies as it does, so that a trace grows evenly with the
+    batch; at batch 1 this may count a copy that is not made.
+    Source: aten/src/ATen/native/LinearAlgebra.cpp, `_matmul_impl`: both are expanded to the common batch and reshaped
+    to three dimensions, which copies what has no such view.
+    """
+    if min(left.dim(), right.dim()) < 3:
+        return left, right
+    batch = torch.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    return _as_one_batch(left, batch), _as_one_batch(right, batch)
+
+
+def _as_one_batch(operand: torch.Tensor, batch: torch.Size) -> torch.Tensor:
+    expanded = operand if operand.shape[:-2] == batch else operand.expand(*batch, *operand.shape[-2:])
+    strides, sizes = expanded.stride(), expanded.shape
+    for outer in range(len(batch) - 1):
+        spans = [stride * size for stride, size in zip(strides[outer + 1 :], sizes[outer + 1 :], strict=True)]
+        step = strides[outer] if sizes[outer] > 1 else max(spans)
+        if step != spans[0]:
+            return expanded.contiguous()
+    return operand
