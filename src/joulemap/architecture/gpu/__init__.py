@@ -83,6 +83,8 @@ class Gpu:
         executed = np.maximum(tiling.executed_macs, work.mac_count)
         compute, memory = _balance(kernels, times)
         far = np.minimum(read + written, kernels.moved_bytes)
+        again = np.where(times.pass_bytes > find_last_level(device).capacity.value, times.pass_bytes, 0.0)
+        read, written = read + again / 2.0, written + again / 2.0
         variable = np.maximum(kernels.per_kernel(compute), kernels.per_kernel(memory))
         return Placement(
             compute_s=compute,
@@ -102,7 +104,7 @@ class Gpu:
                 "busy_s": times.busy_s,
                 "multiplied": np.where(active, executed * tiling.multiplication_share, 0.0),
                 "kernel_count": np.where(kernels.leads, times.kernel_count, 0.0),
-                "near_bytes": np.where(active, kernels.moved_bytes - far + times.pass_bytes, 0.0),
+                "near_bytes": np.where(active, kernels.moved_bytes - far + times.pass_bytes - again, 0.0),
             },
         )
 

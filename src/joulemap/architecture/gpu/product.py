@@ -206,8 +206,9 @@ def _settings(kernels: KernelColumns, engine: Engine, sorts: Products) -> tuple[
         unaligned = _unaligned(kernels, engine, channels)
         mixed = (sorts.dense & (channels % (ALIGNMENT_BYTES / engine.item_bytes) != 0)) | (sorts.pointwise & unaligned)
         efficiency = np.where(mixed, engine.value("peak_efficiency.unaligned"), efficiency)
-        alone = sorts.grouped & ~_is_power_of_two(channels)
-        efficiency = np.where(alone, engine.value("peak_efficiency.grouped"), efficiency)
+        width = np.maximum(channels / engine.value("grouped_width"), 1.0)
+        wide = engine.value("peak_efficiency.grouped") * width ** engine.value("grouped_width_exponent")
+        efficiency = np.where(sorts.grouped, np.minimum(wide, efficiency), efficiency)
     strided = sorts.strided & sorts.pointwise
     efficiency = np.where(strided, efficiency / engine.value("strided_slowdown"), efficiency)
     steps = engine.value("epilogue_steps")

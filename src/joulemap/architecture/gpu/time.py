@@ -164,9 +164,8 @@ class _Passes:
 def _passes(kernels: KernelColumns, engine: Engine) -> _Passes:
     """Return the further kernels of operators that run alone."""
     work = kernels.work
-    zero = np.zeros_like(work.mac_count)
     if kernels.runtime == "fused":
-        return _Passes(fixed_s=zero, count=zero, busy_s=zero, moved_bytes=zero)
+        return _epilogue_passes(kernels, engine)
     outputs = work.output_element_count
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
@@ -191,6 +190,26 @@ def _passes(kernels: KernelColumns, engine: Engine) -> _Passes:
         fixed_s=fixed,
         count=count,
         busy_s=busy,
+        moved_bytes=moved,
+    )
+
+
+def _epilogue_passes(kernels: KernelColumns, engine: Engine) -> _Passes:
+    """Return the further kernels of compiled code: what follows a library's product, in one kernel of its own.
+
+    torch.compile leaves products to cuBLAS and cuDNN and generates the rest, so that their result goes through memory
+    once more; `epilogue_passes` is how often that happens where something follows, 0 for a compiler that generates
+    products too.
+    """
+    work = kernels.work
+    follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
+    passes = kernels.leads & follows & (work.mac_count > 0.0) & ~_attends(kernels)
+    often = np.where(passes, engine.value("epilogue_passes"), 0.0)
+    moved = 2.0 * often * work.output_element_count * kernels.item_bytes
+    return _Passes(
+        fixed_s=often * engine.value("fixed_cost.elementwise"),
+        count=often,
+        busy_s=engine.stream_seconds(moved),
         moved_bytes=moved,
     )
 
