@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from joulemap.workspace.catalogue import ensure_catalogue, known_hardware, templ
 from joulemap.workspace.question import name_configuration
 
 if TYPE_CHECKING:
+    from joulemap.query import Answer
     from joulemap.workspace.workspace import Workspace
 
 
@@ -45,13 +46,19 @@ def name_measured(path: Path, hardware: str) -> str:
         raise
 
 
-def evaluate_measured(workspace: Workspace, hardware: str, model: str, talk: Callable[[str], None]) -> None:
-    """Evaluate every measured configuration that is not stored; what cannot be traced is told and left out."""
-    rows = workspace.measurements(hardware, model).records()
+def evaluate_measured(
+    workspace: Workspace, measured: Answer, chosen: Sequence[str], precision: str, talk: Callable[[str], None]
+) -> None:
+    """Evaluate every measured configuration that is not stored; what cannot be traced is told and left out.
+
+    `measured` names configurations; `chosen` is what they were chosen by, empty texts left out. UnknownNameError where
+    there are none.
+    """
+    rows = [row for row in measured.records() if precision in ("", row["precision"])]
     if not rows:
-        measured = {row["hardware"] for row in workspace.measurements().records()}
-        what = " and ".join(text for text in (hardware, model) if text)
-        raise UnknownNameError("measurement of", what, measured, "see `joulemap measurements list`")
+        measured_on = {row["hardware"] for row in workspace.measurements().records()}
+        what = " and ".join(text for text in chosen if text)
+        raise UnknownNameError("measurement of", what, measured_on, "see `joulemap measurements list`")
     groups: dict[tuple[str, str, str, int], list[str]] = {}
     for row in rows:
         groups.setdefault((row["hardware"], row["precision"], row["runtime"], row["batch"]), []).append(row["model"])

@@ -461,17 +461,24 @@ class Workspace:
 
         return import_file(self.path, Path(path))
 
-    def validate(self, hardware: str = "", model: str = "", *, by: str = "runtime") -> Answer:
-        """Return how far predictions are from measurements, by `by`: runtime, family, model, batch or precision.
+    def validate(self, hardware: str = "", model: str = "", *, precision: str = "", by: str = "runtime") -> Answer:
+        """Return how far predictions are from measurements, by `by`.
 
-        Measured configurations that are not stored are evaluated first. Raises UnknownNameError where nothing was
-        measured on the hardware or of the model.
+        That is runtime, family, model, batch, precision, split (how new the rows are to the model's coefficients), or
+        operator: device time inside models, by kind of operator. Measured configurations that are not stored are
+        evaluated first. Raises UnknownNameError where nothing was measured on the hardware, of the model or at the
+        precision.
         """
         from joulemap.workspace.validation import evaluate_measured, name_measured
 
         named = name_measured(self.path, hardware)
-        evaluate_measured(self, named, model, self._talk)
-        return self.query("validate.score", {"hardware": named, "model": model, "by": by})
+        which = {"hardware": named, "model": model, "precision": precision}
+        if by == "operator":
+            profiled = self.describe("measurement.profile", which)
+            evaluate_measured(self, profiled, (named, model, precision), precision, self._talk)
+            return self.query("validate.operator", which)
+        evaluate_measured(self, self.measurements(named, model), (named, model, precision), precision, self._talk)
+        return self.query("validate.score", {**which, "by": by})
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
         """Return what differs between two runs: settings, constants, and the terms of their energies.

@@ -1,0 +1,87 @@
+/*
+name = "validate.score"
+version = 2
+schema = 8
+summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
+grain = "one row per group and measured quantity"
+order = ["quantity, in the order latency, energy, power, memory", "hardware", "part"]
+[parameters]
+hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
+by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, model, batch, precision, or split: how new they are to the coefficients" }
+[columns]
+quantity = { type = "VARCHAR", meaning = "latency, energy, power or memory" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+part = { type = "VARCHAR", meaning = "value of what divides the rows" }
+measurement_count = { type = "BIGINT", meaning = "measurements that have this quantity and a prediction" }
+mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error" }
+median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
+bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
+worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the row that is furthest off" }
+worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime" }
+rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three rows" }
+seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients were chosen with in view" }
+seen = { type = "VARCHAR", meaning = "which coefficients those are; empty where none" }
+*/
+WITH pair AS (
+    SELECT
+        unnest([
+            {'position': 1, 'quantity': 'latency', 'measured': measured_latency_s, 'predicted': predicted_latency_s},
+            {'position': 2, 'quantity': 'energy', 'measured': measured_energy_j, 'predicted': predicted_energy_j},
+            {'position': 3, 'quantity': 'power', 'measured': measured_power_w, 'predicted': predicted_power_w},
+            {
+                'position': 4,
+                'quantity': 'memory',
+                'measured': CAST(measured_memory_bytes AS DOUBLE),
+                'predicted': CAST(predicted_memory_bytes AS DOUBLE)
+            }
+        ]) AS one,
+        e.hardware,
+        CASE $by
+            WHEN 'runtime' THEN e.runtime
+            WHEN 'family' THEN e.family
+            WHEN 'model' THEN e.model
+            WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
+            WHEN 'precision' THEN e.precision
+            WHEN 'split' THEN s.split
+            ELSE error('by is ' || $by || ', expected runtime, family, model, batch, precision or split')
+        END AS part,
+        concat_ws(' ', e.model, e.precision, 'batch ' || e.batch, e.runtime) AS label,
+        e.seen
+    FROM prediction_errors AS e
+    JOIN measurement_splits AS s ON s.measurement_id = e.measurement_id
+    WHERE ($hardware = '' OR e.hardware = $hardware)
+        AND ($model = '' OR e.model = $model)
+        AND ($precision = '' OR e.precision = $precision)
+),
+scored AS (
+    SELECT
+        p.one.position AS position,
+        p.one.quantity AS quantity,
+        p.hardware,
+        p.part,
+        p.label,
+        p.seen,
+        p.one.predicted / p.one.measured - 1e0 AS error_fraction,
+        rank() OVER (PARTITION BY p.one.quantity, p.hardware, p.part ORDER BY p.one.measured) AS measured_rank,
+        rank() OVER (PARTITION BY p.one.quantity, p.hardware, p.part ORDER BY p.one.predicted) AS predicted_rank
+    FROM pair AS p
+    WHERE p.one.measured IS NOT NULL
+)
+SELECT
+    quantity,
+    hardware,
+    part,
+    count(*) AS measurement_count,
+    avg(abs(error_fraction)) AS mean_error_fraction,
+    median(abs(error_fraction)) AS median_error_fraction,
+    avg(error_fraction) AS bias_fraction,
+    arg_max(error_fraction, abs(error_fraction)) AS worst_error_fraction,
+    arg_max(label, abs(error_fraction)) AS worst_case,
+    CASE WHEN count(*) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
+    CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
+    coalesce(string_agg(DISTINCT seen, '; ' ORDER BY seen) FILTER (WHERE seen <> ''), '') AS seen
+FROM scored
+GROUP BY position, quantity, hardware, part
+ORDER BY position, hardware, part

@@ -1,0 +1,2 @@
+-- Number of another piece of this release.
+SELECT 1;
