@@ -48,7 +48,7 @@ def load_measurements() -> tuple[Measurement, ...]:
 
 def _read_plain(path: Path) -> Iterator[Measurement]:
     for _, row in _read_rows(path):
-        yield _measurement(row)
+        yield _measurement(row, find_sights(row["hardware"], row["model"]))
 
 
 def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
@@ -64,11 +64,14 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
                 "scope": "board",
                 "source": told["source"],
                 "conditions": "; ".join(details),
-            }
+            },
+            find_sights(row["hardware"], row["model"]),
         )
 
 
-def _measurement(row: Mapping[str, Any]) -> Measurement:
+def _measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
+    """Return a row as a record; `seen` is what was chosen with it in view where it does not say so itself."""
+
     def number(name: str) -> float | None:
         return float(row[name]) if row.get(name) not in (None, "") else None
 
@@ -86,7 +89,7 @@ def _measurement(row: Mapping[str, Any]) -> Measurement:
         peak_memory_bytes=None if peak is None else int(peak),
         source=row["source"],
         conditions=row.get("conditions") or "not given",
-        seen=row.get("seen") or find_sights(row["hardware"], row["model"]),
+        seen=row.get("seen") or seen,
     )
 
 
