@@ -14,8 +14,9 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.lowering import expect_kernels, find_key, match_profile
+from joulemap.catalog.lowering import expect_kernels, find_key
 from joulemap.catalog.profile import load_profiles
+from joulemap.catalog.profile_match import match_profile
 from joulemap.domain.profile import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
 from joulemap.errors import ExitCode, UnknownNameError
 from joulemap.store.connection import open_in_memory

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from joulemap.catalog.lowering import match_profile
 from joulemap.catalog.profile import Profile, load_profiles
+from joulemap.catalog.profile_match import match_profile
 from joulemap.domain.profile import OperatorMeasurement, TracedOperator
 from joulemap.store.operator_file import write_operator_file
 from joulemap.store.read_operator import read_operators
