@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo clean
+.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -48,6 +48,12 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about two minutes)
 	$(BIN)/python -m joulemap.workspace.make_zoo
+
+accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (about a minute)
+	$(BIN)/python benchmarks/accuracy.py
+
+profile: $(STAMP)  ## match the profiles that ship to traced operators again
+	$(BIN)/python -m joulemap.workspace.make_profile
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

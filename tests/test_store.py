@@ -39,6 +39,12 @@ PROMISED = {
     "measurements": """hardware model precision batch runtime scope latency_s energy_j power_w peak_memory_bytes source
         conditions""",
     "prediction_errors": "hardware model precision batch runtime latency_error_fraction energy_error_fraction",
+    "operator_measurements": """hardware model precision batch runtime operation shapes operator_count kernels
+        call_count device_time_s is_overlapping source conditions seen""",
+    "operator_prediction_errors": """run_id hardware model precision batch runtime kind operation shapes operator_count
+        measured_s predicted_s error_fraction is_overlapping""",
+    "operator_signatures": "workload_id operator_index operation shapes kind",
+    "measurement_splits": "measurement_id family split",
     "uncounted": "model operator_index aten reason",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.measurement import load_measurements
-from joulemap.catalog.model import load_models
+from joulemap.catalog.model import load_models, load_shipped
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.workspace.workspace import Workspace
 
@@ -28,7 +28,52 @@ def test_what_ships_names_models_hardware_and_sources() -> None:
         assert row.conditions
         assert row.latency_s or row.power_w
     assert {row.hardware for row in rows if not row.seen} >= {"rtx_4090", "a100_sxm4_40gb", "v100_sxm2", "t4"}
-    assert all(row.seen for row in rows if row.hardware == "h200_sxm")
+    unseen = {row.model for row in rows if row.hardware == "h200_sxm" and not row.seen}
+    assert unseen == {"bert_encoder_128", "bert_encoder_384"}
+
+
+def test_measured_operators_are_models_of_their_own() -> None:
+    rows = [row for row in load_measurements() if row.model.startswith("op_")]
+    operators = {name for name, entry in load_models().items() if entry.family == "operator"}
+    assert {row.model for row in rows} == operators
+    assert {name for name in operators if name not in load_shipped()} == set()
+    macs = {name: load_shipped()[name].mac_count for name in operators}
+    assert macs["op_conv2d_ci64_co64_hw56_k3_s1_g1"] == 56 * 56 * 64 * 64 * 3 * 3
+    assert macs["op_conv2d_ci3_co64_hw224_k7_s2_g1"] == 112 * 112 * 64 * 3 * 7 * 7
+    assert macs["op_conv2d_ci96_co96_hw112_k3_s1_g96"] == 112 * 112 * 96 * 3 * 3
+    assert macs["op_linear_m197_k768_n3072"] == 197 * 768 * 3072
+    assert macs["op_sdpa_h12_s197_d64"] == 2 * 12 * 197 * 197 * 64
+    assert macs["op_gelu_n16384"] == 0
+
+
+@pytest.mark.parametrize("tokens", [128, 384])
+def test_the_bert_encoder_is_that_of_the_paper(tokens: int) -> None:
+    shipped = load_shipped()[f"bert_encoder_{tokens}"]
+    width, hidden = 768, 3072
+    layer = 4 * (width * width + width) + 2 * width * hidden + hidden + width + 4 * width
+    assert shipped.parameter_count == 12 * layer
+    assert shipped.mac_count == 12 * (4 * tokens * width**2 + 2 * tokens * width * hidden + 2 * tokens**2 * width)
+    assert load_models()[f"bert_encoder_{tokens}"].family == "bert"
+
+
+def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    lines = ["h200_sxm,resnet34,fp16,1,graph,0.001,,a bench", "H200,hf:BertConfig,fp16,1,graph,0.001,,a bench",
+             "gaudi3,resnet18,bf16,1,graph,0.001,,a bench"]  # fmt: skip
+    path = tmp_path / "mine.csv"
+    path.write_text(HEADER + "\n".join(lines))
+    workspace.import_measurements(path)
+    rows = workspace.sql(
+        "SELECT DISTINCT m.hardware, m.model, s.split, m.source = 'a bench' AS is_own "
+        "FROM measurements AS m JOIN measurement_splits AS s USING (measurement_id)"
+    ).records()
+    split = {(row["hardware"], row["model"], row["is_own"]): row["split"] for row in rows}
+    assert split["h200_sxm", "resnet50", False] == "fitted"
+    assert split["h200_sxm", "bert_encoder_128", False] == "unseen family"
+    assert split["t4", "resnet50", False] == "unseen hardware"
+    assert split["gaudi3", "resnet18", True] == "unseen hardware"
+    assert split["h200_sxm", "hf:BertConfig", True] == "unseen family"
+    assert split["h200_sxm", "resnet34", True] == "same family"
 
 
 def test_scores_by_hand(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
 /*
 name = "validate.score"
 version = 2
-schema = 7
+schema = 8
 summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
 grain = "one row per group and measured quantity"
 order = ["quantity, in the order latency, energy, power, memory", "hardware", "part"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, model, batch or precision" }
+precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
+by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, model, batch, precision, or split: how new they are to the coefficients" }
 calibrations = { type = "VARCHAR[]", default = [], meaning = "labels of the calibrations that count; hardware with none of them is scored without" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency, energy, power or memory" }
@@ -38,25 +39,28 @@ WITH pair AS (
                 'predicted': CAST(predicted_memory_bytes AS DOUBLE)
             }
         ]) AS one,
-        hardware,
+        e.hardware,
         CASE $by
-            WHEN 'runtime' THEN runtime
-            WHEN 'family' THEN family
-            WHEN 'model' THEN model
-            WHEN 'batch' THEN CAST(batch AS VARCHAR)
-            WHEN 'precision' THEN precision
-            ELSE error('by is ' || $by || ', expected runtime, family, model, batch or precision')
+            WHEN 'runtime' THEN e.runtime
+            WHEN 'family' THEN e.family
+            WHEN 'model' THEN e.model
+            WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
+            WHEN 'precision' THEN e.precision
+            WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE s.split END
+            ELSE error('by is ' || $by || ', expected runtime, family, model, batch, precision or split')
         END AS part,
-        concat_ws(' ', model, precision, 'batch ' || batch, runtime) AS label,
-        seen,
-        calibration
-    FROM calibrated_prediction_errors
-    WHERE ($hardware = '' OR hardware = $hardware)
-        AND ($model = '' OR model = $model)
-        AND (calibration = 'none' OR list_contains($calibrations, calibration))
+        concat_ws(' ', e.model, e.precision, 'batch ' || e.batch, e.runtime) AS label,
+        e.seen,
+        e.calibration
+    FROM calibrated_prediction_errors AS e
+    JOIN measurement_splits AS s ON s.measurement_id = e.measurement_id
+    WHERE ($hardware = '' OR e.hardware = $hardware)
+        AND ($model = '' OR e.model = $model)
+        AND ($precision = '' OR e.precision = $precision)
+        AND (e.calibration = 'none' OR list_contains($calibrations, e.calibration))
     QUALIFY row_number() OVER (
-        PARTITION BY measurement_id
-        ORDER BY calibration = 'none', run_id DESC
+        PARTITION BY e.measurement_id
+        ORDER BY e.calibration = 'none', e.run_id DESC
     ) = 1
 ),
 scored AS (

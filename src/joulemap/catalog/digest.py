@@ -16,6 +16,9 @@ DATA: Final = Path(__file__).parent / "data"
 ZOO: Final = DATA / "zoo"
 """Workloads that ship with the package."""
 
+PROFILES: Final = DATA / "measurement" / "profile"
+"""Device times of operators that ship with the package."""
+
 VARIABLE: Final = "JOULEMAP_HARDWARE"
 """Environment variable: files and folders of hardware that join the catalogue, separated as in PATH."""
 
@@ -82,4 +85,8 @@ def _shipped_digest() -> str:
             if path.is_file() and path.suffix in (".toml", ".csv"):
                 digest.update(path.name.encode())
                 digest.update(path.read_bytes())
+    for path in sorted(PROFILES.iterdir()):
+        if path.suffix in (".toml", ".parquet"):  # what databases hold, not what it was reduced from
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -48,7 +48,7 @@ def load_measurements() -> tuple[Measurement, ...]:
 
 def _read_plain(path: Path) -> Iterator[Measurement]:
     for _, row in _read_rows(path):
-        yield _measurement(row)
+        yield _measurement(row, find_sights(row["hardware"], row["model"]))
 
 
 def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
@@ -64,11 +64,14 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
                 "scope": "board",
                 "source": told["source"],
                 "conditions": "; ".join(details),
-            }
+            },
+            find_sights(row["hardware"], row["model"]),
         )
 
 
-def _measurement(row: Mapping[str, Any]) -> Measurement:
+def _measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
+    """Return a row as a record; `seen` is what was chosen with it in view where it does not say so itself."""
+
     def number(name: str) -> float | None:
         return float(row[name]) if row.get(name) not in (None, "") else None
 
@@ -86,7 +89,7 @@ def _measurement(row: Mapping[str, Any]) -> Measurement:
         peak_memory_bytes=None if peak is None else int(peak),
         source=row["source"],
         conditions=row.get("conditions") or "not given",
-        seen=row.get("seen") or _seen_by(row["hardware"], row["model"]),
+        seen=row.get("seen") or seen,
     )
 
 
@@ -96,10 +99,15 @@ def _sights() -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(file))
 
 
-def _seen_by(hardware: str, model: str) -> str:
-    """Return which coefficients were chosen with measurements of this hardware and model in view."""
-    found = [row["coefficients"] for row in _sights() if row["hardware"] == hardware and row["model"] in ("", model)]
-    return "; ".join(found)
+def find_sights(hardware: str, model: str) -> str:
+    """Return which coefficients were chosen with measurements of this hardware and model in view; empty for none.
+
+    What is told of a model stands in place of what is told of all models of its hardware.
+    """
+    of_hardware = [row for row in _sights() if row["hardware"] == hardware]
+    of_model = [row for row in of_hardware if row["model"] == model]
+    found = of_model or [row for row in of_hardware if row["model"] == ""]
+    return "; ".join(row["coefficients"] for row in found if row["coefficients"])
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -11,6 +12,7 @@ from torch import nn
 
 from joulemap.errors import UsageError
 from joulemap.trace.module import build_on_meta
+from joulemap.trace.operator import OPERATORS
 
 
 class Mlp(nn.Module):
@@ -154,6 +156,48 @@ class DecoderLayer(nn.Module):
         return x + self.mlp(self.norm2(x)), keys, values
 
 
+class PostNormLayer(nn.Module):
+    """A post-norm transformer encoder layer with a projection each for query, key and value."""
+
+    def __init__(self, width: int, heads: int, hidden: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
+        self.norm1 = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, hidden)
+        self.activation = nn.GELU()
+        self.reduce = nn.Linear(hidden, width)
+        self.norm2 = nn.LayerNorm(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the same shape as `x`: batch, tokens, width."""
+        batch, tokens, width = x.shape
+        query, key, value = (
+            project(x).view(batch, tokens, self.heads, width // self.heads).transpose(1, 2)
+            for project in (self.query, self.key, self.value)
+        )
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value)
+        x = self.norm1(x + self.output(mixed.transpose(1, 2).reshape(batch, tokens, width)))
+        result: torch.Tensor = self.norm2(x + self.reduce(self.activation(self.expand(x))))
+        return result
+
+
+class BertEncoder(nn.Module):
+    """The layers of BERT-base, without embedding and head."""
+
+    def __init__(
+        self, layers: int = 12, width: int = 768, heads: int = 12, hidden: int = 3072, tokens: int = 128
+    ) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*(PostNormLayer(width, heads, hidden) for _ in range(layers)))
+        self.example_inputs = torch.empty(1, tokens, width, device="meta")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the same shape as `x`: batch, tokens, width."""
+        result: torch.Tensor = self.layers(x)
+        return result
+
+
 class MatrixProduct(nn.Module):
     """One product of square matrices: what a chip's arithmetic can reach."""
 
@@ -188,9 +232,20 @@ BLOCKS: Final[dict[str, Callable[..., nn.Module]]] = {
     "attention_head": AttentionHead,
     "transformer_encoder_layer": EncoderLayer,
     "transformer_decoder_layer": DecoderLayer,
+    "bert_encoder_128": BertEncoder,
+    "bert_encoder_384": partial(BertEncoder, tokens=384),
     "matrix_product": MatrixProduct,
     "stream_copy": StreamCopy,
+    **OPERATORS,
 }
+"""Name -> what makes it; its arguments are positive whole numbers."""
+
+
+def find_family(name: str) -> str:
+    """Return the family that a block is scored in: its own for what was measured to test others."""
+    if name in OPERATORS:
+        return "operator"
+    return "bert" if name.startswith("bert_") else "block"
 
 
 def build(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:

@@ -149,7 +149,7 @@ def describe_block(name: str) -> dict[str, str]:
     module, _ = block.build(name, {})
     return {
         "name": name,
-        "family": "block",
+        "family": block.find_family(name),
         "task": "block",
         "input_shape": "",
         "input_layout": "tensors",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,11 +86,25 @@ def ensure_catalogue(connection: Connection) -> None:
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
     from joulemap.catalog.load import load_catalogue
-    from joulemap.catalog.measurement import load_measurements
+    from joulemap.catalog.measurement import find_sights, load_measurements
+    from joulemap.catalog.profile import load_profiles
+    from joulemap.store.operator_file import clear_operator_measurements, read_operator_file
     from joulemap.store.write_catalogue import write_catalogue
     from joulemap.store.write_measurement import write_measurements
 
     catalogue = load_catalogue()
     write_catalogue(connection, catalogue, load_models(), load_shipped(), package_version("joulemap"))
     write_measurements(connection, load_measurements())
+    clear_operator_measurements(connection)
+    for profile in load_profiles():
+        if profile.operators.exists():  # all but while `make profile` makes it
+            read_operator_file(
+                connection,
+                profile.operators,
+                hardware=profile.hardware,
+                runtime=profile.runtime,
+                source=profile.source,
+                conditions=profile.conditions,
+                find_seen=partial(find_sights, profile.hardware),
+            )
     return find_current_hardware(connection, catalogue.digest)

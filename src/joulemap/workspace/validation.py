@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from joulemap.workspace.question import name_configuration
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
+    from joulemap.query import Answer
     from joulemap.workspace.workspace import Workspace
 
 
@@ -49,17 +50,23 @@ def name_measured(path: Path, hardware: str) -> str:
 
 
 def evaluate_measured(
-    workspace: Workspace, hardware: str, model: str, talk: Callable[[str], None], calibration: str | Calibration
+    workspace: Workspace,
+    measured: Answer,
+    chosen: Sequence[str],
+    precision: str,
+    talk: Callable[[str], None],
+    calibration: str | Calibration,
 ) -> tuple[str, ...]:
     """Evaluate every measured configuration that is not stored; return the labels of the calibrations that apply.
 
-    What cannot be traced is told and left out.
+    What cannot be traced is told and left out. `measured` names configurations; `chosen` is what they were chosen by,
+    empty texts left out. UnknownNameError where there are none.
     """
-    rows = workspace.measurements(hardware, model).records()
+    rows = [row for row in measured.records() if precision in ("", row["precision"])]
     if not rows:
-        measured = {row["hardware"] for row in workspace.measurements().records()}
-        what = " and ".join(text for text in (hardware, model) if text)
-        raise UnknownNameError("measurement of", what, measured, "see `joulemap measurements list`")
+        measured_on = {row["hardware"] for row in workspace.measurements().records()}
+        what = " and ".join(text for text in chosen if text)
+        raise UnknownNameError("measurement of", what, measured_on, "see `joulemap measurements list`")
     groups: dict[tuple[str, str, str, int], list[str]] = {}
     for row in rows:
         groups.setdefault((row["hardware"], row["precision"], row["runtime"], row["batch"]), []).append(row["model"])

@@ -487,18 +487,33 @@ class Workspace:
         return import_file(self.path, Path(path))
 
     def validate(
-        self, hardware: str = "", model: str = "", *, by: str = "runtime", calibration: str | Calibration = "auto"
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: str = "",
+        by: str = "runtime",
+        calibration: str | Calibration = "auto",
     ) -> Answer:
-        """Return how far predictions are from measurements, by `by`: runtime, family, model, batch or precision.
+        """Return how far predictions are from measurements, by `by`.
 
-        Measured configurations that are not stored are evaluated first; `calibration` is as for `compare`. Raises
-        UnknownNameError where nothing was measured on the hardware or of the model.
+        That is runtime, family, model, batch, precision, split (how new the rows are to the model's coefficients), or
+        operator: device time inside models, by kind of operator. Measured configurations that are not stored are
+        evaluated first; `calibration` is as for `compare`. Raises UnknownNameError where nothing was measured on the
+        hardware, of the model or at the precision.
         """
         from joulemap.workspace.validation import evaluate_measured, name_measured
 
         named = name_measured(self.path, hardware)
-        used = evaluate_measured(self, named, model, self._talk, calibration)
-        return self.query("validate.score", {"hardware": named, "model": model, "by": by, "calibrations": list(used)})
+        which = {"hardware": named, "model": model, "precision": precision}
+        chosen = (named, model, precision)
+        if by == "operator":
+            profiled = self.describe("measurement.profile", which)
+            evaluate_measured(self, profiled, chosen, precision, self._talk, calibration)
+            return self.query("validate.operator", which)
+        measured = self.measurements(named, model)
+        used = evaluate_measured(self, measured, chosen, precision, self._talk, calibration)
+        return self.query("validate.score", {**which, "by": by, "calibrations": list(used)})
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
         """Return what differs between two runs: settings, constants, and the terms of their energies.

@@ -1,0 +1,362 @@
+"""Score every prediction that was measured and write docs/accuracy.md from it (`make accuracy`).
+
+python benchmarks/accuracy.py [--database PATH] [--print]
+
+Everything measured is evaluated in a fresh database, or in the one at PATH; `--print` leaves the page as it is. All
+figures and all sentences with one are made here from the answers of `validate.*`; nothing is typed in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import textwrap
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.catalog.digest import DATA
+from joulemap.workspace.workspace import Workspace
+
+Row = Mapping[str, Any]
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "accuracy.md"
+CALIBRATIONS: Final = DATA / "calibration"
+
+QUANTITIES: Final = ("latency", "energy", "power", "memory")
+DIVISIONS: Final = {
+    "runtime": "By runtime",
+    "precision": "By precision",
+    "batch": "By batch",
+    "family": "By family",
+}
+SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
+WORST: Final = 3
+"""Rows told of each hardware and quantity."""
+FEW: Final = 3
+"""Rows below which a group's mean is not compared with others."""
+FURTHEST: Final = 3
+"""Families and kinds that sentences name."""
+WIDTH: Final = 120
+
+HEAD: Final = """\
+# Accuracy: predictions against measurements
+
+    joulemap validate                                   all that was measured, by hardware and runtime
+    joulemap validate --hardware H200 --by family       where it fails
+    joulemap validate --hardware H200 --by split        what was fitted, and what was not
+    joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
+    joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
+    joulemap measurements import mine.csv               your own rows
+
+`make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers.
+
+`validate` evaluates every measured configuration that is not stored yet and scores the newest prediction of each: mean
+and median absolute relative error, bias (mean signed error; positive is predicted too high), the worst row by name,
+and Spearman's rank correlation, which says whether predictions order the rows as measured. The rows behind it are the
+view `prediction_errors`, one per measurement, with both numbers.
+
+Rows whose batch, image size or device count is not that of one run are left out: MLPerf offline and server results,
+streaming rates, several cores at once. `fp16` of published rows is mixed precision; a compiled result is runtime
+`fused`, a framework's own loop `eager`. Predicted memory is weights and live activations; what a measuring process
+holds beside them is a rule of its own, which [model.md](model.md) states and `benchmarks/memory.py` scores.
+"""
+
+SPLIT_TEXT: Final = """\
+## What was fitted, and what was not
+Agreement with a row that coefficients were chosen with says little. A row is
+
+| split | where coefficients were chosen with |
+|---|---|
+| fitted | this row in view |
+| same family | rows of its model family on its hardware in view, but not this one |
+| unseen family | rows of its hardware in view, but none of its family |
+| unseen hardware | no row of its hardware in view |
+
+Which rows those are stands in `src/joulemap/catalog/data/measurement/seen`; the view `measurement_splits` applies it.
+"""
+
+OPERATOR_TEXT: Final = """\
+## Operators inside models
+A profile has the device time of every operator of a model, without the gaps between kernels; they are subtracted from
+the prediction too. A group is operators with one operation and shapes in one model, precision and batch. Mean, median,
+bias and worst are over groups whose operators take more than 5 µs each, the time-weighted error over all groups.
+Grouped convolutions run their kernels side by side in a graph, which a profile cannot see: they are shown, but not
+part of `all`. [measure.md](measure.md#operators-inside-models) says how profile and trace are matched.
+"""
+
+TAIL: Final = """\
+## Your own rows
+A CSV file with a header, or a JSON list of objects: `hardware` (id or alias, with `@MODE`), `model`, `precision`,
+`batch`, `runtime`, `source`, at least one of `latency_s`, `energy_j`, `power_w`, `peak_memory_bytes` (per batch), and
+optionally `scope`, `conditions`, `seen` (which coefficients were chosen with the row in view). A file with a wrong line
+is refused whole, with the lines and what was expected; a row that is stored already is not stored twice.
+"""
+
+
+def percent(value: float | None) -> str:
+    """Return a fraction as people read it; a dash for none."""
+    return "-" if value is None else f"{100.0 * value:.1f} %"
+
+
+def number(value: float | None) -> str:
+    """Return a correlation in three digits; a dash for none."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a table and an empty one."""
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    for row in rows:
+        yield f"| {' | '.join(map(str, row))} |"
+    yield ""
+
+
+def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
+    """Yield the table of a `validate.score` answer: a row per hardware and part, with all quantities."""
+    groups: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in answer:
+        groups[row["hardware"], row["part"]][row["quantity"]] = row
+    order = sorted(groups, key=lambda key: (key[0], _position(key[1])))
+    header = ("hardware", part, "rows", "mean", "median", "bias", "worst", "rank", "energy", "power", "memory", "seen")
+    rows = []
+    for key in order:
+        found = groups[key]
+        latency = found.get("latency")
+        seen = next(iter(found.values()))["seen_fraction"]
+        figures = (
+            ("-",) * 6
+            if latency is None
+            else (
+                latency["measurement_count"],
+                percent(latency["mean_error_fraction"]),
+                percent(latency["median_error_fraction"]),
+                percent(latency["bias_fraction"]),
+                percent(latency["worst_error_fraction"]),
+                number(latency["rank_correlation"]),
+            )
+        )
+        others = (percent(found[name]["mean_error_fraction"]) if name in found else "-" for name in QUANTITIES[1:])
+        rows.append((*key, *figures, *others, percent(seen)))
+    yield from table(header, rows)
+
+
+def _position(part: str) -> tuple[int, str]:
+    """Return what sorts parts: numbers by size, splits from fitted to unseen, all else by name."""
+    if part in SPLITS:
+        return SPLITS.index(part), part
+    return (int(part), "") if part.isdigit() else (0, part)
+
+
+def operator_lines(answer: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of a `validate.operator` answer."""
+    header = ("hardware", "kind", "groups", "time share", "time bias", "time-weighted", "above 5 µs", "mean", "median",
+              "bias", "worst", "worst case")  # fmt: skip
+    yield from table(
+        header,
+        (
+            (
+                row["hardware"],
+                row["kind"],
+                row["group_count"],
+                percent(row["share_fraction"]),
+                percent(row["time_bias_fraction"]),
+                percent(row["time_weighted_error_fraction"]),
+                row["scored_count"],
+                percent(row["mean_error_fraction"]),
+                percent(row["median_error_fraction"]),
+                percent(row["bias_fraction"]),
+                percent(row["worst_error_fraction"]),
+                f"`{row['worst_case']}`" if row["worst_case"] else "-",
+            )
+            for row in answer
+        ),
+    )
+
+
+def worst_lines(answer: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of a `validate.worst` answer."""
+    header = ("quantity", "hardware", "row", "predicted / measured", "error", "split")
+    yield from table(
+        header,
+        (
+            (
+                row["quantity"],
+                row["hardware"],
+                f"`{row['model']}` {row['precision']} batch {row['batch']} {row['runtime']}",
+                f"{row['predicted'] / row['measured']:.2f}",
+                percent(row["error_fraction"]),
+                row["split"],
+            )
+            for row in answer
+        ),
+    )
+
+
+def item(text: str) -> str:
+    """Return an item of a list, wrapped like the rest of the page."""
+    return textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def failure_lines(families: Sequence[Row], operators: Sequence[Row]) -> Iterator[str]:
+    """Yield the sentences on where the model fails: families by mean error, kinds by their part of the missing time."""
+    for hardware, rows in _by_hardware(
+        row for row in families if row["quantity"] == "latency" and row["measurement_count"] >= FEW
+    ):
+        rows.sort(key=lambda row: (-row["mean_error_fraction"], row["part"]))
+        named = ", ".join(
+            f"{row['part']} ({percent(row['mean_error_fraction'])}, {_direction(row['bias_fraction'])})"
+            for row in rows[:FURTHEST]
+        )
+        nearest = ""
+        if len(rows) > FURTHEST:
+            nearest = f"; nearest for {rows[-1]['part']} ({percent(rows[-1]['mean_error_fraction'])})"
+        yield item(f"Latency on {hardware} is furthest off for {named}{nearest}.")
+    for hardware, rows in _by_hardware(row for row in operators if row["kind"] != "all" and not row["is_overlapping"]):
+        wrong = {row["kind"]: row["time_weighted_error_fraction"] * row["device_time_s"] for row in rows}
+        total = sum(wrong.values())
+        rows.sort(key=lambda row: (-wrong[row["kind"]], row["kind"]))
+        named = ", ".join(
+            f"{row['kind']} ({percent(wrong[row['kind']] / total)}; all of it together is "
+            f"{percent(abs(row['time_bias_fraction']))} {_direction(row['time_bias_fraction'])})"
+            for row in rows[:FURTHEST]
+        )
+        yield item(f"Of the operator time on {hardware} that is predicted wrongly, most is that of {named}.")
+        scored = [row for row in rows if row["scored_count"] >= FEW]
+        if scored:
+            furthest = max(scored, key=lambda row: (row["median_error_fraction"], row["kind"]))
+            yield item(
+                f"The kind of operator with the largest median error on {hardware} is {furthest['kind']} "
+                f"({percent(furthest['median_error_fraction'])}); its worst group is `{furthest['worst_case']}` "
+                f"({percent(furthest['worst_error_fraction'])})."
+            )
+    yield ""
+
+
+def _by_hardware(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["hardware"]].append(row)
+    return sorted(found.items())
+
+
+def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
+    """Yield the sentence on how much of the profiled time has its operators."""
+    if not profiles:
+        return
+    worst = min(profiles, key=lambda row: (row["matched_fraction"], row["model"], row["precision"], row["batch"]))
+    total = sum(row["device_time_s"] for row in profiles)
+    matched = sum(row["device_time_s"] * row["matched_fraction"] for row in profiles)
+    rest = f"; what is left there is {worst['unmatched']}" if worst["unmatched"] else ""
+    yield textwrap.fill(
+        f"Traced operators account for {matched / total:.2%} of the device time of {len(profiles)} profiles, and for "
+        f"{worst['matched_fraction']:.2%} of that of `{worst['model']}` {worst['precision']} batch {worst['batch']}, "
+        f"which is the least{rest}.",
+        WIDTH,
+    )
+    yield ""
+
+
+def _direction(bias: float) -> str:
+    return "too slow" if bias > 0.0 else "too fast"
+
+
+def cross_validation_lines(calibration: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of a calibration's cross-validation.
+
+    A row has quantity, precision, batch, mean, median, worst (fractions), count and spearman; one that lacks a value is
+    over all of it.
+    """
+    if not rows:
+        return
+    yield f"### {calibration}"
+    yield from table(
+        ("quantity", "precision", "batch", "rows", "mean", "median", "worst", "rank"),
+        (
+            (
+                row.get("quantity", "all"),
+                row.get("precision", "all"),
+                row.get("batch", "all"),
+                row.get("count", "-"),
+                percent(row.get("mean")),
+                percent(row.get("median")),
+                percent(row.get("worst")),
+                number(row.get("spearman")),
+            )
+            for row in rows
+        ),
+    )
+
+
+def read_cross_validations(folder: Path = CALIBRATIONS) -> dict[str, list[Row]]:
+    """Return calibration -> its rows of cross-validation, of those that have some."""
+    found = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml"))}
+    return {name: told["cross_validation"] for name, told in found.items() if told.get("cross_validation")}
+
+
+def write_page(workspace: Workspace, cross_validations: Mapping[str, Sequence[Row]]) -> str:
+    """Return the page, from a database that holds whatever of it is evaluated already."""
+
+    def ask(by: str, precision: str = "") -> list[dict[str, Any]]:
+        return workspace.validate(by=by, precision=precision).records()
+
+    splits = ask("split")
+    divided = {by: ask(by) for by in DIVISIONS}
+    operators = ask("operator")
+    counts: dict[str, int] = defaultdict(int)
+    for row in workspace.measurements().records():
+        counts[row["hardware"]] += 1
+    named = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one)))
+    lines = [HEAD, textwrap.fill(f"{sum(counts.values()):,} rows are scored: {named}.", WIDTH), "", SPLIT_TEXT]
+    lines += score_lines(splits, "split")
+    if cross_validations:
+        lines += ["## Left out in turn", "Coefficients fitted without each model family, scored on it.", ""]
+        for name, rows in cross_validations.items():
+            lines += cross_validation_lines(name, rows)
+    lines += ["## Where it fails"]
+    lines += failure_lines(divided["family"], operators)
+    lines += ["## Furthest off"]
+    lines += worst_lines(workspace.query("validate.worst", {"limit": WORST}).records())
+    lines += [OPERATOR_TEXT]
+    profiles = workspace.describe("measurement.profile").records()
+    lines += match_lines(profiles)
+    lines += operator_lines(operators)
+    for precision in sorted({row["precision"] for row in profiles}):
+        lines += [f"### {precision}"]
+        lines += operator_lines(ask("operator", precision))
+    lines += [
+        "## All rows",
+        "Rows, mean, median, bias, worst and rank are of latency; of all else the mean error.",
+        "",
+    ]
+    for by, title in DIVISIONS.items():
+        lines += [f"### {title}"]
+        lines += score_lines(divided[by], by)
+    return "\n".join([*lines, TAIL])
+
+
+def main() -> None:
+    """Write the page, or print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
+    parser.add_argument("--print", action="store_true", dest="prints", help="to stdout instead of docs/accuracy.md")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+        path = options.database or Path(folder) / "accuracy.duckdb"
+        page = write_page(Workspace(path, talk=_tell), read_cross_validations())
+    if options.prints:
+        sys.stdout.write(page)
+    else:
+        PAGE.write_text(page, encoding="utf-8")
+
+
+def _tell(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

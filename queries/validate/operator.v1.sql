@@ -1,0 +1,77 @@
+/*
+name = "validate.operator"
+version = 1
+schema = 8
+summary = "Predicted device time of operators inside models against measured, by kind of operator"
+grain = "one row per hardware and operator kind, and one for all kinds"
+order = ["hardware", "kind, all first, then by device_time_s descending"]
+[parameters]
+hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
+above_s = { type = "DOUBLE", default = 5e-6, meaning = "operators that take longer than this each have their errors scored" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+kind = { type = "VARCHAR", meaning = "kind of operator, or all: every kind but those whose kernels overlap" }
+is_overlapping = { type = "BOOLEAN", meaning = "kernels run side by side in a graph, so that the profile is too slow: not in all" }
+group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes in one model, precision and batch" }
+operator_count = { type = "BIGINT", meaning = "operators in them" }
+device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured" }
+share_fraction = { type = "DOUBLE", meaning = "of the device time of all profiles that the filters let pass, matched or not" }
+time_bias_fraction = { type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }
+time_weighted_error_fraction = { type = "DOUBLE", meaning = "absolute errors of all groups, weighted by measured time" }
+scored_count = { type = "BIGINT", meaning = "groups whose operators take longer than above_s each" }
+mean_error_fraction = { type = "DOUBLE", meaning = "of those: mean absolute relative error" }
+median_error_fraction = { type = "DOUBLE", meaning = "of those: median absolute relative error" }
+bias_fraction = { type = "DOUBLE", meaning = "of those: mean signed relative error; positive is predicted too high" }
+worst_error_fraction = { type = "DOUBLE", meaning = "of those: signed relative error of the group that is furthest off" }
+worst_case = { type = "VARCHAR", meaning = "that group: model, precision, batch, operation, shapes" }
+seen_fraction = { type = "DOUBLE", meaning = "part of the groups that coefficients were chosen with in view" }
+*/
+WITH pair AS (
+    SELECT
+        hardware,
+        unnest(CASE WHEN is_overlapping THEN [kind] ELSE ['all', kind] END) AS kind,
+        is_overlapping,
+        operator_count,
+        measured_s,
+        predicted_s,
+        error_fraction,
+        measured_per_operator_s > $above_s AS is_scored,
+        concat_ws(' ', model, precision, 'batch ' || batch, operation, shapes) AS label,
+        seen
+    FROM operator_prediction_errors
+    WHERE ($hardware = '' OR hardware = $hardware)
+        AND ($model = '' OR model = $model)
+        AND ($precision = '' OR precision = $precision)
+),
+whole AS (
+    SELECT hardware, sum(device_time_s ORDER BY device_time_s) AS device_time_s
+    FROM operator_measurements
+    WHERE ($hardware = '' OR hardware = $hardware)
+        AND ($model = '' OR model = $model)
+        AND ($precision = '' OR precision = $precision)
+    GROUP BY hardware
+)
+SELECT
+    p.hardware,
+    p.kind,
+    p.is_overlapping,
+    count(*) AS group_count,
+    CAST(sum(p.operator_count) AS BIGINT) AS operator_count,
+    sum(p.measured_s ORDER BY p.measured_s) AS device_time_s,
+    sum(p.measured_s ORDER BY p.measured_s) / any_value(w.device_time_s) AS share_fraction,
+    sum(p.predicted_s ORDER BY p.predicted_s) / sum(p.measured_s ORDER BY p.measured_s) - 1e0 AS time_bias_fraction,
+    sum(abs(p.predicted_s - p.measured_s) ORDER BY p.measured_s, p.predicted_s)
+        / sum(p.measured_s ORDER BY p.measured_s) AS time_weighted_error_fraction,
+    count(*) FILTER (WHERE p.is_scored) AS scored_count,
+    avg(abs(p.error_fraction)) FILTER (WHERE p.is_scored) AS mean_error_fraction,
+    median(abs(p.error_fraction)) FILTER (WHERE p.is_scored) AS median_error_fraction,
+    avg(p.error_fraction) FILTER (WHERE p.is_scored) AS bias_fraction,
+    arg_max(p.error_fraction, (abs(p.error_fraction), p.label)) FILTER (WHERE p.is_scored) AS worst_error_fraction,
+    arg_max(p.label, (abs(p.error_fraction), p.label)) FILTER (WHERE p.is_scored) AS worst_case,
+    CAST(count(*) FILTER (WHERE p.seen <> '') AS DOUBLE) / count(*) AS seen_fraction
+FROM pair AS p
+JOIN whole AS w ON w.hardware = p.hardware
+GROUP BY p.hardware, p.kind, p.is_overlapping
+ORDER BY p.hardware, p.kind <> 'all', device_time_s DESC, p.kind, p.is_overlapping

@@ -1,0 +1,81 @@
+"""The page on accuracy: its tables and sentences follow from rows."""
+
+from __future__ import annotations
+
+import runpy
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.query import Answer
+from joulemap.workspace.workspace import Workspace
+
+ROOT: Final = Path(__file__).parents[1]
+
+
+@cache
+def benchmark() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "benchmarks" / "accuracy.py"))
+
+
+def family(name: str, mean: float, bias: float, count: int = 5, quantity: str = "latency") -> dict[str, object]:
+    return {"quantity": quantity, "hardware": "chip", "part": name, "measurement_count": count,
+            "mean_error_fraction": mean, "bias_fraction": bias}  # fmt: skip
+
+
+def kind(name: str, time_s: float, weighted: float, bias: float, **more: object) -> dict[str, object]:
+    return {"hardware": "chip", "kind": name, "is_overlapping": False, "device_time_s": time_s,
+            "time_weighted_error_fraction": weighted, "time_bias_fraction": bias, "scored_count": 9,
+            "median_error_fraction": weighted, "worst_case": f"a {name}", "worst_error_fraction": -0.5,
+            **more}  # fmt: skip
+
+
+def test_sentences_name_what_is_furthest_off() -> None:
+    families = [family("a", 0.1, 0.1), family("b", 0.4, -0.4), family("c", 0.2, 0.1), family("d", 0.3, 0.3),
+                family("few", 0.9, 0.9, count=2), family("other", 0.9, 0.9, quantity="energy")]  # fmt: skip
+    # 1 s x 0.1 and 0.1 s x 0.5: two thirds and one third of what is wrong
+    kinds = [kind("all", 9.0, 0.9, 0.9), kind("conv", 1.0, 0.1, -0.05), kind("softmax", 0.1, 0.5, 0.5),
+             kind("grouped_conv", 9.0, 0.9, 0.9, is_overlapping=True)]  # fmt: skip
+    text = " ".join("\n".join(benchmark()["failure_lines"](families, kinds)).split())
+    assert "furthest off for b (40.0 %, too fast), d (30.0 %, too slow), c (20.0 %, too slow); nearest for a" in text
+    assert "most is that of conv (66.7 %; all of it together is 5.0 % too fast), softmax (33.3 %;" in text
+    assert "largest median error on chip is softmax (50.0 %); its worst group is `a softmax` (-50.0 %)" in text
+    assert "few" not in text
+
+
+def test_cross_validation_is_printed_where_there_is_some(tmp_path: Path) -> None:
+    (tmp_path / "chip.toml").write_text(
+        'basis = "measured"\n[[cross_validation]]\nprecision = "fp16"\nbatch = 8\nquantity = "latency"\nmean = 0.05\n'
+        "median = 0.04\nworst = 0.2\ncount = 12\nspearman = 0.99\n"
+    )
+    (tmp_path / "plain.toml").write_text('basis = "measured"\n')
+    rows = benchmark()["read_cross_validations"](tmp_path)
+    assert set(rows) == {"chip"}
+    lines = list(benchmark()["cross_validation_lines"]("chip", rows["chip"]))
+    assert lines[-2] == "| latency | fp16 | 8 | 12 | 5.0 % | 4.0 % | 20.0 % | 0.990 |"
+    assert benchmark()["read_cross_validations"](tmp_path / "none") == {}
+    assert list(benchmark()["cross_validation_lines"]("chip", ())) == []
+
+
+class OneModel(Workspace):
+    """Everything that was measured, if it were resnet18 on one hardware."""
+
+    def validate(self, hardware: str = "", model: str = "", *, precision: str = "", by: str = "runtime") -> Answer:
+        return super().validate(hardware or "h200_sxm", model or "resnet18", precision=precision, by=by)
+
+    def measurements(self, hardware: str = "", model: str = "") -> Answer:
+        return super().measurements(hardware or "h200_sxm", model or "resnet18")
+
+
+def test_the_page_has_every_table(tmp_path: Path) -> None:
+    row = {"quantity": "energy", "mean": 0.1, "count": 3}
+    page: str = benchmark()["write_page"](OneModel(tmp_path / "own.duckdb"), {"h200_sxm": [row]})
+    for title in ("What was fitted", "Left out in turn", "Where it fails", "Furthest off", "Operators inside models",
+                  "By runtime", "By family", "By batch", "By precision", "fp16", "Your own rows"):  # fmt: skip
+        assert title in page
+    assert "| h200_sxm | fitted |" in page
+    assert "| energy | all | all | 3 | 10.0 % | - | - | - |" in page
+    assert "of the device time of 56 profiles" in " ".join(page.split())
+    assert "| h200_sxm | batch_norm |" in page
+    tables = [line for line in page.splitlines() if line.startswith("|")]
+    assert all(line.endswith("|") for line in tables)
