@@ -34,11 +34,13 @@ BELOW: dict[str, set[str]] = {
     "energy": {"columns", "domain", "errors"},
     "architecture": {"columns", "domain", "energy", "errors", "mapping"},
     "evaluate": {"architecture", "columns", "domain", "energy", "errors", "mapping", "units"},
+    "calibrate": {"architecture", "columns", "domain", "energy", "errors", "evaluate", "mapping", "units"},
     "store": {"columns", "domain", "errors", "resource"},
     "query": {"background", "domain", "errors", "resource"},
     "report": {"domain", "query", "units"},
     "workspace": {
         "background",
+        "calibrate",
         "catalog",
         "columns",
         "domain",
@@ -66,7 +68,7 @@ OWNERS: dict[str, set[str]] = {
     "typer": {"cli"},
     "tabulate": {"report"},
     "quantiphy": {"units"},
-    "numpy": {"columns", "mapping", "energy", "architecture", "evaluate", "store"},
+    "numpy": {"columns", "mapping", "energy", "architecture", "evaluate", "calibrate", "store"},
 }
 """library -> rooms that may import it."""
 

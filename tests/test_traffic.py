@@ -151,7 +151,7 @@ def test_values_between_resident_kernels_stay_on_chip() -> None:
 
 def test_weights_stay_only_beside_the_live_activations() -> None:
     kernels = resnet18("fused")
-    enough = kernels.total_weight_bytes + kernels.peak_activation_bytes
+    enough = float(kernels.total_weight_bytes + kernels.peak_activation_bytes)
     kept, _ = dram_bytes(kernels, enough, keeps_weights=True)
     evicted, _ = dram_bytes(kernels, enough - 1.0, keeps_weights=True)
     assert total(kept) == total(kernels.entering_bytes)

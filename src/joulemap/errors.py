@@ -74,6 +74,12 @@ class UnknownNameError(JoulemapError):
         self.near = tuple(near)
 
 
+class NoMeasurementError(JoulemapError):
+    """Nothing was measured of what was asked about; the text says how to."""
+
+    exit_code = ExitCode.UNKNOWN_NAME
+
+
 class UnsupportedError(JoulemapError):
     """A configuration that a hardware cannot run."""
 

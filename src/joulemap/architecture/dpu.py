@@ -49,7 +49,7 @@ class Dpu:
         active = kernels.is_active
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
-        batch = float(work.batch)
+        batch = kernels.batch
         rounds = np.ceil(batch / units)
         geometry = hardware.geometry
         on_array = self._on_array(kernels)
@@ -95,7 +95,7 @@ class Dpu:
             dram_write_bytes=written,
             tile_count=np.where(runs, batch, 0.0),
             wave_count=np.where(runs, rounds, 0.0),
-            units_used=np.where(runs, min(batch, units), 0.0),
+            units_used=np.where(runs, np.minimum(batch, units), 0.0),
             units_total=peak.unit_count,
             executed_macs=np.where(active, executed, 0.0),
             detail={
@@ -145,7 +145,7 @@ class Dpu:
         Activations move once and weights once per image; the larger operand of an image's product moves again for
         every further part of the smaller one that the buffers of a core do not hold.
         """
-        batch = float(kernels.work.batch)
+        batch = kernels.batch
         buffer = hardware.level("buffer").capacity.value
         image = kernels.input_bytes / batch
         fits = (kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes <= buffer
@@ -168,7 +168,7 @@ class Dpu:
         array_cycles = placement.detail["array_cycles"]
         misc = np.where(active & ~on_processor, work.elementwise_count, 0.0)
         crossing = placement.dram_read_bytes
-        loaded = kernels.weight_bytes * float(work.batch)
+        loaded = kernels.weight_bytes * kernels.batch
         inputs = np.maximum(crossing - loaded, 0.0)
         written = placement.dram_write_bytes
         pixels = geometry["pixel_parallelism"].value
@@ -180,7 +180,7 @@ class Dpu:
         moved = crossing + written
         block = hardware.coefficient("dma_block")
         transfers = ceil_divide(moved, block)
-        layers = kernels.at_leader(np.ones(kernels.kernel_count)) * float(work.batch)
+        layers = kernels.at_leader(np.ones(kernels.kernel_count)) * kernels.batch
         cycles_per_instruction = hardware.coefficient("cycles_per_instruction")
         instructions = (array_cycles + placement.detail["misc_cycles"]) / cycles_per_instruction + transfers
         # the accumulators add up over the taps; a sum leaves and returns for each block of input channels
@@ -205,7 +205,7 @@ class Dpu:
             ("instruction", "decode"): instructions,
             ("schedule", "dispatch"): layers,
             ("layer", "configure"): layers,
-            ("interrupt", "handle"): kernels.host_launch_count * float(work.batch),
+            ("interrupt", "handle"): kernels.host_launch_count * kernels.batch,
             ("processor", "operation"): operations,
             ("dram_controller", "transfer"): moved,
             ("dram", "read"): crossing,

@@ -120,10 +120,12 @@ class Npu:
     def _outside_bytes(kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
         capacity = hardware.level("sram").capacity.value
-        image = kernels.peak_activation_bytes / kernels.work.batch
-        if "resident_programs" in hardware.geometry and kernels.total_weight_bytes + image <= capacity:
-            return kernels.entering_bytes, kernels.leaving_bytes
-        return dram_bytes(kernels, capacity, keeps_weights=False)
+        read, written = dram_bytes(kernels, capacity, keeps_weights=False)
+        if "resident_programs" not in hardware.geometry:
+            return read, written
+        image = kernels.peak_activation_bytes / kernels.batch
+        stays = np.asarray(kernels.total_weight_bytes + image) <= capacity
+        return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod
     def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware) -> Floats:

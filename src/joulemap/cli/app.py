@@ -15,6 +15,7 @@ import typer
 
 from joulemap.cli import (
     analyze,
+    calibrate,
     compare,
     database,
     explain,
@@ -31,7 +32,8 @@ from joulemap.errors import ExitCode, Interrupted, JoulemapError
 EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
     "hardware can run it; 5 database missing, locked, damaged, too new or not writable; 6 an audit found broken rows; "
-    "7 model that cannot be built or traced; 8 SQL refused; 9 bad hardware or measurement file; 130 interrupted."
+    "7 model that cannot be built or traced; 8 SQL refused; 9 bad hardware, measurement or calibration file; 130 "
+    "interrupted."
 )
 
 app = typer.Typer(
@@ -45,6 +47,7 @@ app = typer.Typer(
 app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
+app.command("calibrate")(calibrate.calibrate)
 app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
 app.command("validate")(validate.validate)

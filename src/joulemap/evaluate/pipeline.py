@@ -90,8 +90,8 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
         units_total_count=placement.units_total,
         peak_ops_per_s=peak.rate.value,
         memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
-        weight_bytes=round(kernels.total_weight_bytes),
-        activation_bytes=round(kernels.peak_activation_bytes),
+        weight_bytes=round(float(kernels.total_weight_bytes)),
+        activation_bytes=round(float(kernels.peak_activation_bytes)),
         mac_count=int(work.mac_count[kernels.is_active].sum()),
         clock_fraction=own.clock_fraction,
         subgraphs=subgraphs,
@@ -110,7 +110,7 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
 
 
 def _check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
-    required = kernels.total_weight_bytes + kernels.peak_activation_bytes
+    required = float(kernels.total_weight_bytes + kernels.peak_activation_bytes)
     capacity = hardware.memory_capacity.value
     if required > capacity:
         raise UnsupportedError(

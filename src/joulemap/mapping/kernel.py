@@ -24,7 +24,10 @@ EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization"
 
 @attrs.define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
-    """Operators as the runtime's kernels see them. Per-operator arrays unless said otherwise."""
+    """Operators as the runtime's kernels see them. Per-operator arrays unless said otherwise.
+
+    What is one number of a workload is an array, per operator, where kernels of several workloads stand together.
+    """
 
     work: WorkloadColumns
     precision: str
@@ -47,8 +50,14 @@ class KernelColumns:
     """What the operator would read as a kernel of its own, weights included."""
     own_weight_bytes: Floats
     """The part of `own_read_bytes` that is weights."""
-    total_weight_bytes: float
-    peak_activation_bytes: float
+    host_launch_count: Floats
+    """How often the host launches: once per kernel in `eager`, else once per run, at its first."""
+    batch: Floats | float
+    """Of the workload."""
+    total_weight_bytes: Floats | float
+    """Of the workload."""
+    peak_activation_bytes: Floats | float
+    """Of the workload."""
 
     @property
     def item_bytes(self) -> float:
@@ -96,13 +105,6 @@ class KernelColumns:
         placed[self.leader] = values
         return placed
 
-    @cached_property
-    def host_launch_count(self) -> Floats:
-        """How often the host launches, per operator: once per kernel in `eager`, else once per run, at its first."""
-        launches = np.zeros(self.kernel_count)
-        launches[: None if self.runtime == "eager" else 1] = 1.0
-        return self.at_leader(launches)
-
 
 def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision."""
@@ -123,6 +125,9 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
     own = work.access_bytes * scale
     own_read = sum_by(work.access_operator[is_read], own[is_read], work.operator_count)
     own_weight = sum_by(work.access_operator[is_weight], own[is_weight], work.operator_count)
+
+    launches = np.zeros(work.operator_count)
+    launches[leader[: None if runtime == "eager" else 1]] = 1.0
 
     def by_role(role: str, among: Booleans | None = None) -> Floats:
         mask = work.access_role == ROLE_CODE[role]
@@ -145,6 +150,8 @@ def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelC
         leaving_bytes=by_role("output", work.access_is_boundary),
         own_read_bytes=own_read,
         own_weight_bytes=own_weight,
+        host_launch_count=launches,
+        batch=float(work.batch),
         total_weight_bytes=work.weight_bytes_at(precision),
         peak_activation_bytes=work.peak_activation_bytes(precision, is_fused=is_fused),
     )

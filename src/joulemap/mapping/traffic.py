@@ -78,8 +78,9 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     evicts each weight before its next use. A GEMM that does not fit reads again what its tiles ask for.
     """
     fits = is_resident(kernels, capacity_bytes)
-    kept = keeps_weights and kernels.total_weight_bytes + kernels.peak_activation_bytes <= capacity_bytes
-    weights = np.zeros_like(kernels.weight_bytes) if kept else kernels.weight_bytes
+    whole = np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes)
+    kept = (whole <= capacity_bytes) & keeps_weights
+    weights = np.where(kept, 0.0, kernels.weight_bytes)
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     crossing = kernels.input_bytes + kernels.weight_bytes

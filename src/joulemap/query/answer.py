@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from joulemap.domain.answer.explanation import Constant, EnergyTerm, EnergyTotal, Setting
     from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
     from joulemap.domain.answer.score import Score
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.timing import Timing
     from joulemap.query.run import Answer
 
@@ -95,6 +96,25 @@ class MeasureAnswer:
     """Whether somebody described the hardware, not the machine itself."""
     calibrations: tuple[RunCalibration, ...]
     """Those that its runs used; empty where all ran with the class defaults."""
+    answers: tuple[Answer, ...]
+
+
+@attrs.frozen(kw_only=True)
+class CalibrateAnswer:
+    """A calibration that was fitted, and how well it does."""
+
+    calibration: Calibration
+    summary: RunCalibration
+    place: str
+    """The file that it was written to; empty for a trial."""
+    error: Answer
+    """One row per quantity and group of measurements."""
+    coefficient: Answer
+    """One row per coefficient and energy scale that it changed."""
+    warnings: tuple[str, ...]
+    """Measurements that contradict each other."""
+    left_out: tuple[str, ...]
+    """Measurements that were not fitted, and why."""
     answers: tuple[Answer, ...]
 
 

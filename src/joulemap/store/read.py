@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import attrs
+
 from joulemap.store.connection import Connection
 
 if TYPE_CHECKING:
     from joulemap.columns.workload import WorkloadColumns
+    from joulemap.domain.measurement import Measurement
 
 
 def find_workload(connection: Connection, workload_key: str) -> int | None:
@@ -41,6 +44,15 @@ def has_measurement_on(connection: Connection, hardware: str) -> bool:
     """Return whether something measured on this hardware, an id, is stored."""
     statement = "SELECT EXISTS (FROM measurement WHERE hardware = ?)"
     return connection.execute(statement, [hardware]).fetchall() == [(True,)]
+
+
+def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
+    """Return every stored measurement."""
+    from joulemap.domain.measurement import Measurement
+
+    fields = [field.name for field in attrs.fields(Measurement)]
+    rows = connection.execute(f"SELECT {', '.join(fields)} FROM measurement ORDER BY measurement_id").fetchall()
+    return tuple(Measurement(**dict(zip(fields, row, strict=True))) for row in rows)
 
 
 def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:

@@ -66,6 +66,26 @@ def has_hardware(connection: Connection, digest: str) -> bool:
     return bool(connection.execute("SELECT 1 FROM hardware_version WHERE hardware_digest = ?", [digest]).fetchall())
 
 
+def find_described(connection: Connection, hardware: str) -> str | None:
+    """Return the digest of the newest description under this id that runs used without a calibration, or None.
+
+    Such a hardware need not be in the catalogue: a file, or a machine that described itself.
+    """
+    rows = connection.execute(
+        """
+        SELECT coalesce(c.hardware_digest, r.hardware_digest)
+        FROM run AS r
+        JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+        LEFT JOIN calibration AS c ON c.calibration_digest = r.calibration_digest
+        WHERE v.hardware = ? AND r.power_mode = 'default'
+        ORDER BY r.run_id DESC
+        LIMIT 1
+        """,
+        [hardware],
+    ).fetchall()
+    return str(rows[0][0]) if rows else None
+
+
 def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, Hardware]:
     """Return digest -> hardware for stored versions; DatabaseError for one that is not."""
     wanted = list(dict.fromkeys(digests))

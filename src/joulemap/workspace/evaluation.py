@@ -78,6 +78,7 @@ def ensure_hardware(connection: Connection, question: Question, planned: Sequenc
         [(entry, question.calibration.load(entry), known[digest]) for digest, entry in calibrated if entry is not None],
     )
     fresh = [target for target in targets.values() if target.digest not in known or target.digest in own]
+    fresh += [known[digest] for digest, entry in calibrated if entry is not None and digest in own]
     write_hardware(
         connection, [one for one in fresh if not has_hardware(connection, one.digest)], package_version("joulemap")
     )

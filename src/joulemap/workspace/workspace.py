@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
         AnalyzeAnswer,
+        CalibrateAnswer,
         CompareAnswer,
         DatabaseInfo,
         DifferenceAnswer,
@@ -514,6 +515,36 @@ class Workspace:
         measured = self.measurements(named, model)
         used = evaluate_measured(self, measured, chosen, precision, self._talk, calibration)
         return self.query("validate.score", {**which, "by": by, "calibrations": list(used)})
+
+    def calibrate(
+        self,
+        hardware: str | Hardware,
+        *,
+        precisions: Sequence[str] = (),
+        models: Sequence[str] = (),
+        output: str | Path | None = None,
+        is_dry: bool = False,
+        start: str | Calibration = "none",
+    ) -> CalibrateAnswer:
+        """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
+
+        The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at all if
+        `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`.
+        Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+        """
+        from joulemap.workspace.calibrate import calibrate
+        from joulemap.workspace.calibration import choose_calibration
+
+        return calibrate(
+            self.path,
+            self._talk,
+            hardware,
+            precisions=precisions,
+            models=models,
+            output=None if output is None else Path(output),
+            is_dry=is_dry,
+            start=choose_calibration(start),
+        )
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
         """Return what differs between two runs: settings, constants, and the terms of their energies.

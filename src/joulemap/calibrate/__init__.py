@@ -1,0 +1,5 @@
+"""Fit the coefficients of one hardware to measurements of it.
+
+observations ─► stack of kernels ─► latency fit ─► energy fit ─► score
+└─ the same without each family in turn: cross-validation
+"""

@@ -1,0 +1,177 @@
+"""Observations in, a calibration out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.calibrate.bench import make_bench
+from joulemap.calibrate.fit import Fitter, Solution, Target, changed
+from joulemap.calibrate.observation import Observation
+from joulemap.calibrate.parameter import Parameter, coefficient_parameters, rounded
+from joulemap.calibrate.score import score
+from joulemap.columns.workload import Floats
+from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.quantity import Quantity
+
+CONTRADICTION: Final = 1.5
+"""Factor between measurements of one configuration from which they contradict each other."""
+
+
+@attrs.frozen(kw_only=True)
+class Freedom:
+    """What may be fitted: names and scales with the standard deviations of their natural logarithms."""
+
+    coefficients: Mapping[str, float]
+    scales: tuple[tuple[EnergyScale, float], ...]
+    """At the factor 1, that of static power among them."""
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """A fit and what to say about it."""
+
+    calibration: Calibration
+    """Without name and digest, which its file gives it."""
+    warnings: tuple[str, ...]
+
+
+def calibrate(
+    hardware: Hardware,
+    observations: Sequence[Observation],
+    freedom: Freedom,
+    *,
+    model_version: int,
+    start: Calibration | None,
+    tell: Callable[[str], None],
+) -> Outcome:
+    """Return the calibration of a hardware, before any other and at its default power mode, to these observations.
+
+    `start` is where the fit begins, the class's defaults where it is None. `tell` is told what takes time.
+    """
+    ordered = tuple(sorted(observations, key=_order))
+    tell(f"fitting {len(ordered)} measurements …")
+    target = Target(
+        bench=make_bench(hardware, ordered),
+        parameters=coefficient_parameters(hardware, freedom.coefficients),
+        scales=tuple(scale for scale, _ in freedom.scales),
+        scale_parameters=tuple(
+            Parameter(name=scale.name, default=1.0, spread=spread) for scale, spread in freedom.scales
+        ),
+    )
+    fitter = Fitter(target)
+    defaults = fitter.start()
+    solution = fitter.settle(fitter.fit(np.ones(len(ordered), dtype=bool), _begin(target, start) or defaults))
+    left_out = fitter.cross_validate(solution, tell)
+    splits = [("uncalibrated", fitter.predict(defaults)), ("fitted", fitter.predict(solution))]
+    if left_out is not None:
+        splits.append(("cross_validated", left_out))
+    return Outcome(
+        calibration=_record(
+            ordered,
+            target,
+            solution,
+            errors=score(ordered, (fitter.measured_s, fitter.measured_j), splits),
+            model_version=model_version,
+        ),
+        warnings=tuple(_contradictions(ordered)),
+    )
+
+
+def _order(one: Observation) -> tuple[object, ...]:
+    settings = one.configuration
+    return (
+        settings.power_mode, settings.precision, settings.runtime, settings.batch, one.family, one.model,
+        one.includes_gap, one.operator_index or (), one.latency_s or 0.0, one.energy_j or 0.0,
+    )  # fmt: skip
+
+
+def _begin(target: Target, start: Calibration | None) -> Solution | None:
+    """Return the positions of a calibration's numbers."""
+    if start is None:
+        return None
+    factors = {scale.name: scale.factor for scale in start.energy_scales}
+    if start.static_power is not None and target.static is not None:
+        factors[target.scales[target.static].name] = start.static_power.value / target.bench.hardware.static_power.value
+
+    def positions(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Floats:
+        return np.array([one.position(values.get(one.name, one.default)) for one in parameters])
+
+    return Solution(
+        coefficients=positions(target.parameters, {name: one.value for name, one in start.coefficients.items()}),
+        factors=positions(target.scale_parameters, factors),
+    )
+
+
+def _record(
+    observations: Sequence[Observation],
+    target: Target,
+    solution: Solution,
+    *,
+    errors: tuple[CalibrationError, ...],
+    model_version: int,
+) -> Calibration:
+    """Return the record of a solution, still without name and digest."""
+    hardware = target.bench.hardware
+    coefficients = changed(target.parameters, solution.coefficients)
+    factors = changed(target.scale_parameters, solution.factors)
+    static = target.static
+    static_factor = 1.0 if static is None else factors.pop(target.scales[static].name, 1.0)
+
+    def measured(value: float, unit: str) -> Quantity:
+        return Quantity(value=value, unit=unit, basis="measured", source="joulemap calibrate")
+
+    return Calibration(
+        name="",
+        hardware=hardware.id,
+        hardware_digest=hardware.digest,
+        model_version=model_version,
+        data_digest=_data_digest(observations),
+        row_count=len(observations),
+        latency_count=sum(one.latency_s is not None for one in observations),
+        energy_count=sum(one.energy_j is not None for one in observations),
+        runtimes=tuple(sorted({one.configuration.runtime for one in observations})),
+        precisions=tuple(sorted({one.configuration.precision for one in observations})),
+        families=tuple(sorted({one.family for one in observations})),
+        coefficients={name: measured(value, hardware.coefficients[name].unit) for name, value in coefficients.items()},
+        energy_scales=tuple(
+            attrs.evolve(scale, factor=factors[scale.name]) for scale in target.scales if scale.name in factors
+        ),
+        static_power=None
+        if static_factor == 1.0
+        else measured(rounded(hardware.static_power.value * static_factor), hardware.static_power.unit),
+        errors=errors,
+        digest="",
+    )
+
+
+def _data_digest(observations: Sequence[Observation]) -> str:
+    """Return sixteen hexadecimal digits over all that was measured."""
+    lines = [
+        repr((*attrs.astuple(one.configuration), one.model, one.operator_index, one.includes_gap, one.weight,
+              one.latency_s, one.energy_j))
+        for one in observations
+    ]  # fmt: skip
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def _contradictions(observations: Sequence[Observation]) -> Iterator[str]:
+    """Yield a line for each configuration whose measurements are far apart."""
+    alike: dict[tuple[object, ...], list[Observation]] = {}
+    for one in observations:
+        alike.setdefault((one.configuration, one.model, one.operator_index, one.includes_gap), []).append(one)
+    for those in alike.values():
+        for name, unit, values in (
+            ("latencies", "s", [one.latency_s for one in those if one.latency_s is not None]),
+            ("energies", "J", [one.energy_j for one in those if one.energy_j is not None]),
+        ):
+            if len(values) > 1 and max(values) > CONTRADICTION * min(values):
+                yield (
+                    f"{those[0].label}: {len(values)} {name} from {min(values):.3g} to {max(values):.3g} {unit} "
+                    "contradict each other"
+                )

@@ -1,0 +1,237 @@
+"""Latency first, then energy at that latency, once more where the power cap has moved; then each family left out.
+
+latency = kernels at the fitted coefficients / clock         the clock that the last energies allow under the cap
+energy  = sum over scales of factor x joules + rest + static power x latency
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.calibrate.bench import Bench, Energies
+from joulemap.calibrate.latency import LatencyModel
+from joulemap.calibrate.parameter import Parameter, bounds_of, rounded, values_at
+from joulemap.calibrate.solve import TOLERANCE, minimize
+from joulemap.calibrate.weight import balance
+from joulemap.columns.workload import Booleans, Floats
+from joulemap.domain.calibration import EnergyScale
+from joulemap.domain.reference import STATIC_ACTION
+
+PASSES: Final = 3
+"""Rounds of latency and energy at most."""
+
+NEAR_TOLERANCE: Final = 1e-5
+"""Relative decrease of the sum at which a fit to all families but one ends; its errors are the same at 1e-8."""
+
+CLOCK_TOLERANCE: Final = 1e-3
+"""Change of a row's clock, relative, that is not worth another round."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Target:
+    """What is fitted, to what."""
+
+    bench: Bench
+    parameters: tuple[Parameter, ...]
+    scales: tuple[EnergyScale, ...]
+    """At the factor 1, that of static power among them."""
+    scale_parameters: tuple[Parameter, ...]
+    """Of each scale: its factor."""
+
+    @property
+    def dynamic(self) -> list[int]:
+        """Numbers of the scales that are not that of static power."""
+        return [number for number, scale in enumerate(self.scales) if STATIC_ACTION not in scale.actions]
+
+    @property
+    def static(self) -> int | None:
+        """Number of the scale of static power."""
+        return next((number for number, scale in enumerate(self.scales) if STATIC_ACTION in scale.actions), None)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Solution:
+    """Positions of all parameters, in standard deviations from their defaults."""
+
+    coefficients: Floats
+    factors: Floats
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Prediction:
+    """Of every row."""
+
+    latency_s: Floats
+    energy_j: Floats
+
+
+@attrs.define(eq=False)
+class Fitter:
+    """Fits a target to any part of its rows."""
+
+    target: Target
+    model: LatencyModel = attrs.field(init=False)
+    measured_s: Floats = attrs.field(init=False)
+    """Not a number where none was measured."""
+    measured_j: Floats = attrs.field(init=False)
+    _known: dict[bytes, Energies] = attrs.field(factory=dict, init=False)
+    """The energies of the coefficients that were last asked for."""
+
+    def __attrs_post_init__(self) -> None:
+        observations = self.target.bench.observations
+        self.model = LatencyModel(bench=self.target.bench, parameters=self.target.parameters)
+        self.measured_s = np.array([np.nan if one.latency_s is None else one.latency_s for one in observations])
+        self.measured_j = np.array([np.nan if one.energy_j is None else one.energy_j for one in observations])
+
+    def start(self) -> Solution:
+        """Return the class's defaults."""
+        return Solution(
+            coefficients=np.zeros(len(self.target.parameters)), factors=np.zeros(len(self.target.scale_parameters))
+        )
+
+    def fit(self, rows: Booleans, start: Solution, known_slope: NDArray[np.float64] | None = None) -> Solution:
+        """Return the best solution for these rows.
+
+        With the slope at the start known, the start is taken to be near: one round, and a coarser end.
+        """
+        observations = self.target.bench.observations
+        latency_weight = balance(observations, rows & np.isfinite(self.measured_s))
+        energy_weight = balance(observations, rows & np.isfinite(self.measured_j))
+        solution = start
+        clock = self._clock(solution)
+        for _ in range(PASSES):
+            position = minimize(
+                self.model.predict,
+                self.model.slope,
+                measured=np.log(self.measured_s * clock),
+                weight=latency_weight,
+                start=solution.coefficients,
+                bounds=bounds_of(self.target.parameters),
+                known_slope=known_slope if solution is start else None,
+                tolerance=TOLERANCE if known_slope is None else NEAR_TOLERANCE,
+            )
+            solution = self._fit_energy(Solution(coefficients=position, factors=solution.factors), energy_weight)
+            last, clock = clock, self._clock(solution)
+            if np.allclose(clock, last, rtol=CLOCK_TOLERANCE, atol=0.0):
+                break
+        return solution
+
+    def _fit_energy(self, solution: Solution, weight: Floats) -> Solution:
+        if not (weight > 0.0).any():
+            return solution
+        energies = self._energies(solution)
+        seconds = self._seconds(solution) / self._clock(solution)
+        seconds = np.where(np.isfinite(self.measured_s), self.measured_s, seconds)
+        columns = self._joules(energies, seconds)
+        fixed = energies.rest_j + np.where(energies.owns_static, energies.static_w * seconds, 0.0)
+        if self.target.static is None:
+            fixed = fixed + np.where(energies.owns_static, 0.0, energies.static_w * seconds)
+        spreads = np.array([one.spread for one in self.target.scale_parameters])
+
+        def parts(position: Floats) -> NDArray[np.float64]:
+            return columns * np.exp(spreads * position)
+
+        def predict(position: Floats) -> Floats:
+            total: Floats = np.log(parts(position).sum(axis=1) + fixed)
+            return total
+
+        def slope(position: Floats) -> NDArray[np.float64]:
+            each = parts(position)
+            slopes: NDArray[np.float64] = each * spreads / (each.sum(axis=1) + fixed)[:, None]
+            return slopes
+
+        factors = minimize(
+            predict,
+            slope,
+            measured=np.log(self.measured_j),
+            weight=weight,
+            start=solution.factors,
+            bounds=bounds_of(self.target.scale_parameters),
+        )
+        return Solution(coefficients=solution.coefficients, factors=factors)
+
+    def _joules(self, energies: Energies, seconds: Floats) -> NDArray[np.float64]:
+        """Return the energy of each row by scale, at the factor 1."""
+        columns = np.zeros((len(seconds), len(self.target.scales)))
+        columns[:, self.target.dynamic] = energies.scaled_j
+        if self.target.static is not None:
+            columns[:, self.target.static] = np.where(energies.owns_static, 0.0, energies.static_w * seconds)
+        return columns
+
+    def _seconds(self, solution: Solution) -> Floats:
+        seconds: Floats = np.exp(self.model.predict(solution.coefficients))
+        return seconds
+
+    def _energies(self, solution: Solution) -> Energies:
+        key = solution.coefficients.tobytes()
+        if key not in self._known:
+            self._known.clear()
+            self._known[key] = self._count(solution)
+        return self._known[key]
+
+    def _count(self, solution: Solution) -> Energies:
+        scales = [self.target.scales[number] for number in self.target.dynamic]
+        return self.target.bench.energies(values_at(self.target.parameters, solution.coefficients), scales)
+
+    def _factors(self, solution: Solution) -> tuple[Floats, float]:
+        """Return (factor of each dynamic scale, factor of static power)."""
+        values = list(values_at(self.target.scale_parameters, solution.factors).values())
+        static = 1.0 if self.target.static is None else values[self.target.static]
+        return np.array([values[number] for number in self.target.dynamic]), static
+
+    def _clock(self, solution: Solution) -> Floats:
+        energies = self._energies(solution)
+        factors, static = self._factors(solution)
+        return self.target.bench.clock(
+            self._seconds(solution), energies.dynamic_j(factors), energies.static_at(static), energies.tdp_w
+        )
+
+    def predict(self, solution: Solution) -> Prediction:
+        """Return what a run under this solution gives."""
+        energies = self._energies(solution)
+        factors, static = self._factors(solution)
+        dynamic_j, static_w = energies.dynamic_j(factors), energies.static_at(static)
+        seconds = self._seconds(solution)
+        latency_s = seconds / self.target.bench.clock(seconds, dynamic_j, static_w, energies.tdp_w)
+        return Prediction(latency_s=latency_s, energy_j=dynamic_j + static_w * latency_s)
+
+    def settle(self, solution: Solution) -> Solution:
+        """Return the solution at the digits that a file keeps."""
+        return Solution(
+            coefficients=_settled(self.target.parameters, solution.coefficients),
+            factors=_settled(self.target.scale_parameters, solution.factors),
+        )
+
+    def cross_validate(self, solution: Solution, tell: Callable[[str], None]) -> Prediction | None:
+        """Return each row as a fit to all other families predicts it; None for a single family.
+
+        Each fit starts where the whole one ended.
+        """
+        families = [one.family for one in self.target.bench.observations]
+        names = sorted(set(families))
+        if len(names) < 2:
+            return None
+        slope = self.model.slope(solution.coefficients)
+        latency_s, energy_j = np.zeros(len(families)), np.zeros(len(families))
+        for number, name in enumerate(names, 1):
+            tell(f"leaving out {name} ({number} of {len(names)}) …")
+            left_out = np.array([family == name for family in families])
+            found = self.predict(self.fit(~left_out, solution, slope))
+            latency_s[left_out], energy_j[left_out] = found.latency_s[left_out], found.energy_j[left_out]
+        return Prediction(latency_s=latency_s, energy_j=energy_j)
+
+
+def _settled(parameters: Sequence[Parameter], position: Floats) -> Floats:
+    kept = changed(parameters, position)
+    return np.array([one.position(kept.get(one.name, one.default)) for one in parameters])
+
+
+def changed(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
+    """Return name -> value, at the digits that a file keeps, of those that are not at their default."""
+    values = {name: rounded(value) for name, value in values_at(parameters, position).items()}
+    return {one.name: values[one.name] for one in parameters if values[one.name] != rounded(one.default)}

@@ -1,0 +1,132 @@
+"""Penalized robust least squares within bounds.
+
+    minimize  sum_i w_i rho(((ln predicted_i - ln measured_i) / s)^2) + sum_j u_j^2      rho(z) = 2 (sqrt(1 + z) - 1)
+
+Within s an error counts as its square, beyond as its size, so that a row which contradicts all others costs no more
+than its share. Each step solves the least-squares problem whose weights make it touch the sum at the present position
+(the penalty keeps it well posed), over those u that their bounds do not hold.
+
+Source: damped steps of Levenberg and Marquardt with reweighting, soft L1 loss as in Triggs et al., Bundle Adjustment: A
+Modern Synthesis, 2000, Broyden's update between derivatives. scipy's least_squares was tried: it stalls where a
+coefficient starts on its bound, as an efficiency of 1 does, or does not end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.columns.workload import Floats
+
+SCALE: Final = 0.1
+"""s: the error, as a natural logarithm, that a good prediction has."""
+
+TOLERANCE: Final = 1e-6
+"""Relative decrease of the sum at which the fit ends."""
+
+FOLLOWED_TOLERANCE: Final = 1e-3
+"""The same of a step from derivatives that followed from others, at which they are taken anew."""
+
+MOST_STEPS: Final = 60
+FIRST_DAMPING: Final = 1e-3
+SMALLEST_DAMPING: Final = 1e-6
+MOST_TRIALS: Final = 12
+"""Dampings tried for a step."""
+
+DAMPING_FACTOR: Final = 5.0
+
+Predict = Callable[[Floats], Floats]
+"""Position -> natural logarithm of every row's prediction."""
+Slope = Callable[[Floats], NDArray[np.float64]]
+"""Position -> its derivatives, a line per row, a column per parameter."""
+
+
+def minimize(
+    predict: Predict,
+    slope: Slope,
+    *,
+    measured: Floats,
+    weight: Floats,
+    start: Floats,
+    bounds: tuple[Floats, Floats],
+    known_slope: NDArray[np.float64] | None = None,
+    tolerance: float = TOLERANCE,
+) -> Floats:
+    """Return the position of the least sum; `measured` are natural logarithms, a row of weight 0 does not count.
+
+    Between slopes that are taken (the first may be known), derivatives follow from what each step did. The fit ends
+    where a step from a slope that was taken lowers the sum by less than `tolerance` of it.
+    """
+    used = weight > 0.0
+    if not len(start):
+        return start
+    counted, logarithm = weight[used], measured[used]
+    low, high = bounds
+
+    def errors(position: Floats) -> Floats:
+        scaled: Floats = (predict(position)[used] - logarithm) / SCALE
+        return scaled
+
+    position = np.clip(start, low, high)
+    error = errors(position)
+    cost = _cost(error, counted, position)
+    derivative = None if known_slope is None else known_slope[used] / SCALE
+    is_taken, damping = derivative is not None, FIRST_DAMPING
+    for _ in range(MOST_STEPS):
+        if derivative is None:
+            derivative, is_taken = slope(position)[used] / SCALE, True
+            damping = FIRST_DAMPING
+        last = cost
+        for _ in range(MOST_TRIALS):
+            moved = np.clip(position + _step(error, derivative, counted, position, bounds, damping), low, high)
+            found = errors(moved)
+            reached = _cost(found, counted, moved)
+            if reached < cost:
+                break
+            damping *= DAMPING_FACTOR
+        if reached < cost:
+            step = moved - position
+            missed = found - error - _product(derivative, step)
+            derivative = derivative + np.outer(missed, step) / (step**2).sum()
+            position, error, cost = moved, found, reached
+            damping = max(damping / DAMPING_FACTOR, SMALLEST_DAMPING)
+        if last - cost <= (tolerance if is_taken else FOLLOWED_TOLERANCE) * last:
+            if is_taken:
+                break
+            derivative = None
+        is_taken = False
+    return position
+
+
+def _cost(error: Floats, weight: Floats, position: Floats) -> float:
+    return float((weight * 2.0 * (np.sqrt(1.0 + error**2) - 1.0)).sum() + (position**2).sum())
+
+
+def _step(
+    error: Floats,
+    derivative: NDArray[np.float64],
+    weight: Floats,
+    position: Floats,
+    bounds: tuple[Floats, Floats],
+    damping: float,
+) -> Floats:
+    """Return the damped step of the reweighted problem, of what its bounds do not hold."""
+    pull = weight / np.sqrt(1.0 + error**2)
+    gradient = _product(derivative.T, pull * error) + position
+    low, high = bounds
+    free = ~(((position <= low) & (gradient > 0.0)) | ((position >= high) & (gradient < 0.0)))
+    reduced = derivative[:, free]
+    curvature = np.einsum("ij,i,ik->jk", reduced, pull, reduced, optimize=False)
+    damped = curvature + np.diag(1.0 + damping * (1.0 + np.diag(curvature)))
+    step = np.zeros_like(gradient)
+    step[free] = -np.linalg.solve(damped, gradient[free])
+    return step
+
+
+def _product(matrix: NDArray[np.float64], vector: Floats) -> Floats:
+    """Return a product without BLAS, whose threads wait for each other longer than this takes."""
+    product: Floats = np.einsum("ij,j->i", matrix, vector, optimize=False)
+    return product

@@ -1,0 +1,229 @@
+"""Kernels of many workloads side by side, so that one placement serves all of them.
+
+Most architectures place each kernel by its own columns and those that it has in common with its workload alone. Then
+the kernels of all workloads under one precision and runtime are placed together, and of kernels that are alike in
+every column one is enough:
+
+    latency of a workload = sum over its distinct kernels of count x seconds
+
+Whether a hardware is of that kind is not declared but tried: its placement of the stack must give what placing each
+workload by itself gives, or that is what is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.architecture import Architecture
+from joulemap.columns.workload import Floats, Integers, WorkloadColumns, sum_by
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import ActionKey
+from joulemap.errors import UnpricedActionError
+from joulemap.evaluate.pipeline import place
+from joulemap.mapping.kernel import KernelColumns
+from joulemap.units import FJ_PER_J
+
+APART: Final = ("access_", "buffer_")
+"""Columns of a workload that are not per operator; no placement reads them."""
+
+OWN: Final = ("work", "precision", "runtime", "kernel_index", "kernel_count", "is_active", "leader")
+"""Fields of kernels that are made anew for a stack."""
+
+SAME: Final = 1e-9
+"""Relative difference up to which two latencies are the same."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Part:
+    """Kernels of one workload, and which of them each observation of it covers."""
+
+    kernels: KernelColumns
+    covered: tuple[tuple[int, tuple[int, ...] | None], ...]
+    """(row, operators; None for all)."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Stack:
+    """Kernels under one precision and runtime, and how often each row has each."""
+
+    blocks: tuple[KernelColumns, ...]
+    """Each is placed by itself; kernels are numbered through all of them."""
+    row_count: int
+    pair_row: Integers
+    """Row by row."""
+    pair_kernel: Integers
+    pair_count: Floats
+
+    def seconds(self, hardware: Hardware, architecture: Architecture) -> Floats:
+        """Return the latency of each row at the full clock."""
+        found = []
+        for kernels in self.blocks:
+            placement = place(kernels, hardware, architecture)
+            variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
+            found.append(placement.launch_s + variable)
+        return sum_by(self.pair_row, np.concatenate(found)[self.pair_kernel] * self.pair_count, self.row_count)
+
+    def joules(self, hardware: Hardware, architecture: Architecture, scales: Mapping[ActionKey, int]) -> Floats:
+        """Return the dynamic energy of each row: a column per scale, and a last one for actions without a scale.
+
+        `scales` gives the column of each action that has one. Raises UnpricedActionError as an evaluation does.
+        """
+        width = max(scales.values(), default=-1) + 2
+        found = []
+        for kernels in self.blocks:
+            placement = place(kernels, hardware, architecture)
+            columns = np.zeros((width, kernels.work.operator_count))
+            for key, count in architecture.count(kernels, placement, hardware).items():
+                position = hardware.reference.position(key)
+                if position is None:
+                    if count.any():
+                        raise UnpricedActionError(hardware.id, ".".join(key), float(count.sum()))
+                    continue
+                price_j = hardware.reference.actions[position].energy_per_action_fj / FJ_PER_J
+                columns[scales.get(key, -1)] += count * price_j
+            found.append(np.stack([kernels.per_kernel(column) for column in columns]))
+        per_kernel = np.concatenate(found, axis=1)
+        return np.stack(
+            [
+                sum_by(self.pair_row, column[self.pair_kernel] * self.pair_count, self.row_count)
+                for column in per_kernel
+            ],
+            axis=1,
+        )
+
+
+def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture) -> Stack:
+    """Return the kernels of these parts, together where this hardware allows it."""
+    together, apart = _merge(parts, row_count), _side_by_side(parts, row_count)
+    expected = apart.seconds(hardware, architecture)
+    if np.allclose(together.seconds(hardware, architecture), expected, rtol=SAME, atol=0.0):
+        return together
+    return apart
+
+
+def _side_by_side(parts: Sequence[Part], row_count: int) -> Stack:
+    """Return a block for each part."""
+    first = 0
+    pairs: list[tuple[int, int, float]] = []
+    for part in parts:
+        for row, operators in part.covered:
+            pairs += [(row, first + kernel, 1.0) for kernel in _covered(part.kernels, operators)]
+        first += part.kernels.kernel_count
+    return _paired(tuple(part.kernels for part in parts), row_count, pairs)
+
+
+def _merge(parts: Sequence[Part], row_count: int) -> Stack:
+    """Return one block with every distinct kernel once."""
+    picked: list[tuple[KernelColumns, list[list[int]]]] = []
+    pairs: list[tuple[int, int, float]] = []
+    first = 0
+    for part in parts:
+        members = _members(part.kernels)
+        numbers, distinct = _distinct(part.kernels, members)
+        picked.append((part.kernels, [members[kernel] for kernel in distinct]))
+        for row, operators in part.covered:
+            covered = [numbers[kernel] for kernel in _covered(part.kernels, operators)]
+            counts = np.bincount(np.array(covered, dtype=np.int64), minlength=len(distinct))
+            pairs += [(row, first + int(kernel), float(counts[kernel])) for kernel in np.flatnonzero(counts)]
+        first += len(distinct)
+    return _paired((_join(picked),), row_count, pairs)
+
+
+def _paired(blocks: tuple[KernelColumns, ...], row_count: int, pairs: Iterable[tuple[int, int, float]]) -> Stack:
+    ordered = sorted(pairs)
+    return Stack(
+        blocks=blocks,
+        row_count=row_count,
+        pair_row=np.array([row for row, _, _ in ordered], dtype=np.int64),
+        pair_kernel=np.array([kernel for _, kernel, _ in ordered], dtype=np.int64),
+        pair_count=np.array([count for _, _, count in ordered], dtype=np.float64),
+    )
+
+
+def _covered(kernels: KernelColumns, operators: tuple[int, ...] | None) -> list[int]:
+    """Return the kernels that these operators lead; all for None."""
+    if operators is None:
+        return list(range(kernels.kernel_count))
+    asked = set(operators)
+    return [kernel for kernel, leader in enumerate(kernels.leader.tolist()) if leader in asked]
+
+
+def _members(kernels: KernelColumns) -> list[list[int]]:
+    """Return the operators of each kernel, its leader first."""
+    members: list[list[int]] = [[leader] for leader in kernels.leader.tolist()]
+    leads = kernels.leads
+    for operator in np.flatnonzero(kernels.is_active & ~leads).tolist():
+        members[int(kernels.kernel_index[operator])].append(operator)
+    return members
+
+
+def _distinct(kernels: KernelColumns, members: list[list[int]]) -> tuple[list[int], list[int]]:
+    """Return (each kernel's number among the distinct ones, the first kernel of each number)."""
+    columns = [np.asarray(column, dtype=np.float64) for column in _per_operator(kernels).values()]
+    matrix = np.ascontiguousarray(np.stack(columns, axis=1))
+    rows = [row.tobytes() for row in matrix]
+    known: dict[tuple[bytes, ...], int] = {}
+    numbers: list[int] = []
+    first: list[int] = []
+    for kernel, operators in enumerate(members):
+        signature = tuple(rows[operator] for operator in operators)
+        number = known.setdefault(signature, len(known))
+        if number == len(first):
+            first.append(kernel)
+        numbers.append(number)
+    return numbers, first
+
+
+def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
+    """Return every column per operator, of the kernels and of their workload."""
+    work = kernels.work
+    found = {
+        f"work.{field.name}": getattr(work, field.name)
+        for field in attrs.fields(WorkloadColumns)
+        if not field.name.startswith(APART) and field.name not in ("batch", "weight_bytes", "subgraph_index")
+    }
+    for field in attrs.fields(KernelColumns):
+        if field.name not in OWN:
+            value = getattr(kernels, field.name)
+            found[field.name] = value if isinstance(value, np.ndarray) else np.full(work.operator_count, float(value))
+    return found
+
+
+def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColumns:
+    """Return the picked kernels of several workloads as one block."""
+    taken: dict[str, list[Any]] = {}
+    sizes: list[int] = []
+    for kernels, members in picked:
+        order = np.array([operator for operators in members for operator in operators], dtype=np.int64)
+        for name, column in _per_operator(kernels).items():
+            taken.setdefault(name, []).append(column[order])
+        sizes += [len(operators) for operators in members]
+    columns = {name: np.concatenate(parts) for name, parts in taken.items()}
+    kernel_index = np.repeat(np.arange(len(sizes)), sizes)
+    first, _ = picked[0]
+    none = np.zeros(0)
+    work = WorkloadColumns(
+        batch=1,
+        weight_bytes=0,
+        subgraph_index=kernel_index,
+        **{
+            field.name: none.astype(getattr(first.work, field.name).dtype)
+            for field in attrs.fields(WorkloadColumns)
+            if field.name.startswith(APART)
+        },
+        **{name.removeprefix("work."): column for name, column in columns.items() if name.startswith("work.")},
+    )
+    return KernelColumns(
+        work=work,
+        precision=first.precision,
+        runtime=first.runtime,
+        kernel_index=kernel_index,
+        kernel_count=len(sizes),
+        is_active=np.ones(len(kernel_index), dtype=bool),
+        leader=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
+        **{name: column for name, column in columns.items() if not name.startswith("work.")},
+    )

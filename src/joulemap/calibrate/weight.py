@@ -1,0 +1,36 @@
+"""How much each row counts: many rows of one kind count for more than few, but not in proportion.
+
+    weight of a row ~ 1 / sqrt(rows of its family in its group) x 1 / sqrt(families of its group)
+
+with a group for each precision, batch and runtime. So a group or a family with four times the rows counts twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from joulemap.calibrate.observation import Observation
+from joulemap.columns.workload import Booleans, Floats
+
+
+def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
+    """Return the weight of each row, 1 on average over those that count, 0 for the others."""
+    groups = [
+        (one.configuration.precision, one.configuration.batch, one.configuration.runtime, one.is_run)
+        for one in observations
+    ]
+    members = [(group, one.family) for group, one in zip(groups, observations, strict=True)]
+    counted = [member for member, is_counted in zip(members, counts.tolist(), strict=True) if is_counted]
+    of_family = Counter(counted)
+    families = Counter(group for group, _ in of_family)
+    weights = np.array(
+        [
+            one.weight / np.sqrt(of_family[member] * families[group]) if is_counted else 0.0
+            for one, group, member, is_counted in zip(observations, groups, members, counts.tolist(), strict=True)
+        ]
+    )
+    total = weights.sum()
+    return weights * (len(counted) / total) if total > 0.0 else weights
