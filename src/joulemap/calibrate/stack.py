@@ -30,6 +30,9 @@ from joulemap.units import FJ_PER_J
 APART: Final = ("access_", "buffer_")
 """Columns of a workload that are not per operator; no placement reads them."""
 
+ALONE: Final = ("batch", "weight_bytes", "subgraph_index", "call_index")
+"""Fields of a workload that are made anew for a stack."""
+
 OWN: Final = ("work", "precision", "runtime", "kernel_index", "kernel_count", "is_active", "leader")
 """Fields of kernels that are made anew for a stack."""
 
@@ -163,7 +166,7 @@ def _members(kernels: KernelColumns) -> list[list[int]]:
 
 def _distinct(kernels: KernelColumns, members: list[list[int]]) -> tuple[list[int], list[int]]:
     """Return (each kernel's number among the distinct ones, the first kernel of each number)."""
-    columns = [np.asarray(column, dtype=np.float64) for column in _per_operator(kernels).values()]
+    columns = [_as_numbers(column) for column in _per_operator(kernels).values()]
     matrix = np.ascontiguousarray(np.stack(columns, axis=1))
     rows = [row.tobytes() for row in matrix]
     known: dict[tuple[bytes, ...], int] = {}
@@ -178,13 +181,21 @@ def _distinct(kernels: KernelColumns, members: list[list[int]]) -> tuple[list[in
     return numbers, first
 
 
+def _as_numbers(column: Any) -> Floats:
+    """Return a column as numbers, equal where it is equal."""
+    if column.dtype.kind == "U":
+        column = np.unique(column, return_inverse=True)[1]
+    numbers: Floats = np.asarray(column, dtype=np.float64)
+    return numbers
+
+
 def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
     """Return every column per operator, of the kernels and of their workload."""
     work = kernels.work
     found = {
         f"work.{field.name}": getattr(work, field.name)
         for field in attrs.fields(WorkloadColumns)
-        if not field.name.startswith(APART) and field.name not in ("batch", "weight_bytes", "subgraph_index")
+        if not field.name.startswith(APART) and field.name not in ALONE
     }
     for field in attrs.fields(KernelColumns):
         if field.name not in OWN:
@@ -210,6 +221,7 @@ def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColu
         batch=1,
         weight_bytes=0,
         subgraph_index=kernel_index,
+        call_index=kernel_index,
         **{
             field.name: none.astype(getattr(first.work, field.name).dtype)
             for field in attrs.fields(WorkloadColumns)

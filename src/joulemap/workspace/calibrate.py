@@ -40,6 +40,9 @@ Talk = Callable[[str], None]
 
 SHOWN_MODELS: Final = 5
 
+PARTS: Final = ("operator", "block")
+"""Families of what is less than a model. A fit to models is not made on them."""
+
 
 def calibrate(
     path: Path,
@@ -63,7 +66,7 @@ def calibrate(
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
-    observations, left_out = observe(path, talk, target, measured)
+    observations, left_out = observe(path, talk, target, _of_models(measured))
     if not observations:
         raise NoMeasurementError(_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom
@@ -87,6 +90,13 @@ def calibrate(
     if not is_dry:
         write_calibration(calibration, place)
     return _answer(target, calibration, "" if is_dry else str(place), outcome.warnings, left_out)
+
+
+def _of_models(measured: Sequence[Measurement]) -> list[Measurement]:
+    """Return the measurements of whole models, or all where there is none: parts of models check a fit."""
+    known = load_models()
+    whole = [row for row in measured if row.model not in known or known[row.model].family not in PARTS]
+    return whole or list(measured)
 
 
 def find_target(path: Path, hardware: str | Hardware) -> Hardware:

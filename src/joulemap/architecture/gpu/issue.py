@@ -51,7 +51,7 @@ def issue_work(kernels: KernelColumns, engine: Engine, sorts: Products) -> Issue
     long = (_reduced_length(kernels) >= LONG_REDUCTION) & work.of_kind("reduction")
     busy = np.where(long, engine.value("long_reduction_cost"), busy)
     if engine.width == "wide" and kernels.runtime != "fused":
-        samples = np.maximum(work.batch, 1.0)
+        samples = np.maximum(kernels.batch, 1.0)
         elements = np.maximum(work.output_element_count, 1.0) / samples
         steps = np.clip(2.0 ** np.ceil(np.log2(elements)), *PADDING_STEPS) / PADDING_STEPS[0]
         busy = np.where(work.of_kind("batch_norm"), steps * engine.value("batch_norm_step"), busy)

@@ -37,6 +37,9 @@ TILES: Final = {
 REFERENCE_TILE_AREA: Final = 64.0 * 64.0
 """Tile at which the step latency is quoted."""
 
+PLAIN_EDGE: Final = 64.0
+"""Edge of the blocks of products that are not cut by shape: batched and grouped ones, images, attention."""
+
 SMOOTHING_WAVES: Final = 6.0
 """Beyond about this many waves, blocks are out of step and the last wave fills up."""
 
@@ -54,6 +57,9 @@ SHARPNESS: Final = 3.0
 
 def smooth_max(first: Floats, second: Floats, sharpness: Floats | float = SHARPNESS) -> Floats:
     """Return the p-norm of two times: near the larger, and somewhat above it where they are alike."""
+    if isinstance(sharpness, float) and sharpness == SHARPNESS:
+        cubes: Floats = np.cbrt(first * first * first + second * second * second)
+        return cubes
     larger = np.maximum(np.maximum(first, second), 1e-30)
     total: Floats = larger * ((first / larger) ** sharpness + (second / larger) ** sharpness) ** (1.0 / sharpness)
     return total
@@ -139,45 +145,47 @@ def input_positions(kernels: KernelColumns) -> Floats:
 def tile_products(kernels: KernelColumns, engine: Engine, sorts: Products) -> Tiling:
     """Return the best tile shape of each tiled product, and the time that it keeps the units busy."""
     work = kernels.work
-    tiled = sorts.tiled
     gain = _winograd_gain(kernels, engine, sorts)
-    efficiency, epilogue, step_s, inner, split_limit = _settings(kernels, engine, sorts)
-    rate = engine.macs_per_s / engine.units
+    found = np.flatnonzero(sorts.tiled)
+    efficiency, epilogue, step_s, inner, split_limit = (column[found] for column in _settings(kernels, engine, sorts))
+    m, n, groups = work.gemm_m[found], work.gemm_n[found], np.maximum(work.gemm_groups[found], 1.0)
+    edges = np.array(TILES[engine.mode], dtype=np.float64)[:, :, None]
+    tile_m, tile_n = edges[:, 0], edges[:, 1]
+    area = tile_m * tile_n
+    overhead = engine.value("tile_overhead") * _operand_demand(engine) * (1.0 / tile_m + 1.0 / tile_n)
+    rate = engine.macs_per_s / engine.units * np.minimum(efficiency / (1.0 + overhead), 1.0) * gain[found]
+    tiles = groups * ceil_divide(m, tile_m) * ceil_divide(n, tile_n)
+    growth = (area / REFERENCE_TILE_AREA) ** engine.value("k_step_exponent")
+    growth = np.where(sorts.grouped[found], np.sqrt(groups), growth)
     split_s = engine.value("split_cost")
-    exponent = engine.value("k_step_exponent")
-    overhead = engine.value("tile_overhead") * _operand_demand(engine)
-    groups = np.maximum(work.gemm_groups, 1.0)
-    chained = np.sqrt(groups)
-    best = np.where(tiled, np.inf, 0.0)
-    count, waves, executed = (np.zeros_like(best) for _ in range(3))
-    rows, columns = np.ones_like(best), np.ones_like(best)
-    for tile_m, tile_n in TILES[engine.mode]:
-        area = float(tile_m * tile_n)
-        tiles = groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n)
-        tile_rate = rate * np.minimum(efficiency / (1.0 + overhead * (1.0 / tile_m + 1.0 / tile_n)), 1.0) * gain
-        growth = np.where(sorts.grouped, chained, (area / REFERENCE_TILE_AREA) ** exponent)
-        for most in SPLITS:
-            split = np.minimum(split_limit, most)
-            share = tiles * split / engine.units
-            taken = _waves_taken(share)
-            steps = inner / split
-            throughput = taken * area * (steps + epilogue) / tile_rate
-            seconds = smooth_max(throughput, steps * step_s * growth) + split_s * np.log2(split)
-            better = tiled & (seconds < best) & ((share <= 1.0) | (split == 1.0))
-            best = np.where(better, seconds, best)
-            count = np.where(better, tiles, count)
-            waves = np.where(better, np.ceil(share), waves)
-            executed = np.where(better, tiles * area * inner, executed)
-            rows = np.where(better, float(tile_m), rows)
-            columns = np.where(better, float(tile_n), columns)
+    best = np.full(tiles.shape, np.inf)
+    taken = np.zeros(tiles.shape)
+    for most in SPLITS:
+        split = np.minimum(split_limit, most)
+        share = tiles * (split / engine.units)
+        steps = inner / split
+        throughput = _waves_taken(share) * (area / rate) * (steps + epilogue)
+        seconds = smooth_max(throughput, (steps * step_s) * growth) + split_s * np.log2(split)
+        better = (seconds < best) & ((share <= 1.0) | (split == 1.0))
+        best = np.where(better, seconds, best)
+        taken = np.where(better, share, taken)
+    shape = np.argmin(best, axis=0)
+    each = np.arange(len(found))
+
+    def spread(values: Floats, elsewhere: float = 0.0) -> Floats:
+        column = np.full(work.operator_count, elsewhere)
+        column[found] = values
+        return column
+
+    executed = tiles[shape, each] * area[shape, 0] * inner
     few = sorts.linear & (work.gemm_m <= FEW_ROWS)
     return Tiling(
-        busy_s=best,
-        count=count,
-        waves=waves,
-        rows=rows,
-        columns=columns,
-        executed_macs=np.where(few, work.mac_count, executed),
+        busy_s=spread(best[shape, each]),
+        count=spread(tiles[shape, each]),
+        waves=spread(np.ceil(taken[shape, each])),
+        rows=spread(tile_m[shape, 0], PLAIN_EDGE),
+        columns=spread(tile_n[shape, 0], PLAIN_EDGE),
+        executed_macs=np.where(few, work.mac_count, spread(executed)),
         multiplication_share=1.0 / gain,
     )
 
@@ -277,7 +285,7 @@ def stem_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> Flo
 def batched_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of products of two activations: a fixed time for each block, and its MACs."""
     work = kernels.work
-    blocks = work.gemm_groups * ceil_divide(work.gemm_m, 64.0) * ceil_divide(work.gemm_n, 64.0)
+    blocks = work.gemm_groups * ceil_divide(work.gemm_m, PLAIN_EDGE) * ceil_divide(work.gemm_n, PLAIN_EDGE)
     fixed = engine.value("batched_block_clocks") / engine.issue_hz
     macs = REFERENCE_TILE_AREA * ceil_divide(work.gemm_k, 16.0) * 16.0
     rate = engine.macs_per_s * engine.value("peak_efficiency.batched")

@@ -58,6 +58,8 @@ class Times:
     """Kernels that the device runs for the operator, if it leads."""
     busy_s: Floats
     memory_s: Floats
+    product_s: Floats
+    """The part of busy time that is products."""
     instruction_s: Floats
     """What the instructions of other work than products take at their rate, without waiting."""
     sharpness: Floats
@@ -86,8 +88,9 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     products = np.where(sorts.batched, np.where(attends, _attention_seconds(kernels, engine), batched), products)
     products = np.where(sorts.linear & (work.gemm_m <= FEW_ROWS), _vector_seconds(kernels, engine), products)
     issue = issue_work(kernels, engine, sorts)
-    passes = _passes(kernels, engine)
-    busy = products + issue.busy_s + passes.busy_s
+    passes = _passes(kernels, engine, attends)
+    hidden = attends & work.of_kind("softmax")
+    busy = np.where(hidden, 0.0, products + issue.busy_s + passes.busy_s)
     instruction = np.where(is_native, native_rate, issue.instruction_s) + passes.busy_s
     group_width = work.gemm_k / np.maximum(work.tap_count, 1.0)
     sharpness = np.full_like(busy, 3.0)
@@ -98,6 +101,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         kernel_count=1.0 + passes.count,
         busy_s=np.where(kernels.is_active, busy, 0.0),
         memory_s=np.where(kernels.is_active, memory_s * _traffic_factor(kernels, engine), 0.0),
+        product_s=products,
         instruction_s=np.where(kernels.is_active, instruction, 0.0),
         sharpness=sharpness,
         tiling=tiling,
@@ -108,12 +112,11 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
 
 
 def _attends(kernels: KernelColumns) -> Booleans:
-    """Return the products of kernels that compute scores, softmax and weighted sum in one: fused attention."""
+    """Return the operators of kernels that compute scores, softmax and weighted sum in one: fused attention."""
     work = kernels.work
     has_softmax = kernels.per_kernel(np.where(work.of_kind("softmax"), 1.0, 0.0)) > 0.0
     products = kernels.per_kernel(np.where(work.of_kind("matmul"), 1.0, 0.0))
-    fused = kernels.per_operator(np.where(has_softmax & (products >= 2.0), 1.0, 0.0)) > 0.0
-    mask: Booleans = fused & work.of_kind("matmul")
+    mask: Booleans = kernels.per_operator(np.where(has_softmax & (products >= 2.0), 1.0, 0.0)) > 0.0
     return mask
 
 
@@ -161,17 +164,17 @@ class _Passes:
     moved_bytes: Floats
 
 
-def _passes(kernels: KernelColumns, engine: Engine) -> _Passes:
+def _passes(kernels: KernelColumns, engine: Engine, attends: Booleans) -> _Passes:
     """Return the further kernels of operators that run alone."""
     work = kernels.work
     if kernels.runtime == "fused":
-        return _epilogue_passes(kernels, engine)
+        return _epilogue_passes(kernels, engine, attends)
     outputs = work.output_element_count
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
     moved = np.where(biased, 2.0 * outputs * kernels.item_bytes, 0.0)
-    small = work.gemm_m <= work.batch
+    small = work.gemm_m <= kernels.batch
     start = engine.value("fixed_cost.broadcast") * np.where(small, engine.value("small_broadcast_ratio"), 1.0)
     index_s = outputs / (engine.value("indexed_elements_per_clock") * engine.issue_hz)
     fixed = np.where(biased, start, 0.0)
@@ -194,7 +197,7 @@ def _passes(kernels: KernelColumns, engine: Engine) -> _Passes:
     )
 
 
-def _epilogue_passes(kernels: KernelColumns, engine: Engine) -> _Passes:
+def _epilogue_passes(kernels: KernelColumns, engine: Engine, attends: Booleans) -> _Passes:
     """Return the further kernels of compiled code: what follows a library's product, in one kernel of its own.
 
     torch.compile leaves products to cuBLAS and cuDNN and generates the rest, so that their result goes through memory
@@ -203,7 +206,7 @@ def _epilogue_passes(kernels: KernelColumns, engine: Engine) -> _Passes:
     """
     work = kernels.work
     follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
-    passes = kernels.leads & follows & (work.mac_count > 0.0) & ~_attends(kernels)
+    passes = kernels.leads & follows & (work.mac_count > 0.0) & ~attends
     often = np.where(passes, engine.value("epilogue_passes"), 0.0)
     moved = 2.0 * often * work.output_element_count * kernels.item_bytes
     return _Passes(
@@ -236,4 +239,4 @@ def _fixed_seconds(kernels: KernelColumns, engine: Engine, sorts: Products, atte
     fixed = np.where(sorts.stem, engine.value("stem_ratio") * dense, fixed)
     fixed = np.where(sorts.linear, engine.value("fixed_cost.linear"), fixed)
     fixed = np.where(sorts.batched, engine.value("fixed_cost.matmul"), fixed)
-    return np.where(attends, engine.value("fixed_cost.attention"), fixed)
+    return np.where(attends & sorts.batched, engine.value("fixed_cost.attention"), fixed)
