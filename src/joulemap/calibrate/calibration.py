@@ -90,7 +90,7 @@ def calibrate(
 
 
 def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
-    """Return the factor of a scale; that of static power stays below the caps of all modes that have none of their own."""
+    """Return the factor of a scale; static power stays below the cap of every mode that states none of its own."""
     if STATIC_ACTION not in scale.actions:
         return Parameter(name=scale.name, default=1.0, spread=spread)
     caps = [hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes if mode.static_power is None)]
