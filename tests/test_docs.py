@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 STATEMENTS = re.findall(
     r"```sql\n(.*?)\n```",
-    (ROOT / "docs" / "sql.md").read_text() + (ROOT / "docs" / "hardware.md").read_text() + README,
+    "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("sql", "hardware", "calibrate")) + README,
     re.DOTALL,
 )
 
@@ -44,6 +44,7 @@ def test_every_exit_code_is_documented() -> None:
     [
         "README.md",
         "docs/analyze.md",
+        "docs/calibrate.md",
         "docs/fusion.md",
         "docs/hardware.md",
         "docs/measure.md",

@@ -18,9 +18,17 @@ from joulemap.columns.workload import Floats
 from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import STATIC_ACTION
 
 CONTRADICTION: Final = 1.5
 """Factor between measurements of one configuration from which they contradict each other."""
+
+
+CAP_TOLERANCE: Final = 1.05
+"""Share of the power cap that a measurement may reach before it is said."""
+
+MOST_STATIC: Final = 0.95
+"""Share of the power cap that static power may be fitted to."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,9 +68,7 @@ def calibrate(
         bench=make_bench(hardware, ordered),
         parameters=coefficient_parameters(hardware, freedom.coefficients),
         scales=tuple(scale for scale, _ in freedom.scales),
-        scale_parameters=tuple(
-            Parameter(name=scale.name, default=1.0, spread=spread) for scale, spread in freedom.scales
-        ),
+        scale_parameters=tuple(_scale_parameter(hardware, scale, spread) for scale, spread in freedom.scales),
     )
     fitter = Fitter(target)
     defaults = fitter.start()
@@ -79,8 +85,32 @@ def calibrate(
             errors=score(ordered, (fitter.measured_s, fitter.measured_j), splits),
             model_version=model_version,
         ),
-        warnings=tuple(_contradictions(ordered)),
+        warnings=(*_contradictions(ordered), *_beyond_cap(hardware, ordered)),
     )
+
+
+def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
+    """Return the factor of a scale; static power stays below the cap of every mode that states none of its own."""
+    if STATIC_ACTION not in scale.actions:
+        return Parameter(name=scale.name, default=1.0, spread=spread)
+    caps = [hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes if mode.static_power is None)]
+    highest = MOST_STATIC * min(caps) / hardware.static_power.value
+    return Parameter(name=scale.name, default=1.0, spread=spread, highest=max(1.0, highest))
+
+
+def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
+    """Yield a line where runs drew clearly more than the hardware is described to allow."""
+    drawn = [
+        one.energy_j / one.latency_s
+        for one in observations
+        if one.is_run and one.energy_j is not None and one.latency_s is not None
+    ]
+    beyond = [power for power in drawn if power > CAP_TOLERANCE * hardware.tdp.value]
+    if beyond:
+        yield (
+            f"{len(beyond)} of {len(drawn)} measurements drew more than the power cap of {hardware.id}, "
+            f"{hardware.tdp.value:g} W, up to {max(beyond):.3g} W: give it its true tdp"
+        )
 
 
 def _order(one: Observation) -> tuple[object, ...]:

@@ -1,0 +1,567 @@
+"""`joulemap calibrate`: the solver by hand, the stack against evaluation, fits against a truth that is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.calibrate.bench import make_bench
+from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
+from joulemap.calibrate.fit import Fitter, Solution, Target
+from joulemap.calibrate.observation import Observation
+from joulemap.calibrate.parameter import Parameter, coefficient_parameters, rounded
+from joulemap.calibrate.solve import SCALE, minimize
+from joulemap.calibrate.weight import balance
+from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
+from joulemap.catalog.load import list_architectures, load_catalogue
+from joulemap.catalog.spread import load_spreads
+from joulemap.columns.workload import Floats, WorkloadColumns
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.measurement import Measurement
+from joulemap.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError
+from joulemap.evaluate import evaluate
+from joulemap.mapping.kernel import form_kernels
+from joulemap.store.connection import open_for_writing, transaction, using
+from joulemap.store.write_measurement import write_measurements
+from joulemap.units import FJ_PER_J, FS_PER_S
+from joulemap.workspace.calibrate import find_workloads
+from joulemap.workspace.plan import MODEL_VERSION
+from joulemap.workspace.workspace import Workspace
+
+MODELS = ("resnet18", "mobilenet_v2", "vgg11", "googlenet", "transformer_encoder_layer")
+
+
+def hardware(name: str) -> Hardware:
+    return load_catalogue().hardware[name]
+
+
+@pytest.fixture(scope="module")
+def workloads(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, int], WorkloadColumns]:
+    wanted = [(model, batch) for model in MODELS for batch in (1, 8)]
+    found = find_workloads(tmp_path_factory.mktemp("none") / "none.duckdb", lambda _: None, wanted)
+    assert all(isinstance(columns, WorkloadColumns) for columns in found.values())
+    return {place: columns for place, columns in found.items() if isinstance(columns, WorkloadColumns)}
+
+
+# the solver
+
+
+def solve(measured: Sequence[float], weight: Sequence[float], spread: float, bounds: tuple[float, float]) -> float:
+    """Return u for rows that are predicted as exp(spread u)."""
+
+    def predict(position: Floats) -> Floats:
+        return np.full(len(measured), spread * position[0])
+
+    found = minimize(
+        predict,
+        lambda position: np.full((len(measured), 1), spread),
+        measured=np.log(np.array(measured)),
+        weight=np.array(weight),
+        start=np.zeros(1),
+        bounds=(np.array(bounds[:1]), np.array(bounds[1:])),
+    )
+    return float(found[0])
+
+
+@pytest.mark.parametrize("measured", [[1.5], [0.2], [1.02], [1.0, 10.0], [2.0, 2.1, 50.0]])
+def test_no_position_has_a_lower_sum(measured: list[float]) -> None:
+    spread = 0.7
+
+    def cost(u: float) -> float:
+        errors = [(spread * u - math.log(value)) / SCALE for value in measured]
+        return sum(2.0 * (math.sqrt(1.0 + error**2) - 1.0) for error in errors) + u**2
+
+    found = cost(solve(measured, [1.0] * len(measured), spread, (-4.0, 4.0)))
+    assert found <= min(cost(step / 1000.0) for step in range(-4000, 4001)) * (1.0 + 1e-4)
+
+
+def test_a_row_of_weight_zero_does_not_count_and_bounds_hold() -> None:
+    free = solve([2.0], [1.0], 0.7, (-4.0, 4.0))
+    assert solve([2.0, math.nan], [1.0, 0.0], 0.7, (-4.0, 4.0)) == free
+    assert_close(math.exp(0.7 * free), 2.0, rel=0.02)
+    assert solve([2.0], [1.0], 0.7, (-4.0, 0.5)) == 0.5
+    assert solve([0.5], [1.0], 0.7, (-4.0, 0.0)) < -0.5
+    assert solve([2.0], [1.0], 0.7, (-4.0, 0.0)) == 0.0
+
+
+def test_one_of_many_that_contradicts_costs_its_share_alone() -> None:
+    alone = solve([2.0] * 9, [1.0] * 9, 0.7, (-4.0, 4.0))
+    with_wrong = solve([2.0] * 9 + [200.0], [1.0] * 10, 0.7, (-4.0, 4.0))
+    assert math.exp(0.7 * (with_wrong - alone)) < 1.02
+
+
+def test_a_parameter_by_hand() -> None:
+    one = Parameter(name="x_efficiency", default=0.5, spread=0.25, highest=1.0)
+    assert one.value(0.0) == 0.5
+    assert_close(one.value(2.0), 0.5 * math.exp(0.5), rel=1e-15)
+    assert_close(one.bounds[1], math.log(2.0) / 0.25, rel=1e-15)
+    assert one.position(7.0) == one.bounds[1]
+    assert_close(one.position(one.value(-1.25)), -1.25, rel=1e-12)
+    assert rounded(123456.7) == 123460.0
+
+
+# the stack
+
+
+def observe(columns: WorkloadColumns, target: Hardware, runtime: str, **changes: object) -> Observation:
+    settings = Configuration(
+        hardware=target.id, precision=next(iter(target.peaks)), batch=columns.batch, runtime=runtime
+    )
+    draft = Observation(columns=columns, configuration=settings, model="any", family="any", latency_s=1.0)
+    return attrs.evolve(draft, **changes)  # type: ignore[arg-type]
+
+
+def examples() -> list[str]:
+    """Return a hardware of each class, and those that leave the common way."""
+    entries = load_catalogue().hardware.values()
+    first = [next(one.id for one in entries if one.architecture == name) for name in list_architectures()]
+    return [*first, "hailo_8", "coral_edge_tpu", "mi300x", "h200_sxm"]
+
+
+@pytest.mark.parametrize("name", examples())
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_stack_gives_what_each_evaluation_gives(
+    name: str, runtime: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
+) -> None:
+    target = hardware(name)
+    observations = [observe(columns, target, runtime) for columns in workloads.values()]
+    bench = make_bench(target, observations)
+    (group,) = bench.groups
+    seconds = bench.seconds(target.coefficients, group)
+    energies = bench.energies({}, [one.scale for one in load_spreads(target.architecture).energy_scales])
+    for row, one in enumerate(observations):
+        run = evaluate(one.columns, target, one.configuration)
+        static_j = target.static_power.value * run.latency_fs / FS_PER_S
+        assert_close(float(seconds[row]), run.latency_fs * run.clock_fraction / FS_PER_S, rel=1e-6)
+        assert_close(energies.scaled_j[row].sum() + energies.rest_j[row], run.energy_fj / FJ_PER_J - static_j, rel=1e-6)
+    kernels = sum(block.kernel_count for block in group.stack.blocks)
+    formed = [form_kernels(one.columns, one.configuration.precision, runtime) for one in observations]
+    if name == "hailo_8":  # every layer has its part of the fabric, so a workload can only be placed whole
+        assert len(group.stack.blocks) == len(observations)
+    else:
+        assert len(group.stack.blocks) == 1
+        assert kernels < sum(one.kernel_count for one in formed)
+
+
+def test_operators_sum_to_their_run_and_a_profile_has_no_gaps(
+    workloads: Mapping[tuple[str, int], WorkloadColumns],
+) -> None:
+    target = hardware("h200_sxm")
+    columns = workloads["resnet18", 1]
+    count = columns.operator_count
+    parts = [tuple(range(0, count, 2)), tuple(range(1, count, 2))]
+    observations = [
+        observe(columns, target, "graph"),
+        *(observe(columns, target, "graph", operator_index=part) for part in parts),
+        observe(columns, target, "graph", operator_index=tuple(range(count)), includes_gap=False),
+    ]
+    bench = make_bench(target, observations)
+    seconds = np.zeros(len(observations))
+    for group in bench.groups:
+        seconds[group.rows] = bench.seconds(target.coefficients, group)
+    assert_close(float(seconds[1] + seconds[2]), float(seconds[0]), rel=1e-12)
+    kernels = form_kernels(columns, "fp32", "graph").kernel_count
+    assert_close(float(seconds[0] - seconds[3]), kernels * target.coefficient("kernel_gap"), rel=1e-9)
+
+
+def test_a_prediction_is_what_a_run_under_the_calibration_gives(
+    workloads: Mapping[tuple[str, int], WorkloadColumns],
+) -> None:
+    # half the static power and ten times the arithmetic: the power cap gives way, and the fit knows
+    target = hardware("h200_sxm")
+    spreads = load_spreads("gpu")
+    scales = [one.scale for one in spreads.energy_scales]
+    fitter = Fitter(
+        Target(
+            bench=make_bench(target, [observe(columns, target, "graph") for columns in workloads.values()]),
+            parameters=coefficient_parameters(target, {one.name: one.spread for one in spreads.coefficients}),
+            scales=tuple(scales),
+            scale_parameters=tuple(Parameter(name=one.name, default=1.0, spread=3.0) for one in scales),
+        )
+    )
+    wanted = {"device_time_scale": 0.5, "launch_time_scale": 0.1, "vector_arithmetic": 10.0, "static_power": 0.5}
+    solution = Solution(
+        coefficients=np.array([one.position(wanted.get(one.name, 1.0)) for one in fitter.target.parameters]),
+        factors=np.array([one.position(wanted.get(one.name, 1.0)) for one in fitter.target.scale_parameters]),
+    )
+    predicted = fitter.predict(solution)
+    (arithmetic,) = [one for one in scales if one.name == "vector_arithmetic"]
+    reference = target.reference.with_factors(dict.fromkeys(arithmetic.actions, 10.0), "by hand")
+    static = attrs.evolve(target.static_power, value=target.static_power.value * 0.5)
+    under = attrs.evolve(
+        target,
+        coefficients={
+            **target.coefficients,
+            **{
+                name: attrs.evolve(target.coefficients[name], value=wanted[name])
+                for name in ("device_time_scale", "launch_time_scale")
+            },
+        },
+        static_power=static,
+        reference=reference.with_static(static),
+    )
+    clocks = []
+    for row, one in enumerate(fitter.target.bench.observations):
+        run = evaluate(one.columns, under, one.configuration)
+        clocks.append(run.clock_fraction)
+        assert_close(float(predicted.latency_s[row]), run.latency_fs / FS_PER_S, rel=1e-6)
+        assert_close(float(predicted.energy_j[row]), run.energy_fj / FJ_PER_J, rel=1e-6)
+    assert min(clocks) < 1.0 == max(clocks)
+
+
+# weights
+
+
+def test_weights_by_hand(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
+    # four rows of one family and one of another in one group, one alone in another group
+    target = hardware("tpu_v4")
+    one = observe(workloads["resnet18", 1], target, "fused", family="a")
+    rows = [one] * 4 + [attrs.evolve(one, family="b"), observe(workloads["resnet18", 8], target, "fused", family="a")]
+    share = 1.0 / math.sqrt(2.0)
+    raw = [share / 2.0] * 4 + [share, 1.0]
+    found = balance(rows, np.ones(6, dtype=bool))
+    for value, expected in zip(found.tolist(), raw, strict=True):
+        assert_close(value, expected * 6.0 / sum(raw), rel=1e-12)
+    without = balance(rows, np.array([True] * 4 + [False] * 2))
+    assert without.tolist() == [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
+    heavy = balance([attrs.evolve(one, weight=3.0), one], np.ones(2, dtype=bool))
+    assert heavy.tolist() == [1.5, 0.5]
+
+
+# fits
+
+
+def fit(target: Hardware, observations: Sequence[Observation]) -> Outcome:
+    spreads = load_spreads(target.architecture)
+    return calibrate(
+        target,
+        observations,
+        Freedom(
+            coefficients={one.name: one.spread for one in spreads.coefficients},
+            scales=tuple((one.scale, one.spread) for one in spreads.energy_scales),
+        ),
+        model_version=MODEL_VERSION,
+        start=None,
+        tell=lambda _: None,
+    )
+
+
+def true_observations(
+    target: Hardware, truth: Hardware, workloads: Mapping[tuple[str, int], WorkloadColumns]
+) -> list[Observation]:
+    found = []
+    for (model, _), columns in workloads.items():
+        for precision in ("bf16", "fp32"):
+            for runtime in ("fused", "graph"):
+                settings = Configuration(hardware=target.id, precision=precision, batch=columns.batch, runtime=runtime)
+                run = evaluate(columns, truth, settings)
+                found.append(
+                    Observation(
+                        columns=columns,
+                        configuration=settings,
+                        model=model,
+                        family=model,
+                        latency_s=run.latency_fs / FS_PER_S,
+                        energy_j=run.energy_fj / FJ_PER_J,
+                    )
+                )
+    return found
+
+
+def test_a_fit_finds_the_hardware_that_gave_the_measurements(
+    workloads: Mapping[tuple[str, int], WorkloadColumns],
+) -> None:
+    target = hardware("tpu_v4")
+    changes = {"dram_efficiency": 0.55, "program_cost": 2.5e-6, "vector_operations_per_clock": 0.6, "fp32_passes": 5.0}
+    own = target.coefficients
+    static = attrs.evolve(target.static_power, value=75.0)
+    dram = {("dram", "read"): 1.5, ("dram", "write"): 1.5}
+    truth = attrs.evolve(
+        target,
+        coefficients={**own, **{name: attrs.evolve(own[name], value=value) for name, value in changes.items()}},
+        static_power=static,
+        reference=target.reference.with_factors(dram, "by hand").with_static(static),
+    )
+    outcome = fit(target, true_observations(target, truth, workloads))
+    errors = {
+        (one.quantity, one.split): one
+        for one in outcome.calibration.errors
+        if not (one.runtime or one.precision or one.batch or one.family)
+    }
+    for quantity in ("latency", "energy"):
+        assert errors[quantity, "uncalibrated"].mean_error_fraction > 0.15
+        assert errors[quantity, "fitted"].mean_error_fraction < 0.02
+        assert errors[quantity, "cross_validated"].mean_error_fraction < 0.05
+        assert errors[quantity, "cross_validated"].row_count == len(workloads) * 4
+    found = outcome.calibration
+    # every cost of a kernel is that of its program times the overall scale
+    scale = found.coefficients["launch_time_scale"].value
+    assert_close(found.coefficients["program_cost"].value * scale, 2.5e-6, rel=0.1)
+    assert_close(found.coefficients["fp32_passes"].value, 5.0, rel=0.1)
+    assert found.static_power is not None
+    assert_close(found.static_power.value, 75.0, rel=0.1)
+    assert (found.latency_count, found.families) == (len(workloads) * 4, tuple(sorted(MODELS)))
+    assert outcome.warnings == ()
+    # the truth is no further from the class than the fit: another order of rows gives the same file
+    shuffled = true_observations(target, truth, dict(reversed(list(workloads.items()))))
+    assert calibration_text(fit(target, shuffled).calibration) == calibration_text(found)
+
+
+def test_rows_with_one_quantity_alone(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
+    target = hardware("tpu_v4")
+    rows = true_observations(target, target, workloads)
+    latency = fit(target, [attrs.evolve(one, energy_j=None) for one in rows]).calibration
+    assert (latency.latency_count, latency.energy_count) == (len(rows), 0)
+    assert {one.quantity for one in latency.errors} == {"latency"}
+    assert (latency.coefficients, latency.energy_scales, latency.static_power) == ({}, (), None)
+    energy = fit(
+        target, [attrs.evolve(one, latency_s=None, energy_j=1.2 * (one.energy_j or 0.0)) for one in rows]
+    ).calibration
+    assert {one.quantity for one in energy.errors} == {"energy"}
+    assert energy.coefficients == {}
+    (fitted,) = [one for one in energy.errors if one.split == "fitted" and not (one.precision or one.family)]
+    assert fitted.median_error_fraction < 0.05
+    mixed = [attrs.evolve(one, **{("latency_s", "energy_j")[row % 2]: None}) for row, one in enumerate(rows)]  # type: ignore[arg-type]
+    both = fit(target, mixed).calibration
+    assert (both.latency_count, both.energy_count) == (len(rows) // 2, len(rows) // 2)
+
+
+def test_power_beyond_the_cap_is_told_and_static_power_stays_below_it(
+    workloads: Mapping[tuple[str, int], WorkloadColumns],
+) -> None:
+    target = hardware("tpu_v4")
+    rows = true_observations(target, target, workloads)
+    outcome = fit(target, [attrs.evolve(one, energy_j=400.0 * (one.latency_s or 0.0)) for one in rows])
+    assert outcome.warnings == (
+        "40 of 40 measurements drew more than the power cap of tpu_v4, 192 W, up to 400 W: give it its true tdp",
+    )
+    assert outcome.calibration.static_power is not None
+    assert outcome.calibration.static_power.value < target.tdp.value
+    target.calibrated(outcome.calibration)
+
+
+# from the command line
+
+
+HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,source\n"
+
+
+def predict(workspace: Workspace, model: str, target: str = "gaudi3", **settings: str) -> tuple[float, float]:
+    row = workspace.compare(model, hardware=[target], precision="bf16", runtime="graph", **settings).rows[0]  # type: ignore[arg-type]
+    assert row.latency_s is not None
+    assert row.energy_j is not None
+    return row.latency_s, row.energy_j
+
+
+def imported(workspace: Workspace, tmp_path: Path, *rows: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(HEADER + "".join(f"{row}\n" for row in rows))
+    workspace.import_measurements(path)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("JOULEMAP_CALIBRATION", str(tmp_path / "own"))
+    return tmp_path / "own"
+
+
+def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    models = ("resnet18", "resnet50", "vgg11", "mobilenet_v2", "vit_b_16")
+    # the true machine takes twice as long as predicted, and draws as much power
+    truth = {
+        model: (2.0 * latency_s, 2.0 * energy_j)
+        for model in models
+        for latency_s, energy_j in [predict(workspace, model)]
+    }
+    imported(
+        workspace, tmp_path, f"gaudi3,resnet18,bf16,1,graph,{truth['resnet18'][0]!r},{truth['resnet18'][1]!r},,made up"
+    )
+    answer = workspace.calibrate("Gaudi-3")
+    assert answer.place == str(own / "gaudi3.toml")
+    assert answer.calibration.row_count == 1
+    assert {"device_time_scale", "launch_time_scale"} & set(answer.calibration.coefficients)
+    for model in models:
+        latency_s, energy_j = predict(workspace, model)
+        assert abs(latency_s / truth[model][0] - 1.0) < (0.03 if model == "resnet18" else 0.35)
+        assert abs(energy_j / truth[model][1] - 1.0) < (0.1 if model == "resnet18" else 0.4)
+        assert predict(workspace, model, calibration="none")[0] == truth[model][0] / 2.0
+    assert not [one for one in answer.calibration.errors if one.split == "cross_validated"]
+    (note,) = workspace.compare("resnet18", hardware=["gaudi3"], precision="bf16", runtime="graph").calibrations
+    assert (note.measurement_count, note.place) == (1, str(own / "gaudi3.toml"))
+
+
+def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    factors = {"resnet18": 0.7, "resnet50": 1.9, "vgg11": 1.2, "mobilenet_v2": 3.0, "squeezenet1_1": 1.5}
+    rows = []
+    for model, factor in factors.items():
+        latency_s, energy_j = predict(workspace, model)
+        rows.append(f"gaudi3,{model},bf16,1,graph,{latency_s * factor!r},{energy_j * factor**0.5!r},,made up")
+    imported(workspace, tmp_path, *rows)
+    before = workspace.validate("gaudi3").records()
+    calibration = workspace.calibrate("gaudi3").calibration
+    after = workspace.validate("gaudi3").records()
+    again = workspace.validate("gaudi3", calibration="none").records()
+    assert before == again
+    found = {(one.quantity, one.split): one for one in calibration.errors if one.batch == 1}
+    for quantity, split, records in (
+        *((quantity, "uncalibrated", before) for quantity in ("latency", "energy")),
+        *((quantity, "fitted", after) for quantity in ("latency", "energy")),
+    ):
+        (record,) = [row for row in records if row["quantity"] == quantity]
+        one = found[quantity, split]
+        assert_close(one.mean_error_fraction, record["mean_error_fraction"], rel=2e-3)
+        assert_close(one.median_error_fraction, record["median_error_fraction"], rel=2e-3)
+        assert_close(one.worst_error_fraction, record["worst_error_fraction"], rel=2e-3)
+        assert one.rank_correlation is not None
+        assert_close(one.rank_correlation, record["rank_correlation"], rel=1e-3)
+    assert after[0]["seen_fraction"] == 1.0
+    assert after[0]["calibration"] == calibration.label
+
+
+def test_the_same_measurements_give_the_same_bytes(tmp_path: Path, own: Path) -> None:
+    rows = [
+        f"gaudi3,{model},bf16,1,graph,{latency},,100,made up"
+        for model, latency in (("resnet18", 0.001), ("vgg11", 0.002), ("resnet18", 0.0011))
+    ]
+    texts = []
+    for number, order in enumerate((rows, rows[::-1])):
+        workspace = Workspace(tmp_path / f"{number}.duckdb")
+        imported(workspace, tmp_path, *order)
+        for turn in "ab":
+            path = tmp_path / f"{number}{turn}.toml"
+            assert workspace.calibrate("gaudi3", output=path).place == str(path)
+            texts.append(path.read_text())
+    assert len(set(texts)) == 1
+    assert not own.exists()
+    assert read_calibration(tmp_path / "0a.toml").energy_count == 3  # power times latency
+    # what the fit begins with does not matter beyond the digits that measurements give
+    again = workspace.calibrate("gaudi3", start=str(tmp_path / "0a.toml"), is_dry=True).calibration
+    for name, quantity in read_calibration(tmp_path / "0a.toml").coefficients.items():
+        assert_close(again.coefficients[name].value, quantity.value, rel=1e-2)
+
+
+def test_rows_that_contradict_each_other_are_named(tmp_path: Path, own: Path, joulemap: Run) -> None:
+    workspace = Workspace(tmp_path / "joulemap.duckdb")
+    latency_s, _ = predict(workspace, "resnet18")
+    rows = [f"gaudi3,resnet18,bf16,1,graph,{latency_s * factor!r},,,made up" for factor in (1.0, 10.0)]
+    imported(workspace, tmp_path, *rows)
+    done = joulemap("calibrate", "gaudi3", "--dry-run", variables={"JOULEMAP_CALIBRATION": str(own)})
+    assert done.returncode == 0, done.stderr
+    assert "- resnet18 bf16 batch 1 graph: 2 latencies from" in done.stdout
+    assert "s contradict each other" in done.stdout
+    assert "a trial: nothing was written" in done.stdout
+    assert not own.exists()
+    found = json.loads(joulemap("calibrate", "gaudi3", "--dry-run", "--format", "json").stdout)
+    assert len(found["warnings"]) == 1
+    assert found["written_to"] is None
+
+
+def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    imported(
+        workspace,
+        tmp_path,
+        "gaudi3,resnet18,bf16,1,graph,0.001,,,made up",
+        "gaudi3,./nowhere.py:net,bf16,1,graph,0.001,,,made up",
+        "gaudi3,resnet18,bf16,1,graph,,,300,made up",
+        "gaudi3,resnet18,int4,1,graph,0.001,,,made up",
+    )
+    answer = workspace.calibrate("gaudi3", is_dry=True)
+    assert answer.calibration.row_count == 1
+    (unknown,) = [line for line in answer.left_out if "nowhere" in line]
+    assert unknown.startswith("1 row of ./nowhere.py:net: ")
+    assert "1 row of resnet18: neither latency nor energy was measured" in answer.left_out
+    assert any(line.startswith("1 row of resnet18: gaudi3 has no int4; it has") for line in answer.left_out)
+    with pytest.raises(NoMeasurementError, match="nothing of vgg11 at fp16 was measured on gaudi3: `joulemap measure"):
+        workspace.calibrate("gaudi3", models=["vgg11"], precisions=["fp16"])
+
+
+def test_without_measurements_it_is_said_how_to_get_some(joulemap: Run) -> None:
+    done = joulemap("calibrate", "kpu_t64")
+    assert done.returncode == ExitCode.UNKNOWN_NAME
+    assert done.stderr == (
+        "joulemap: nothing was measured on kpu_t64: `joulemap measure MODEL` there, or "
+        "`joulemap measurements import FILE`, then calibrate\n"
+    )
+    for wrong, code, told in (
+        (("h2o",), ExitCode.UNKNOWN_NAME, "unknown hardware 'h2o'"),
+        (("jetson_orin_nano_8gb@15W",), ExitCode.USAGE, "at all its power modes: name jetson_orin_nano_8gb"),
+        (("h200_sxm", "--precision", "fp3"), ExitCode.USAGE, "unknown precision 'fp3'"),
+        (("h200_sxm", "--calibration", "best"), ExitCode.UNKNOWN_NAME, "unknown calibration 'best'"),
+        (("./none.toml",), ExitCode.CATALOGUE, "there is no such file or folder"),
+    ):
+        done = joulemap("calibrate", *wrong)
+        assert done.returncode == code, done.stderr
+        assert told in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_measurements_in_a_power_mode_calibrate_the_whole_chip(tmp_path: Path, own: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    name = "jetson_orin_nano_8gb"
+    at_mode = f"{name}@15W"
+    latency_s, _ = predict(workspace, "resnet18", at_mode)
+    imported(workspace, tmp_path, f"{at_mode},resnet18,bf16,1,graph,{3.0 * latency_s!r},,,made up")
+    plain, _ = predict(workspace, "resnet18", name)
+    workspace.calibrate(name)
+    assert_close(predict(workspace, "resnet18", at_mode)[0], 3.0 * latency_s, rel=0.03)
+    assert predict(workspace, "resnet18", name)[0] > 2.0 * plain
+
+
+def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
+    """A record, its file, and what `measure` stores of a machine that is in no catalogue."""
+    workspace = Workspace(tmp_path / "own.duckdb")
+    mine = attrs.evolve(hardware("xeon_8490h"), id="this_machine", aliases=()).with_own_digest()
+    row = workspace.compare("resnet18", hardware=[mine], runtime="eager").rows[0]
+    assert row.latency_s is not None
+    measured = Measurement(
+        hardware="this_machine", model="resnet18", precision="fp32", batch=1, runtime="eager", scope="any",
+        latency_s=2.0 * row.latency_s, source="made up", conditions="none",
+    )  # fmt: skip
+    with using(open_for_writing(workspace.path), "own") as connection, transaction(connection):
+        write_measurements(connection, [measured])
+    by_id = workspace.calibrate("this_machine").calibration
+    after = workspace.compare("resnet18", hardware=[mine], runtime="eager").rows[0]
+    assert after.latency_s is not None
+    assert_close(after.latency_s, 2.0 * row.latency_s, rel=0.03)
+    # the newest run was calibrated, but the description without a calibration is what a fit starts from
+    assert workspace.calibrate("this_machine", is_dry=True).calibration == by_id
+    assert workspace.calibrate(mine, is_dry=True).calibration == by_id
+    with pytest.raises(UnknownNameError, match="unknown hardware 'this_other'"):
+        workspace.calibrate("this_other")
+    with pytest.raises(UsageError, match="is not asked about"):
+        workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="this_machine")
+
+
+# what ships
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_shipped_calibration_fits_the_catalogue(path: Path) -> None:
+    calibration = read_calibration(path)
+    assert calibration.model_version == MODEL_VERSION
+    assert calibration.name == calibration.hardware
+    hardware(calibration.hardware).calibrated(calibration)
+    assert calibration_text(calibration) == path.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["h200_sxm"])
+def test_a_shipped_calibration_is_made_from_what_ships(name: str, tmp_path: Path) -> None:
+    shipped = SHIPPED / f"{name}.toml"
+    if not shipped.exists():
+        pytest.skip(f"no calibration of {name} ships yet")
+    made = tmp_path / shipped.name
+    Workspace(tmp_path / "own.duckdb").calibrate(name, output=made)
+    assert made.read_text() == shipped.read_text()
