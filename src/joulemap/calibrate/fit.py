@@ -112,7 +112,7 @@ class Fitter:
                 weight=latency_weight,
                 start=solution.coefficients,
                 bounds=bounds_of(self.target.parameters),
-                known_slope=known_slope if solution is start else None,
+                known_slope=known_slope,
                 tolerance=TOLERANCE if known_slope is None else NEAR_TOLERANCE,
             )
             solution = self._fit_energy(Solution(coefficients=position, factors=solution.factors), energy_weight)

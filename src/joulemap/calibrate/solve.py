@@ -58,7 +58,8 @@ def minimize(
     """Return the position of the least sum; `measured` are natural logarithms, a row of weight 0 does not count.
 
     Between slopes that are taken (the first may be known), derivatives follow from what each step did. The fit ends
-    where a step from a slope that was taken lowers the sum by less than `tolerance` of it.
+    where a step from a slope that was taken lowers the sum by less than `tolerance` of it; with the first known, the
+    start is taken to be so near that derivatives which follow are as good.
     """
     used = weight > 0.0
     if not len(start):
@@ -93,8 +94,8 @@ def minimize(
             derivative = derivative + np.outer(missed, step) / (step**2).sum()
             position, error, cost = moved, found, reached
             damping = max(damping / DAMPING_FACTOR, SMALLEST_DAMPING)
-        if last - cost <= (tolerance if is_taken else FOLLOWED_TOLERANCE) * last:
-            if is_taken:
+        if last - cost <= (tolerance if is_taken or known_slope is not None else FOLLOWED_TOLERANCE) * last:
+            if is_taken or known_slope is not None:
                 break
             derivative = None
         is_taken = False
