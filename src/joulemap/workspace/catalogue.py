@@ -85,12 +85,15 @@ def ensure_catalogue(connection: Connection) -> None:
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
+    from joulemap.catalog.cost import load_assumptions, load_regions
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import load_measurements
     from joulemap.store.write_catalogue import write_catalogue
+    from joulemap.store.write_cost import write_cost
     from joulemap.store.write_measurement import write_measurements
 
     catalogue = load_catalogue()
     write_catalogue(connection, catalogue, load_models(), load_shipped(), package_version("joulemap"))
+    write_cost(connection, load_assumptions(), load_regions())
     write_measurements(connection, load_measurements())
     return find_current_hardware(connection, catalogue.digest)
