@@ -44,11 +44,14 @@ def test_every_exit_code_is_documented() -> None:
     [
         "README.md",
         "docs/analyze.md",
+        "docs/cost.md",
         "docs/fusion.md",
         "docs/hardware.md",
         "docs/measure.md",
         "docs/model.md",
         "docs/models.md",
+        "docs/pareto.md",
+        "docs/recommend.md",
         "docs/sql.md",
     ],
 )

@@ -16,13 +16,16 @@ import typer
 from joulemap.cli import (
     analyze,
     compare,
+    cost,
     database,
     explain,
     hardware,
     measure,
     measurements,
     model,
+    pareto,
     query,
+    recommend,
     sql,
     validate,
 )
@@ -45,6 +48,9 @@ app = typer.Typer(
 app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
+app.command("pareto")(pareto.pareto)
+app.command("recommend")(recommend.recommend)
+app.command("cost")(cost.cost)
 app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
 app.command("validate")(validate.validate)

@@ -43,15 +43,15 @@ class Question:
 
     def plan(self, known: Mapping[str, HardwareEntry], workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs that it needs of a workload; `known` is the catalogue by id."""
-        chosen = select_hardware(self._with_own(known), self.choice)
+        chosen = select_hardware(self.with_own(known), self.choice)
         return plan_runs(workload_key, chosen, precision=self.precision, runtime=self.runtime)
 
     def one_id(self) -> str:
         """Return the id of its only hardware; UnknownNameError for a name that is none."""
-        ((entry, _),) = select_hardware(self._with_own(known_hardware()), self.choice)
+        ((entry, _),) = select_hardware(self.with_own(known_hardware()), self.choice)
         return entry.id
 
-    def _with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
+    def with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
         entries = dict(known)
         for label, hardware in self.own.items():
