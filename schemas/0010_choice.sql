@@ -273,13 +273,38 @@ CREATE MACRO missed_limits(
     list_transform(
         list_filter(
             [
-                {'limit_index': 1, 'metric': 'latency', 'value': one.latency_s, 'bound': max_latency_s + 0e0},
-                {'limit_index': 2, 'metric': 'energy', 'value': one.energy_per_inference_j, 'bound': max_energy_j + 0e0},
-                {'limit_index': 3, 'metric': 'memory', 'value': one.peak_memory_bytes + 0e0, 'bound': max_memory_bytes + 0e0},
-                {'limit_index': 4, 'metric': 'power', 'value': one.average_power_w, 'bound': max_power_w + 0e0},
-                {'limit_index': 5, 'metric': 'throughput', 'value': one.throughput_per_s, 'bound': min_throughput_per_s + 0e0},
-                {'limit_index': 6, 'metric': 'price', 'value': one.price_cloud_usd_per_hour, 'bound': max_price_usd_per_hour + 0e0},
-                {'limit_index': 7, 'metric': 'purchase', 'value': one.price_purchase_usd, 'bound': max_purchase_usd + 0e0}
+                {'limit_index': 1, 'metric': 'latency', 'value': one.latency_s, 'bound': 0e0 + max_latency_s},
+                {
+                    'limit_index': 2,
+                    'metric': 'energy',
+                    'value': one.energy_per_inference_j,
+                    'bound': 0e0 + max_energy_j
+                },
+                {
+                    'limit_index': 3,
+                    'metric': 'memory',
+                    'value': 0e0 + one.peak_memory_bytes,
+                    'bound': 0e0 + max_memory_bytes
+                },
+                {'limit_index': 4, 'metric': 'power', 'value': one.average_power_w, 'bound': 0e0 + max_power_w},
+                {
+                    'limit_index': 5,
+                    'metric': 'throughput',
+                    'value': one.throughput_per_s,
+                    'bound': 0e0 + min_throughput_per_s
+                },
+                {
+                    'limit_index': 6,
+                    'metric': 'price',
+                    'value': one.price_cloud_usd_per_hour,
+                    'bound': 0e0 + max_price_usd_per_hour
+                },
+                {
+                    'limit_index': 7,
+                    'metric': 'purchase',
+                    'value': one.price_purchase_usd,
+                    'bound': 0e0 + max_purchase_usd
+                }
             ],
             lambda bounded: bounded.bound > 0e0
                 AND NOT coalesce(

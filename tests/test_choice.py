@@ -21,9 +21,10 @@ from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.cost import find_region, load_assumptions, load_regions
+from joulemap.cli.choice import DEFAULT_PRECISION_TEXT
 from joulemap.cli.pareto import Metric
 from joulemap.cli.recommend import Objective
-from joulemap.domain.choice import METRICS, OBJECTIVES, Candidates, Limits, Usage
+from joulemap.domain.choice import DEFAULT_PRECISIONS, METRICS, OBJECTIVES, Candidates, Limits, Usage
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import find_query, run_query
 from joulemap.store.connection import Connection
@@ -422,6 +423,7 @@ def test_a_grid_is_found_by_id_or_name(name: str) -> None:
 def test_the_command_line_offers_what_the_library_knows() -> None:
     assert tuple(Metric) == METRICS
     assert tuple(Objective) == OBJECTIVES
+    assert tuple(DEFAULT_PRECISION_TEXT.split(",")) == DEFAULT_PRECISIONS
 
 
 @pytest.mark.parametrize(
