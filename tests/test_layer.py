@@ -160,6 +160,9 @@ def test_help_loads_only_typer(tmp_path: Path) -> None:
     [
         ("sql", "SELECT hardware FROM runs"),
         ("analyze", "resnet18", "tpu_v4"),
+        ("pareto", "resnet18", "--hardware", "tpu_v4,h100_sxm5", "--precision", "fp32", "--batch", "1"),
+        ("recommend", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1", "--max-power", "1W"),
+        ("cost", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1"),
         ("query", "run", "run.list"),
         ("query", "list"),
         ("hardware", "list"),

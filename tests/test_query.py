@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from compare import assert_close
-from joulemap.domain.answer import analysis, calibration, comparison, explanation, model, score, store
+from joulemap.domain.answer import analysis, calibration, choice, comparison, explanation, model, score, store
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.query import Parameter, Query, find_query, list_queries, run_query, run_sql
 from joulemap.query.contract import parse_query
@@ -44,6 +44,13 @@ RECORDS = {
     "model.profile": model.ModelProfile,
     "model.mix": model.OperationShare,
     "model.pattern": model.PatternShare,
+    "pareto.front": choice.ParetoPoint,
+    "recommend.configuration": choice.RankedConfiguration,
+    "recommend.violation": choice.Violation,
+    "cost.million": choice.CostOption,
+    "cost.grid": choice.GridFootprint,
+    "cost.break_even": choice.BreakEven,
+    "cost.assumption": choice.AssumedNumber,
 }
 
 

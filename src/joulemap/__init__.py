@@ -24,10 +24,20 @@ if TYPE_CHECKING:
         RunTotal,
         SubgraphShare,
     )
+    from joulemap.domain.answer.choice import (
+        AssumedNumber,
+        BreakEven,
+        CostOption,
+        GridFootprint,
+        ParetoPoint,
+        RankedConfiguration,
+        Violation,
+    )
     from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
     from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
     from joulemap.domain.answer.score import Score
     from joulemap.domain.answer.store import Finding, RunTally
+    from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
@@ -38,21 +48,29 @@ if TYPE_CHECKING:
     from joulemap.query.answer import (
         AnalyzeAnswer,
         CompareAnswer,
+        CostAnswer,
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
         MeasureAnswer,
+        ParetoAnswer,
+        RecommendAnswer,
     )
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
     "ActionShare",
     "AnalyzeAnswer",
+    "AssumedNumber",
     "BottleneckShare",
+    "BreakEven",
+    "Candidates",
     "CategoryShare",
     "CompareAnswer",
     "Comparison",
     "Configuration",
+    "CostAnswer",
+    "CostOption",
     "DifferenceAnswer",
     "EdpShare",
     "EnergyAction",
@@ -62,22 +80,30 @@ __all__ = [
     "ExitCode",
     "ExplainAnswer",
     "Finding",
+    "GridFootprint",
     "Hardware",
     "HardwareAnswer",
     "Insight",
     "JoulemapError",
+    "Limits",
     "MeasureAnswer",
     "MemoryLevel",
     "OperatorShare",
+    "ParetoAnswer",
+    "ParetoPoint",
     "Peak",
     "PowerMode",
     "Quantity",
+    "RankedConfiguration",
+    "RecommendAnswer",
     "Recommendation",
     "RunTally",
     "RunTotal",
     "Score",
     "SubgraphShare",
     "Timing",
+    "Usage",
+    "Violation",
     "Workload",
     "Workspace",
     "load_catalogue",
@@ -94,6 +120,15 @@ _HOMES = {
         "RunTotal",
         "SubgraphShare",
     ),
+    "joulemap.domain.answer.choice": (
+        "AssumedNumber",
+        "BreakEven",
+        "CostOption",
+        "GridFootprint",
+        "ParetoPoint",
+        "RankedConfiguration",
+        "Violation",
+    ),
     "joulemap.domain.answer.comparison": (
         "Comparison",
         "Insight",
@@ -108,6 +143,7 @@ _HOMES = {
         "Finding",
         "RunTally",
     ),
+    "joulemap.domain.choice": ("Candidates", "Limits", "Usage"),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
@@ -118,10 +154,13 @@ _HOMES = {
     "joulemap.query.answer": (
         "AnalyzeAnswer",
         "CompareAnswer",
+        "CostAnswer",
         "DifferenceAnswer",
         "ExplainAnswer",
         "HardwareAnswer",
         "MeasureAnswer",
+        "ParetoAnswer",
+        "RecommendAnswer",
     ),
     "joulemap.workspace.workspace": ("Workspace",),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Final
 
 SI_SCALE: Final[dict[str, tuple[float, str]]] = {
@@ -50,17 +52,29 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
 FJ_PER_J: Final = 10**15
 FS_PER_S: Final = 10**15
 
+_NUMBER: Final = re.compile(r"^[-+]?[\d.,_]+(?:e[-+]?\d+)?\s*", re.IGNORECASE)
+
 
 def parse_si(text: str, unit: str) -> float:
-    """Return what `30W`, `16 GB` or `0.5` is in `unit`; ValueError says what was expected."""
+    """Return what `30W`, `16 GiB`, `30/s`, `$2/h` or `0.5` is in `unit`; ValueError says what was expected."""
     from quantiphy import InvalidNumber, Quantity
 
+    written = text.strip()
+    if unit == "1/s":
+        written = written.removesuffix("/s")
+    if unit.startswith("USD") and written.startswith("$"):
+        amount, slash, per = written[1:].partition("/")
+        written = f"{amount}USD{slash}{per}"
     try:
-        quantity = Quantity(text)
+        quantity = Quantity(written, binary=True)
     except InvalidNumber as error:
-        raise ValueError(f"{text!r} is not a number with a unit such as 1.5k{unit}") from error
+        example = "1.5k/s" if unit == "1/s" else f"1.5{unit}" if unit.startswith("USD") else f"1.5k{unit}"
+        raise ValueError(f"{text!r} is not a number with a unit such as {example}") from error
     if quantity.units not in ("", unit):
-        raise ValueError(f"{text!r} is in {quantity.units}, expected {unit}")
+        own = _NUMBER.sub("", written) or quantity.units
+        raise ValueError(f"{text!r} is in {own}, expected {unit}")
+    if not math.isfinite(quantity):
+        raise ValueError(f"{text!r} is not a finite number")
     return float(quantity)
 
 

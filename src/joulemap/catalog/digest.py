@@ -75,6 +75,7 @@ def _shipped_digest() -> str:
     digest = hashlib.sha256()
     for folder in (
         DATA / "architecture",
+        DATA / "cost",
         DATA / "hardware",
         DATA / "measurement",
         DATA / "measurement" / "seen",

@@ -17,13 +17,16 @@ from joulemap.cli import (
     analyze,
     calibrate,
     compare,
+    cost,
     database,
     explain,
     hardware,
     measure,
     measurements,
     model,
+    pareto,
     query,
+    recommend,
     sql,
     validate,
 )
@@ -48,6 +51,9 @@ app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
 app.command("calibrate")(calibrate.calibrate)
+app.command("pareto")(pareto.pareto)
+app.command("recommend")(recommend.recommend)
+app.command("cost")(cost.cost)
 app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
 app.command("validate")(validate.validate)

@@ -20,7 +20,7 @@ def sql(
     """Run one SQL statement on the results, read-only.
 
     Views: runs, subgraph_results, operator_results, energy_ledger, operators, hardware, hardware_facts,
-    energy_reference, measurements, prediction_errors, uncounted, refused_runs.
+    energy_reference, measurements, prediction_errors, uncounted, refused_runs, cost_assumptions, grid_regions.
 
     \b
     joulemap sql "SELECT hardware, energy_j, latency_s FROM runs ORDER BY energy_j"

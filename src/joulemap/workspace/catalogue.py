@@ -85,15 +85,18 @@ def ensure_catalogue(connection: Connection) -> None:
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
+    from joulemap.catalog.cost import load_assumptions, load_regions
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements
     from joulemap.catalog.profile import load_profiles
     from joulemap.store.operator_file import clear_operator_measurements, read_operator_file
     from joulemap.store.write_catalogue import write_catalogue
+    from joulemap.store.write_cost import write_cost
     from joulemap.store.write_measurement import write_measurements
 
     catalogue = load_catalogue()
     write_catalogue(connection, catalogue, load_models(), load_shipped(), package_version("joulemap"))
+    write_cost(connection, load_assumptions(), load_regions())
     write_measurements(connection, load_measurements())
     clear_operator_measurements(connection)
     for profile in load_profiles():

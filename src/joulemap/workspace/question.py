@@ -46,7 +46,7 @@ class Question:
 
     def plan(self, known: Mapping[str, HardwareEntry], workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs that it needs of a workload; `known` is the catalogue by id."""
-        chosen = select_hardware(self._with_own(known), self.choice)
+        chosen = select_hardware(self.with_own(known), self.choice)
         self.calibration.check({entry.id for entry, _ in chosen})
         return plan_runs(
             workload_key,
@@ -58,17 +58,17 @@ class Question:
 
     def one_id(self) -> str:
         """Return the id of its only hardware; UnknownNameError for a name that is none."""
-        ((entry, _),) = select_hardware(self._with_own(known_hardware()), self.choice)
+        ((entry, _),) = select_hardware(self.with_own(known_hardware()), self.choice)
         return entry.id
 
     def check_calibration(self) -> None:
         """Raise CatalogueError or UsageError, before anything takes time, for a calibration that does not fit."""
-        chosen = select_hardware(self._with_own(known_hardware()), self.choice)
+        chosen = select_hardware(self.with_own(known_hardware()), self.choice)
         self.calibration.check({entry.id for entry, _ in chosen})
         for entry, _ in chosen:
             self.calibration.check_fit(entry.id, entry.digest)
 
-    def _with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
+    def with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
         entries = dict(known)
         for label, hardware in self.own.items():

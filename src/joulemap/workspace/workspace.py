@@ -23,17 +23,21 @@ if TYPE_CHECKING:
     from joulemap.domain.answer.analysis import EdpShare
     from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.calibration import Calibration
+    from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
     from joulemap.query.answer import (
         AnalyzeAnswer,
         CalibrateAnswer,
         CompareAnswer,
+        CostAnswer,
         DatabaseInfo,
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
         MeasureAnswer,
+        ParetoAnswer,
         ProfileAnswer,
+        RecommendAnswer,
     )
 
 METRICS: Final = ("energy",)
@@ -261,6 +265,69 @@ class Workspace:
             if refused:
                 raise UnsupportedError("; ".join(row.reason for row in refused))
             return _explain(connection, run_ids[0], run_ids[-1], metric)
+
+    def pareto(
+        self,
+        model: str,
+        *,
+        x: str = "latency",
+        y: str = "energy",
+        candidates: Candidates | None = None,
+        usage: Usage | None = None,
+    ) -> ParetoAnswer:
+        """Return which of the candidates no other beats in both metrics, and who beats the rest.
+
+        Metrics are `METRICS` of `joulemap.domain.choice`. What is not stored is evaluated. Raises as `compare`.
+        """
+        from joulemap.domain.choice import Candidates, Usage
+        from joulemap.workspace.choice import find_front
+
+        return find_front(self.path, self._talk, model, x, y, candidates or Candidates(), usage or Usage())
+
+    def recommend(
+        self,
+        model: str,
+        *,
+        objective: str = "energy",
+        limits: Limits | None = None,
+        candidates: Candidates | None = None,
+        usage: Usage | None = None,
+    ) -> RecommendAnswer:
+        """Return the candidates that keep the limits, best first, and how far the others are from them.
+
+        The objective is one of `OBJECTIVES` of `joulemap.domain.choice`. Where none keeps the limits, `nearest_miss` is
+        the one whose largest relative violation is the smallest. Raises as `compare`.
+        """
+        from joulemap.domain.choice import Candidates, Limits, Usage
+        from joulemap.workspace.choice import recommend
+
+        return recommend(
+            self.path,
+            self._talk,
+            model,
+            objective,
+            limits or Limits(),
+            candidates or Candidates(),
+            usage or Usage(),
+        )
+
+    def cost(
+        self,
+        model: str,
+        *,
+        between: Sequence[str] = (),
+        candidates: Candidates | None = None,
+        usage: Usage | None = None,
+    ) -> CostAnswer:
+        """Return what a million inferences cost on each candidate, rented or bought, with energy and carbon.
+
+        `between` names the two options of the break-even (`l4`, `l4:cloud`, `epyc_9654:purchase`), by default the
+        cheapest bought and the cheapest rented one. Raises as `compare`; UsageError for an option without a price.
+        """
+        from joulemap.domain.choice import Candidates, Usage
+        from joulemap.workspace.choice import price_inferences
+
+        return price_inferences(self.path, self._talk, model, between, candidates or Candidates(), usage or Usage())
 
     def measure(
         self,

@@ -1,0 +1,60 @@
+/*
+name = "cost.assumption"
+version = 1
+schema = 10
+summary = "What a cost per inference assumes, each number with its source"
+grain = "one row per assumption"
+order = ["assumption_index"]
+[parameters]
+utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
+lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
+hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
+pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
+usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
+gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
+[columns]
+assumption_index = { type = "INTEGER", meaning = "fixed order" }
+assumption = { type = "VARCHAR", meaning = "utilization, lifetime, hours, pue, electricity or grid" }
+value = { type = "DOUBLE", meaning = "in unit" }
+unit = { type = "VARCHAR", meaning = "1, year, h/year, USD/kWh or g/kWh" }
+basis = { type = "VARCHAR", meaning = "where the number comes from; given where it was asked for" }
+source = { type = "VARCHAR", meaning = "document or arithmetic; the question where it was asked for" }
+note = { type = "VARCHAR", meaning = "what a reader must know to use it well" }
+*/
+WITH given AS (
+    SELECT unnest([
+        {'assumption': 'utilization', 'value': CAST($utilization AS DOUBLE)},
+        {'assumption': 'lifetime', 'value': CAST($lifetime_years AS DOUBLE)},
+        {'assumption': 'hours', 'value': CAST($hours_per_year AS DOUBLE)},
+        {'assumption': 'pue', 'value': CAST($pue AS DOUBLE)},
+        {'assumption': 'electricity', 'value': CAST($usd_per_kwh AS DOUBLE)},
+        {'assumption': 'grid', 'value': CAST($gco2_per_kwh AS DOUBLE)}
+    ], recursive := TRUE)
+),
+known AS (
+    SELECT a.assumption_index, a.assumption, a.value, a.unit, a.basis, a.source, a.note
+    FROM cost_assumptions AS a
+    UNION ALL
+    SELECT
+        (SELECT CAST(count(*) AS INTEGER) FROM cost_assumptions),
+        'grid',
+        g.gco2_per_kwh,
+        'g/kWh',
+        g.basis,
+        g.source,
+        concat_ws('; ', g.name || ', ' || g.year, nullif(g.note, ''))
+    FROM grid_regions AS g
+    WHERE g.region = CASE WHEN $region = '' THEN 'world' ELSE $region END
+)
+SELECT
+    k.assumption_index,
+    k.assumption,
+    CASE WHEN g.value >= 0e0 THEN g.value ELSE k.value END AS value,
+    k.unit,
+    CASE WHEN g.value >= 0e0 THEN 'given' ELSE k.basis END AS basis,
+    CASE WHEN g.value >= 0e0 THEN 'the question' ELSE k.source END AS source,
+    CASE WHEN g.value >= 0e0 AND k.assumption = 'grid' THEN '' ELSE k.note END AS note
+FROM known AS k
+JOIN given AS g ON g.assumption = k.assumption
+ORDER BY k.assumption_index

@@ -1,0 +1,192 @@
+/*
+name = "cost.million"
+version = 1
+schema = 10
+summary = "What a million inferences cost, rented or bought, with their energy and carbon"
+grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
+order = ["status: ok, no price, unsupported", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
+utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
+lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
+hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
+pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
+usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
+gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
+[columns]
+rank = { type = "BIGINT", meaning = "1 for the cheapest; null where no price is known" }
+status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
+is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware, whatever the power mode; without a price the one with the least energy" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+precision = { type = "VARCHAR", meaning = "precision" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+way = { type = "VARCHAR", meaning = "cloud: rented by the hour; purchase: bought, and powered; none" }
+usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "all costs of a million inferences" }
+hardware_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
+energy_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it electricity; 0 in a cloud, where the rent contains it" }
+price = { type = "DOUBLE", meaning = "of the chip, board or kit, in price_unit" }
+price_unit = { type = "VARCHAR", meaning = "USD/h or USD" }
+price_basis = { type = "VARCHAR", meaning = "where the price comes from" }
+price_source = { type = "VARCHAR", meaning = "document" }
+price_note = { type = "VARCHAR", meaning = "what the price buys, and when" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "while it works" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference while it works, of the chip alone" }
+kwh_per_million = { type = "DOUBLE", unit = "kWh", meaning = "work and idling between, times PUE" }
+gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of it" }
+inferences_per_year = { type = "DOUBLE", meaning = "of one chip at this utilization" }
+inferences_per_life = { type = "DOUBLE", meaning = "of one chip in its lifetime" }
+idle_power_w = { type = "DOUBLE", unit = "W", meaning = "between inferences" }
+idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
+pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why there is no cost; empty otherwise" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH paid AS (
+    SELECT
+        c.hardware AS id,
+        configuration_name(c.hardware, c.power_mode) AS hardware,
+        c.architecture,
+        c.precision,
+        c.batch,
+        c.runtime,
+        w.way,
+        CASE w.way
+            WHEN 'cloud' THEN c.cloud_usd_per_million
+            WHEN 'purchase' THEN c.purchase_usd_per_million + c.energy_usd_per_million
+        END AS usd_per_million,
+        CASE w.way WHEN 'cloud' THEN c.cloud_usd_per_million WHEN 'purchase' THEN c.purchase_usd_per_million END
+            AS hardware_usd_per_million,
+        CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.energy_usd_per_million END AS energy_usd_per_million,
+        f.value AS price,
+        f.unit AS price_unit,
+        f.basis AS price_basis,
+        f.source AS price_source,
+        f.note AS price_note,
+        c.throughput_per_s,
+        c.latency_s,
+        c.energy_per_inference_j,
+        c.kwh_per_million,
+        c.gco2_per_million,
+        c.inferences_per_year,
+        c.inferences_per_life,
+        c.idle_power_w,
+        c.idle_quantity,
+        c.pue_ratio,
+        c.is_projection,
+        c.refusal,
+        CASE WHEN c.refusal IS NOT NULL THEN 3 WHEN w.way = 'none' THEN 2 ELSE 1 END AS position,
+        coalesce(c.price_cloud_usd_per_hour, c.price_purchase_usd) IS NOT NULL AS has_price,
+        c.run_id
+    FROM configuration_costs(
+        $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
+    ) AS c
+    JOIN (VALUES ('cloud'), ('purchase'), ('none')) AS w (way)
+        ON CASE w.way
+            WHEN 'cloud' THEN c.refusal IS NULL AND c.cloud_usd_per_million IS NOT NULL
+            WHEN 'purchase' THEN c.refusal IS NULL AND c.purchase_usd_per_million IS NOT NULL
+            ELSE c.refusal IS NOT NULL OR c.usd_per_million IS NULL
+        END
+    LEFT JOIN hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = 'price_' || w.way
+),
+ranked AS (
+    SELECT
+        id,
+        hardware,
+        architecture,
+        precision,
+        batch,
+        runtime,
+        way,
+        usd_per_million,
+        hardware_usd_per_million,
+        energy_usd_per_million,
+        price,
+        price_unit,
+        price_basis,
+        price_source,
+        price_note,
+        throughput_per_s,
+        latency_s,
+        energy_per_inference_j,
+        kwh_per_million,
+        gco2_per_million,
+        inferences_per_year,
+        inferences_per_life,
+        idle_power_w,
+        idle_quantity,
+        pue_ratio,
+        is_projection,
+        refusal,
+        position,
+        has_price,
+        run_id,
+        row_number() OVER (
+            ORDER BY
+                position,
+                usd_per_million NULLS LAST,
+                kwh_per_million NULLS LAST,
+                hardware,
+                precision,
+                batch,
+                runtime,
+                way,
+                run_id
+        ) AS place,
+        row_number() OVER (
+            PARTITION BY id
+            ORDER BY
+                position,
+                usd_per_million NULLS LAST,
+                kwh_per_million NULLS LAST,
+                hardware,
+                precision,
+                batch,
+                runtime,
+                way,
+                run_id
+        ) AS place_of_hardware
+    FROM paid
+)
+SELECT
+    CASE WHEN position = 1 THEN place END AS rank,
+    ['ok', 'no price', 'unsupported'][position] AS status,
+    position < 3 AND place_of_hardware = 1 AS is_best_of_hardware,
+    hardware,
+    architecture,
+    precision,
+    batch,
+    runtime,
+    way,
+    usd_per_million,
+    hardware_usd_per_million,
+    energy_usd_per_million,
+    price,
+    price_unit,
+    price_basis,
+    price_source,
+    price_note,
+    throughput_per_s,
+    latency_s,
+    energy_per_inference_j,
+    kwh_per_million,
+    gco2_per_million,
+    inferences_per_year,
+    inferences_per_life,
+    idle_power_w,
+    idle_quantity,
+    pue_ratio,
+    is_projection,
+    CASE
+        WHEN position = 3 THEN refusal
+        WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'
+        WHEN position = 2 THEN 'the catalogue has no ' || price_name('cost')
+        ELSE ''
+    END AS reason,
+    run_id
+FROM ranked
+ORDER BY place

@@ -1,0 +1,194 @@
+/*
+name = "pareto.front"
+version = 1
+schema = 10
+summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
+grain = "one row per run asked for, refused ones included"
+order = ["status: front, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
+x = { type = "VARCHAR", default = "latency", meaning = "latency, energy, throughput, power, memory, edp, price, purchase, cost or carbon" }
+y = { type = "VARCHAR", default = "energy", meaning = "another of them" }
+utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
+lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
+hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
+pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
+usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
+gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
+[columns]
+status = { type = "VARCHAR", meaning = "front; dominated: another is at least as good in both and better in one; unplaced: a price is not known; unsupported" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+precision = { type = "VARCHAR", meaning = "precision" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+x_value = { type = "DOUBLE", meaning = "of the metric x, in x_unit" }
+x_unit = { type = "VARCHAR", meaning = "unit of x_value" }
+y_value = { type = "DOUBLE", meaning = "of the metric y, in y_unit" }
+y_unit = { type = "VARCHAR", meaning = "unit of y_value" }
+dominated_by = { type = "VARCHAR", meaning = "the configuration of the front that beats it by the largest x_ratio x y_ratio; null on the front" }
+dominated_by_run_id = { type = "INTEGER", meaning = "its run" }
+x_ratio = { type = "DOUBLE", meaning = "how many times better that one is in x" }
+y_ratio = { type = "DOUBLE", meaning = "how many times better that one is in y" }
+dominator_count = { type = "BIGINT", meaning = "configurations of the front that beat it" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, one batch after the other" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
+peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why it is unplaced or unsupported; empty otherwise" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH chosen AS MATERIALIZED (
+    SELECT
+        c.run_id,
+        configuration_name(c.hardware, c.power_mode) AS hardware,
+        configuration_label(c.hardware, c.power_mode, c.precision, c.batch, c.runtime) AS label,
+        c.architecture,
+        c.precision,
+        c.batch,
+        c.runtime,
+        c.latency_s,
+        c.energy_per_inference_j,
+        c.throughput_per_s,
+        c.average_power_w,
+        c.peak_memory_bytes,
+        c.edp_js,
+        c.is_projection,
+        c.refusal,
+        CASE WHEN c.refusal IS NULL THEN metric_value($x, c) END AS x_value,
+        CASE WHEN c.refusal IS NULL THEN metric_value($y, c) END AS y_value
+    FROM configuration_costs(
+        $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
+    ) AS c
+),
+placed AS MATERIALIZED (
+    SELECT
+        c.run_id,
+        c.label,
+        c.x_value,
+        c.y_value,
+        metric_cost($x, c.x_value) AS x_cost,
+        metric_cost($y, c.y_value) AS y_cost
+    FROM chosen AS c
+    WHERE c.x_value IS NOT NULL AND c.y_value IS NOT NULL
+),
+lowest AS (
+    SELECT x_cost, min(y_cost) AS y_cost
+    FROM placed
+    GROUP BY x_cost
+),
+stepped AS (
+    SELECT
+        x_cost,
+        y_cost,
+        min(y_cost) OVER (ORDER BY x_cost ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS y_cost_before
+    FROM lowest
+),
+front AS (
+    SELECT p.run_id, p.label, p.x_value, p.y_value, p.x_cost, p.y_cost
+    FROM placed AS p
+    JOIN stepped AS s ON s.x_cost = p.x_cost AND s.y_cost = p.y_cost
+    WHERE s.y_cost_before IS NULL OR s.y_cost < s.y_cost_before
+),
+beaten AS (
+    SELECT
+        p.run_id,
+        f.run_id AS front_run_id,
+        f.label,
+        f.x_cost,
+        f.y_cost,
+        better_ratio($x, f.x_value, p.x_value) AS x_ratio,
+        better_ratio($y, f.y_value, p.y_value) AS y_ratio
+    FROM placed AS p
+    JOIN front AS f
+        ON f.x_cost <= p.x_cost
+        AND f.y_cost <= p.y_cost
+        AND (f.x_cost < p.x_cost OR f.y_cost < p.y_cost)
+),
+best AS (
+    SELECT
+        run_id,
+        front_run_id,
+        label,
+        x_ratio,
+        y_ratio,
+        count(*) OVER (PARTITION BY run_id) AS dominator_count
+    FROM beaten
+    QUALIFY row_number() OVER (
+        PARTITION BY run_id
+        ORDER BY x_ratio * y_ratio DESC NULLS LAST, x_cost, y_cost, label, front_run_id
+    ) = 1
+),
+judged AS (
+    SELECT
+        CASE
+            WHEN c.refusal IS NOT NULL THEN 4
+            WHEN c.x_value IS NULL OR c.y_value IS NULL THEN 3
+            WHEN b.run_id IS NOT NULL THEN 2
+            ELSE 1
+        END AS position,
+        c.x_value,
+        metric_cost($x, c.x_value) AS x_cost,
+        c.y_value,
+        metric_cost($y, c.y_value) AS y_cost,
+        b.label AS dominated_by,
+        b.front_run_id,
+        b.x_ratio,
+        b.y_ratio,
+        coalesce(b.dominator_count, 0) AS dominator_count,
+        c.hardware,
+        c.architecture,
+        c.precision,
+        c.batch,
+        c.runtime,
+        c.latency_s,
+        c.energy_per_inference_j,
+        c.throughput_per_s,
+        c.average_power_w,
+        c.peak_memory_bytes,
+        c.edp_js,
+        c.is_projection,
+        c.refusal,
+        c.run_id
+    FROM chosen AS c
+    LEFT JOIN best AS b ON b.run_id = c.run_id
+)
+SELECT
+    ['front', 'dominated', 'unplaced', 'unsupported'][position] AS status,
+    hardware,
+    architecture,
+    precision,
+    batch,
+    runtime,
+    x_value,
+    metric_unit($x) AS x_unit,
+    y_value,
+    metric_unit($y) AS y_unit,
+    dominated_by,
+    front_run_id AS dominated_by_run_id,
+    x_ratio,
+    y_ratio,
+    dominator_count,
+    latency_s,
+    energy_per_inference_j,
+    throughput_per_s,
+    average_power_w,
+    peak_memory_bytes,
+    edp_js,
+    is_projection,
+    CASE
+        WHEN position = 4 THEN refusal
+        WHEN position = 3 THEN 'the catalogue has no ' || concat_ws(
+            ' and no ',
+            CASE WHEN x_cost IS NULL THEN price_name($x) END,
+            CASE WHEN y_cost IS NULL THEN price_name($y) END
+        )
+        ELSE ''
+    END AS reason,
+    run_id
+FROM judged
+ORDER BY position, x_cost, y_cost, hardware, precision, batch, runtime, run_id

@@ -1,0 +1,286 @@
+/*
+name = "recommend.configuration"
+version = 1
+schema = 10
+summary = "Configurations within limits, best first, then those that miss one, nearest first"
+grain = "one row per run asked for, refused ones included"
+order = ["status: feasible, unranked, infeasible, unsupported", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
+objective = { type = "VARCHAR", default = "energy", meaning = "latency, energy, throughput, power, memory, edp, price, purchase, cost or carbon" }
+max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
+max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power while it runs; 0 for any" }
+min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
+max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
+max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
+utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
+lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
+hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
+pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
+usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
+gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
+[columns]
+status = { type = "VARCHAR", meaning = "feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported" }
+rank = { type = "BIGINT", meaning = "1 for the best of the feasible; null for others" }
+published_rank = { type = "BIGINT", meaning = "the same among feasible ones that are no projections; null for others" }
+miss_rank = { type = "BIGINT", meaning = "1 for the infeasible one with the smallest violation_fraction; null for others" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+precision = { type = "VARCHAR", meaning = "precision" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+objective_value = { type = "DOUBLE", meaning = "of the objective, in objective_unit; null where it is not known" }
+objective_unit = { type = "VARCHAR", meaning = "unit of objective_value" }
+objective_ratio = { type = "DOUBLE", meaning = "how many times worse it is than the best feasible one; null without one" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, one batch after the other" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
+peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
+price_cloud_usd_per_hour = { type = "DOUBLE", unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
+price_purchase_usd = { type = "DOUBLE", unit = "USD", meaning = "purchase price; null where none is known" }
+way = { type = "VARCHAR", meaning = "cloud or purchase: what usd_per_million pays for, the cheaper one, or the one whose price is limited; null where no price is known" }
+usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of a million inferences" }
+gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of a million inferences" }
+failed_count = { type = "BIGINT", meaning = "limits that it does not keep" }
+failed = { type = "VARCHAR", meaning = "their names" }
+worst_limit = { type = "VARCHAR", meaning = "the limit that it misses most; null where it keeps all" }
+worst_value = { type = "DOUBLE", meaning = "what it has there, in worst_unit; null where it is not known" }
+worst_bound = { type = "DOUBLE", meaning = "what is allowed there" }
+worst_unit = { type = "VARCHAR", meaning = "unit of both" }
+violation_fraction = { type = "DOUBLE", meaning = "how far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or a price is not known" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why it is unranked or unsupported, or which price is not known; empty otherwise" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH paid AS (
+    SELECT
+        c.run_id,
+        c.hardware,
+        c.power_mode,
+        c.architecture,
+        c.precision,
+        c.batch,
+        c.runtime,
+        c.latency_s,
+        c.energy_per_inference_j,
+        c.throughput_per_s,
+        c.average_power_w,
+        c.peak_memory_bytes,
+        c.edp_js,
+        c.price_cloud_usd_per_hour,
+        c.price_purchase_usd,
+        c.cloud_usd_per_million,
+        CASE
+            WHEN $max_price_usd_per_hour > 0e0 AND $max_purchase_usd <= 0e0 THEN c.cloud_usd_per_million
+            WHEN $max_purchase_usd > 0e0 AND $max_price_usd_per_hour <= 0e0
+                THEN c.purchase_usd_per_million + c.energy_usd_per_million
+            ELSE c.usd_per_million
+        END AS usd_per_million,
+        c.gco2_per_million,
+        c.is_projection,
+        c.refusal
+    FROM configuration_costs(
+        $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
+    ) AS c
+),
+chosen AS MATERIALIZED (
+    SELECT
+        p.run_id,
+        configuration_name(p.hardware, p.power_mode) AS hardware,
+        p.architecture,
+        p.precision,
+        p.batch,
+        p.runtime,
+        p.latency_s,
+        p.energy_per_inference_j,
+        p.throughput_per_s,
+        p.average_power_w,
+        p.peak_memory_bytes,
+        p.edp_js,
+        p.price_cloud_usd_per_hour,
+        p.price_purchase_usd,
+        CASE
+            WHEN p.usd_per_million = p.cloud_usd_per_million THEN 'cloud'
+            WHEN p.usd_per_million IS NOT NULL THEN 'purchase'
+        END AS way,
+        p.usd_per_million,
+        p.gco2_per_million,
+        p.is_projection,
+        p.refusal,
+        metric_value($objective, p) AS objective_value
+    FROM paid AS p
+),
+checked AS (
+    SELECT
+        c.run_id,
+        unnest(missed_limits(
+            c,
+            $max_latency_s,
+            $max_energy_j,
+            $max_memory_bytes,
+            $max_power_w,
+            $min_throughput_per_s,
+            $max_price_usd_per_hour,
+            $max_purchase_usd
+        ), recursive := TRUE)
+    FROM chosen AS c
+    WHERE c.refusal IS NULL
+),
+missed AS (
+    SELECT
+        k.run_id,
+        count(*) AS failed_count,
+        string_agg(k.limit_name, ', ' ORDER BY k.limit_index) AS failed,
+        string_agg(price_name(k.limit_name), ' and no ' ORDER BY k.limit_index) FILTER (WHERE k.value IS NULL)
+            AS unknown,
+        first(k ORDER BY k.violation_fraction DESC NULLS FIRST, k.limit_index) AS worst
+    FROM checked AS k
+    GROUP BY k.run_id
+),
+judged AS (
+    SELECT
+        CASE
+            WHEN c.refusal IS NOT NULL THEN 4
+            WHEN m.run_id IS NOT NULL THEN 3
+            WHEN c.objective_value IS NULL THEN 2
+            ELSE 1
+        END AS position,
+        c.objective_value,
+        metric_cost($objective, c.objective_value) AS objective_cost,
+        c.way,
+        c.usd_per_million,
+        c.gco2_per_million,
+        coalesce(m.failed_count, 0) AS failed_count,
+        coalesce(m.failed, '') AS failed,
+        m.unknown,
+        m.worst.limit_name AS worst_limit,
+        m.worst.value AS worst_value,
+        m.worst.bound AS worst_bound,
+        m.worst.unit AS worst_unit,
+        m.worst.violation_fraction AS violation_fraction,
+        c.hardware,
+        c.architecture,
+        c.precision,
+        c.batch,
+        c.runtime,
+        c.latency_s,
+        c.energy_per_inference_j,
+        c.throughput_per_s,
+        c.average_power_w,
+        c.peak_memory_bytes,
+        c.edp_js,
+        c.price_cloud_usd_per_hour,
+        c.price_purchase_usd,
+        c.is_projection,
+        c.refusal,
+        c.run_id
+    FROM chosen AS c
+    LEFT JOIN missed AS m ON m.run_id = c.run_id
+),
+best AS (
+    SELECT first(objective_value ORDER BY objective_cost) AS objective_value
+    FROM judged
+    WHERE position = 1
+),
+ranked AS (
+    SELECT
+        position,
+        objective_value,
+        way,
+        usd_per_million,
+        gco2_per_million,
+        failed_count,
+        failed,
+        unknown,
+        worst_limit,
+        worst_value,
+        worst_bound,
+        worst_unit,
+        violation_fraction,
+        hardware,
+        architecture,
+        precision,
+        batch,
+        runtime,
+        latency_s,
+        energy_per_inference_j,
+        throughput_per_s,
+        average_power_w,
+        peak_memory_bytes,
+        edp_js,
+        price_cloud_usd_per_hour,
+        price_purchase_usd,
+        is_projection,
+        refusal,
+        run_id,
+        row_number() OVER (
+            PARTITION BY position
+            ORDER BY
+                violation_fraction NULLS LAST,
+                objective_cost NULLS LAST,
+                hardware,
+                precision,
+                batch,
+                runtime,
+                run_id
+        ) AS place,
+        row_number() OVER (
+            PARTITION BY position, is_projection
+            ORDER BY
+                violation_fraction NULLS LAST,
+                objective_cost NULLS LAST,
+                hardware,
+                precision,
+                batch,
+                runtime,
+                run_id
+        ) AS place_alike
+    FROM judged
+)
+SELECT
+    ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
+    CASE WHEN r.position = 1 THEN r.place END AS rank,
+    CASE WHEN r.position = 1 AND NOT r.is_projection THEN r.place_alike END AS published_rank,
+    CASE WHEN r.position = 3 THEN r.place END AS miss_rank,
+    r.hardware,
+    r.architecture,
+    r.precision,
+    r.batch,
+    r.runtime,
+    r.objective_value,
+    metric_unit($objective) AS objective_unit,
+    better_ratio($objective, b.objective_value, r.objective_value) AS objective_ratio,
+    r.latency_s,
+    r.energy_per_inference_j,
+    r.throughput_per_s,
+    r.average_power_w,
+    r.peak_memory_bytes,
+    r.edp_js,
+    r.price_cloud_usd_per_hour,
+    r.price_purchase_usd,
+    r.way,
+    r.usd_per_million,
+    r.gco2_per_million,
+    r.failed_count,
+    r.failed,
+    r.worst_limit,
+    r.worst_value,
+    r.worst_bound,
+    r.worst_unit,
+    r.violation_fraction,
+    r.is_projection,
+    CASE
+        WHEN r.position = 4 THEN r.refusal
+        WHEN r.unknown IS NOT NULL THEN 'the catalogue has no ' || r.unknown
+        WHEN r.position = 2 THEN 'the catalogue has no ' || price_name($objective)
+        ELSE ''
+    END AS reason,
+    r.run_id
+FROM ranked AS r
+CROSS JOIN best AS b
+ORDER BY r.position, r.place

@@ -1,0 +1,52 @@
+/*
+name = "recommend.violation"
+version = 1
+schema = 10
+summary = "Which limit each configuration misses, and by how much"
+grain = "one row per evaluated run and limit that it does not keep"
+order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from" }
+max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
+max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power while it runs; 0 for any" }
+min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
+max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
+max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+precision = { type = "VARCHAR", meaning = "precision" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+limit_name = { type = "VARCHAR", meaning = "latency, energy, memory, power, throughput, price or purchase" }
+value = { type = "DOUBLE", meaning = "what it has, in unit; null where no price is known" }
+bound = { type = "DOUBLE", meaning = "what is allowed, in unit" }
+excess = { type = "DOUBLE", meaning = "value - bound, for throughput bound - value, in unit" }
+violation_fraction = { type = "DOUBLE", meaning = "value / bound - 1, for throughput bound / value - 1; null where no price is known" }
+unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH checked AS (
+    SELECT
+        configuration_name(c.hardware, c.power_mode) AS hardware,
+        c.precision,
+        c.batch,
+        c.runtime,
+        unnest(missed_limits(
+            c,
+            $max_latency_s,
+            $max_energy_j,
+            $max_memory_bytes,
+            $max_power_w,
+            $min_throughput_per_s,
+            $max_price_usd_per_hour,
+            $max_purchase_usd
+        ), recursive := TRUE),
+        c.run_id
+    FROM configurations($run_ids) AS c
+    WHERE c.refusal IS NULL
+)
+SELECT hardware, precision, batch, runtime, limit_name, value, bound, excess, violation_fraction, unit, run_id
+FROM checked
+ORDER BY hardware, precision, batch, runtime, run_id, violation_fraction DESC NULLS FIRST, limit_name

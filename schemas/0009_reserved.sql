@@ -1,0 +1,2 @@
+-- This number is kept for another part of the schema.
+SELECT 9 AS version;

@@ -1,0 +1,107 @@
+"""A database of made-up runs whose figures are known: one subgraph and one ledger line each, one chip each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from joulemap.store.connection import Connection, open_in_memory
+
+UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "idle_power": "W", "static_power": "W"}
+
+TABLES = ("run", "run_subgraph", "ledger_line", "hardware_version", "hardware_fact")
+
+
+@attrs.frozen(kw_only=True)
+class MadeUp:
+    """A run and its chip; None for a price that is not known."""
+
+    hardware: str = "chip"
+    latency_s: float = 1e-3
+    energy_j: float = 1.0
+    """Of the batch."""
+    batch: int = 1
+    precision: str = "fp32"
+    memory_bytes: int = 1000
+    cloud_usd_per_hour: float | None = None
+    purchase_usd: float | None = None
+    idle_w: float | None = None
+    static_w: float = 0.0
+    deployment: str = "datacenter"
+    projection: str = ""
+    refusal: str | None = None
+    power_mode: str = "default"
+
+
+def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
+    """Return a database that holds these runs, numbered from 1, with round assumptions of use."""
+    connection = open_in_memory()
+    connection.execute("INSERT INTO action VALUES (1, 'gpu', 'compute', 'alu', 'mac', 'compute', 'MAC')")
+    connection.execute(
+        "INSERT INTO workload VALUES (1, 'k', 'net', 's', 'i', 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01')"
+    )
+    connection.execute(
+        "INSERT INTO cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "
+        "(1, 'lifetime', 4, 'year', 'assumed', 's', ''), (2, 'hours', 8000, 'h/year', 'assumed', 's', ''), "
+        "(3, 'pue', 1.5, '1', 'assumed', 's', ''), (4, 'electricity', 0.2, 'USD/kWh', 'assumed', 's', '')"
+    )
+    connection.execute(
+        "INSERT INTO grid_region VALUES (0, 'world', 'World', 2024, 400, 'assumed', 's', ''), "
+        "(1, 'clean', 'Clean', 2024, 10, 'assumed', 's', '')"
+    )
+    fill(connection, runs)
+    return connection
+
+
+def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
+    """Replace the runs of a made-up database by these; return their numbers."""
+    for table in TABLES:
+        connection.execute(f"DELETE FROM {table}")
+    numbered = list(enumerate(runs, 1))
+    for number, run in numbered:
+        facts = [("price_cloud", run.cloud_usd_per_hour), ("price_purchase", run.purchase_usd)]
+        facts += [("idle_power", run.idle_w), ("static_power", run.static_w)]
+        values = ", ".join(
+            f"('d{number}', {index}, '{quantity}', {value}, '{UNITS[quantity]}', 'published', 'a list', 'a note')"
+            for index, (quantity, value) in enumerate(facts)
+            if value is not None
+        )
+        connection.execute(f"INSERT INTO hardware_fact VALUES {values}")
+    evaluated = [(number, run) for number, run in numbered if run.refusal is None]
+    if numbered:
+        connection.execute(
+            "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
+            "microarchitecture, unit_name, memory_type, projection, package_version) VALUES "
+            + ", ".join(["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, '0')"] * len(numbered)),
+            [text for number, run in numbered for text in (f"d{number}", run.hardware, run.deployment, run.projection)],
+        )
+        connection.execute(
+            "INSERT INTO run VALUES "
+            + ", ".join(
+                ["(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 1, '0', TIMESTAMP '2020-01-01')"]
+                * len(numbered)
+            ),
+            [
+                value
+                for number, run in numbered
+                for value in (
+                    number, f"r{number}", f"d{number}", run.power_mode, run.precision, run.batch, run.refusal,
+                    run.memory_bytes,
+                )
+            ],
+        )  # fmt: skip
+    if evaluated:
+        connection.execute(
+            "INSERT INTO run_subgraph (run_id, subgraph_index, latency_fs, compute_s, memory_s, launch_s, dram_bytes, "
+            "moved_bytes, tile_count, wave_count, units_used_count, kernel_count, bottleneck) VALUES "
+            + ", ".join(
+                f"({number}, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'compute')"
+                for number, run in evaluated
+            )
+        )
+        connection.execute(
+            "INSERT INTO ledger_line VALUES "
+            + ", ".join(f"({number}, 0, 0, 1, 1.0, {round(run.energy_j * 1e15)})" for number, run in evaluated)
+        )
+    return [number for number, _ in numbered]

@@ -1,0 +1,647 @@
+"""Choices: numbers by hand on made-up chips, then the front and the ranking against brute force."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from choice_database import MadeUp, fill, open_made_up
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.cost import find_region, load_assumptions, load_regions
+from joulemap.cli.choice import DEFAULT_PRECISION_TEXT
+from joulemap.cli.pareto import Metric
+from joulemap.cli.recommend import Objective
+from joulemap.domain.choice import DEFAULT_PRECISIONS, METRICS, OBJECTIVES, Candidates, Limits, Usage
+from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.query import find_query, run_query
+from joulemap.store.connection import Connection
+from joulemap.units import parse_si
+from joulemap.workspace.choice import ask_candidates
+from joulemap.workspace.workspace import Workspace
+
+FEW = Candidates(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precisions=("fp32", "bf16"), batches=(1,))
+
+
+def ask(connection: Connection, name: str, runs: list[MadeUp] | None = None, **given: Any) -> list[dict[str, Any]]:
+    """Return the rows of a query about these runs, or about those that are there."""
+    if runs is not None:
+        given["run_ids"] = fill(connection, runs)
+    return run_query(connection, find_query(name), given).records()
+
+
+@pytest.fixture(scope="module")
+def made_up() -> Iterator[Connection]:
+    connection = open_made_up()
+    yield connection
+    connection.close()
+
+
+RENTED = MadeUp(hardware="rented", latency_s=1e-3, energy_j=1.0, cloud_usd_per_hour=3.6, idle_w=2.0)
+BOUGHT = MadeUp(hardware="bought", latency_s=8e-3, energy_j=4.0, batch=8, purchase_usd=5760.0, static_w=100.0)
+
+
+def test_a_rented_million_is_rent_over_what_the_rented_hour_does(made_up: Connection) -> None:
+    (row,) = ask(made_up, "cost.million", [RENTED])
+    assert row["way"] == "cloud"
+    assert_close(row["usd_per_million"], 3.6 / (1000 * 0.5 * 3600) * 1e6, rel=1e-12)
+    assert_close(row["usd_per_million"], 2.0, rel=1e-12)
+    assert row["energy_usd_per_million"] == 0.0
+    # 1 J of work, and as long again idling at 2 W for 1 ms, times PUE 1.5
+    assert_close(row["kwh_per_million"], 1.002 * 1.5 * 1e6 / 3.6e6, rel=1e-12)
+    assert_close(row["gco2_per_million"], 167.0, rel=1e-12)
+    assert (row["price"], row["price_unit"], row["price_source"]) == (3.6, "USD/h", "a list")
+    assert row["idle_quantity"] == "idle_power"
+
+
+def test_a_bought_million_is_the_price_over_a_life_and_electricity(made_up: Connection) -> None:
+    (row,) = ask(made_up, "cost.million", [BOUGHT])
+    assert row["way"] == "purchase"
+    assert_close(row["throughput_per_s"], 1000.0, rel=1e-12)
+    assert_close(row["inferences_per_life"], 1000 * 0.5 * 3600 * 8000 * 4, rel=1e-12)
+    assert_close(row["hardware_usd_per_million"], 0.1, rel=1e-12)
+    # 0.5 J of work, 100 W x 1 ms of idling: 0.6 J x 1.5 x 1e6 = 0.25 kWh at 0.2 USD
+    assert_close(row["kwh_per_million"], 0.25, rel=1e-12)
+    assert_close(row["energy_usd_per_million"], 0.05, rel=1e-12)
+    assert_close(row["usd_per_million"], 0.15, rel=1e-12)
+    assert row["idle_quantity"] == "static_power"
+
+
+def test_pue_is_for_data_centres(made_up: Connection) -> None:
+    (row,) = ask(made_up, "cost.million", [attrs.evolve(BOUGHT, deployment="edge")])
+    assert row["pue_ratio"] == 1.0
+    assert_close(row["kwh_per_million"], 0.25 / 1.5, rel=1e-12)
+
+
+def test_break_even_is_where_both_have_cost_the_same(made_up: Connection) -> None:
+    (row,) = ask(made_up, "cost.break_even", [RENTED, BOUGHT])
+    assert (row["hardware_a"], row["way_a"], row["hardware_b"], row["way_b"]) == (
+        "bought", "purchase", "rented", "cloud",
+    )  # fmt: skip
+    volume = row["break_even_inferences"]
+    assert_close(volume, 5760.0 / (2.0 - 0.05) * 1e6, rel=1e-12)
+    assert_close(5760.0 + 0.05 * volume / 1e6, 2.0 * volume / 1e6, rel=1e-12)
+    assert (row["cheaper_below"], row["cheaper_above"], row["is_within_life"]) == ("B", "A", True)
+    assert_close(row["break_even_years"], volume / (1000 * 0.5 * 3600 * 8000), rel=1e-12)
+
+
+def test_break_even_the_other_way_round_is_the_same_volume(made_up: Connection) -> None:
+    (row,) = ask(made_up, "cost.break_even", [RENTED, BOUGHT], hardware_a="rented", hardware_b="bought")
+    assert_close(row["break_even_inferences"], 5760.0 / (2.0 - 0.05) * 1e6, rel=1e-12)
+    assert (row["cheaper_below"], row["cheaper_above"]) == ("A", "B")
+
+
+def test_a_chip_that_dies_before_the_break_even_says_so(made_up: Connection) -> None:
+    dear = attrs.evolve(BOUGHT, purchase_usd=1e9)
+    (row,) = ask(made_up, "cost.break_even", [RENTED, dear])
+    assert row["is_within_life"] is False
+    assert row["break_even_inferences"] > row["inferences_per_life_a"]
+
+
+def test_what_costs_more_to_begin_with_and_to_go_on_with_never_breaks_even(made_up: Connection) -> None:
+    cheap = attrs.evolve(BOUGHT, hardware="cheap", purchase_usd=10.0, energy_j=0.1, static_w=0.0)
+    (row,) = ask(made_up, "cost.break_even", [cheap, BOUGHT], hardware_a="bought", hardware_b="cheap")
+    assert (row["break_even_inferences"], row["cheaper_below"], row["cheaper_above"]) == (None, "B", None)
+    (alike,) = ask(made_up, "cost.break_even", hardware_a="cheap", hardware_b="cheap", run_ids=[1, 2])
+    assert (alike["break_even_inferences"], alike["cheaper_below"]) == (None, None)
+
+
+def test_a_break_even_leaves_projections_out_unless_they_are_named(made_up: Connection) -> None:
+    dream = attrs.evolve(BOUGHT, hardware="dream", purchase_usd=1.0, projection="not made yet")
+    (row,) = ask(made_up, "cost.break_even", [RENTED, BOUGHT, dream])
+    assert row["hardware_a"] == "bought"
+    (named,) = ask(made_up, "cost.break_even", hardware_a="dream", run_ids=[1, 2, 3])
+    assert named["hardware_a"] == "dream"
+    (only,) = ask(made_up, "cost.break_even", [RENTED, dream])
+    assert only["hardware_a"] == "dream"
+
+
+def test_a_hardware_without_a_price_is_a_row_that_says_so(made_up: Connection) -> None:
+    gift = MadeUp(hardware="gift")
+    refused = MadeUp(hardware="refused", refusal="has no fp32", cloud_usd_per_hour=1.0)
+    rows = ask(made_up, "cost.million", [gift, RENTED, refused])
+    assert [(row["status"], row["way"], row["rank"]) for row in rows] == [
+        ("ok", "cloud", 1), ("no price", "none", None), ("unsupported", "none", None),
+    ]  # fmt: skip
+    assert rows[1]["usd_per_million"] is None
+    assert rows[1]["kwh_per_million"] > 0.0
+    assert [row["reason"] for row in rows] == ["", "the catalogue has no cloud or purchase price", "has no fp32"]
+    assert [row["is_best_of_hardware"] for row in rows] == [True, True, False]
+
+
+def test_both_prices_are_two_ways_to_pay(made_up: Connection) -> None:
+    rows = ask(made_up, "cost.million", [attrs.evolve(RENTED, purchase_usd=1e6)])
+    assert [(row["way"], row["is_best_of_hardware"]) for row in rows] == [("cloud", True), ("purchase", False)]
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_rent_is_inversely_proportional_to_utilization(factor: float, made_up: Connection) -> None:
+    (base,) = ask(made_up, "cost.million", [RENTED], utilization=0.4)
+    (other,) = ask(made_up, "cost.million", utilization=0.4 * factor, run_ids=[1])
+    assert_close(other["usd_per_million"], base["usd_per_million"] / factor, rel=1e-12)
+
+
+def test_carbon_follows_the_grid_and_its_override(made_up: Connection) -> None:
+    (world,) = ask(made_up, "cost.million", [RENTED])
+    (clean,) = ask(made_up, "cost.million", region="clean", run_ids=[1])
+    (given,) = ask(made_up, "cost.million", region="clean", gco2_per_kwh=0.0, run_ids=[1])
+    assert_close(clean["gco2_per_million"], world["gco2_per_million"] / 40, rel=1e-12)
+    assert given["gco2_per_million"] == 0.0
+    grids = {row["region"]: row["gco2_per_million"] for row in ask(made_up, "cost.grid", run_ids=[1])}
+    assert grids == {"world": world["gco2_per_million"], "clean": clean["gco2_per_million"]}
+
+
+def test_every_assumption_is_printed_with_its_source_or_as_given(made_up: Connection) -> None:
+    rows = {row["assumption"]: row for row in ask(made_up, "cost.assumption", pue=1.1, gco2_per_kwh=30.0)}
+    assert list(rows) == ["utilization", "lifetime", "hours", "pue", "electricity", "grid"]
+    assert {name for name, row in rows.items() if row["basis"] == "given"} == {"pue", "grid"}
+    assert (rows["pue"]["value"], rows["grid"]["value"], rows["lifetime"]["value"]) == (1.1, 30.0, 4.0)
+    assert all(row["source"] for row in rows.values())
+
+
+# The front
+
+LEVELS = st.integers(1, 6)
+PRICES = st.one_of(st.none(), st.integers(1, 4).map(float))
+RUNS = st.lists(
+    st.builds(
+        MadeUp,
+        hardware=st.sampled_from(["a", "b", "c'; --"]),
+        latency_s=LEVELS.map(lambda level: level * 1e-3),
+        energy_j=LEVELS.map(float),
+        batch=st.sampled_from([1, 2, 4]),
+        memory_bytes=LEVELS.map(lambda level: level * 1000),
+        cloud_usd_per_hour=PRICES,
+        purchase_usd=PRICES,
+        projection=st.sampled_from(["", "a guess"]),
+        refusal=st.sampled_from([None, None, None, "no"]),
+    ),
+    max_size=12,
+)
+
+FIELDS = {
+    "latency": "latency_s",
+    "energy": "energy_per_inference_j",
+    "throughput": "throughput_per_s",
+    "power": "average_power_w",
+    "memory": "peak_memory_bytes",
+    "edp": "edp_js",
+}
+
+
+def cost_of(metric: str, row: dict[str, Any]) -> float:
+    """Return what a row has in a metric, lower for better."""
+    value = row[FIELDS[metric]]
+    return -float(value) if metric == "throughput" else float(value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs=RUNS, x=st.sampled_from(sorted(FIELDS)), y=st.sampled_from(sorted(FIELDS)))
+def test_the_front_is_what_brute_force_finds(made_up: Connection, runs: list[MadeUp], x: str, y: str) -> None:
+    rows = ask(made_up, "pareto.front", runs, x=x, y=y)
+    assert sorted(row["run_id"] for row in rows) == list(range(1, len(runs) + 1))
+    placed = {
+        row["run_id"]: (cost_of(x, row), cost_of(y, row)) for row in rows if row["status"] in ("front", "dominated")
+    }
+    beaten = {
+        run: {other for other, costs in placed.items() if costs[0] <= own[0] and costs[1] <= own[1] and costs != own}
+        for run, own in placed.items()
+    }
+    front = {run for run, others in beaten.items() if not others}
+    assert {row["run_id"] for row in rows if row["status"] == "front"} == front
+    for row in rows:
+        if row["status"] == "dominated":
+            assert row["dominated_by_run_id"] in beaten[row["run_id"]] & front
+            assert row["dominator_count"] == len(beaten[row["run_id"]] & front)
+            assert row["x_ratio"] >= 1.0 and row["y_ratio"] >= 1.0 and row["x_ratio"] * row["y_ratio"] > 1.0
+        else:
+            assert (row["dominated_by"], row["dominator_count"]) == (None, 0)
+    assert {row["run_id"] for row in rows if row["status"] == "unsupported"} == {
+        number for number, run in enumerate(runs, 1) if run.refusal
+    }
+
+
+@settings(max_examples=25, deadline=None)
+@given(runs=RUNS, metric=st.sampled_from(["price", "purchase", "cost"]))
+def test_what_has_no_price_has_no_place(made_up: Connection, runs: list[MadeUp], metric: str) -> None:
+    rows = ask(made_up, "pareto.front", runs, x="latency", y=metric)
+    for row in rows:
+        run = runs[row["run_id"] - 1]
+        known = {"price": run.cloud_usd_per_hour, "purchase": run.purchase_usd}.get(
+            metric, run.cloud_usd_per_hour or run.purchase_usd
+        )
+        if run.refusal is None:
+            assert (row["status"] == "unplaced") == (known is None)
+            assert (row["reason"] != "") == (known is None)
+
+
+@settings(max_examples=12, deadline=None)
+@given(runs=RUNS, random=st.randoms())
+def test_ties_are_in_the_same_order_however_the_runs_were_stored(
+    made_up: Connection, runs: list[MadeUp], random: Any
+) -> None:
+    def seen(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        return [
+            tuple(value for name, value in row.items() if name not in ("run_id", "dominated_by_run_id")) for row in rows
+        ]
+
+    runs = [
+        attrs.evolve(run, hardware=f"{run.hardware}{number % 7}", precision=f"p{number}")
+        for number, run in enumerate(runs)
+    ]
+    first = [seen(ask(made_up, name, runs)) for name in ("pareto.front", "recommend.configuration", "cost.million")]
+    shuffled = list(runs)
+    random.shuffle(shuffled)
+    second = [
+        seen(ask(made_up, name, shuffled)) for name in ("pareto.front", "recommend.configuration", "cost.million")
+    ]
+    assert first == second
+
+
+def test_alike_configurations_are_both_on_the_front(made_up: Connection) -> None:
+    rows = ask(made_up, "pareto.front", [RENTED, attrs.evolve(RENTED, hardware="twin"), BOUGHT])
+    assert [row["hardware"] for row in rows if row["status"] == "front"] == ["rented", "twin", "bought"]
+
+
+def test_what_cannot_run_is_nowhere_on_the_front_though_its_price_is_known(made_up: Connection) -> None:
+    cheap = MadeUp(hardware="cheap", refusal="has no fp32", cloud_usd_per_hour=0.1, purchase_usd=1.0)
+    dear = MadeUp(hardware="dear", cloud_usd_per_hour=9.0, purchase_usd=900.0)
+    rows = ask(made_up, "pareto.front", [cheap, dear], x="price", y="purchase")
+    assert [(row["hardware"], row["status"]) for row in rows] == [("dear", "front"), ("cheap", "unsupported")]
+
+
+def test_an_unknown_metric_is_refused(made_up: Connection) -> None:
+    for name, parameter in (("pareto.front", "x"), ("recommend.configuration", "objective")):
+        with pytest.raises(SqlError, match="unknown metric beauty, expected latency, energy"):
+            ask(made_up, name, [RENTED], **{parameter: "beauty"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pareto.front", "recommend.configuration", "recommend.violation", "cost.million", "cost.grid", "cost.break_even"],
+)
+def test_no_run_is_no_row(name: str, made_up: Connection) -> None:
+    fill(made_up, [])
+    assert ask(made_up, name, run_ids=[]) == []
+    assert ask(made_up, name, run_ids=[7]) == []
+
+
+# The ranking
+
+BOUNDS = {
+    "max_latency_s": ("latency", "latency_s"),
+    "max_energy_j": ("energy", "energy_per_inference_j"),
+    "max_memory_bytes": ("memory", "peak_memory_bytes"),
+    "max_power_w": ("power", "average_power_w"),
+    "min_throughput_per_s": ("throughput", "throughput_per_s"),
+    "max_price_usd_per_hour": ("price", "price_cloud_usd_per_hour"),
+    "max_purchase_usd": ("purchase", "price_purchase_usd"),
+}
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_latency_s": LEVELS.map(lambda level: level * 1e-3),
+        "max_energy_j": LEVELS.map(float),
+        "max_memory_bytes": LEVELS.map(lambda level: level * 1000.0),
+        "max_power_w": LEVELS.map(lambda level: level * 500.0),
+        "min_throughput_per_s": LEVELS.map(lambda level: level * 300.0),
+        "max_price_usd_per_hour": st.integers(1, 4).map(float),
+        "max_purchase_usd": st.integers(1, 4).map(float),
+    },
+)
+
+
+def violation(limit: str, bound: float, value: float | None) -> float | None:
+    """Return how far a value misses a bound, 0 or less where it keeps it; None where it is not known."""
+    if value is None:
+        return None
+    return bound / value - 1.0 if limit == "min_throughput_per_s" else value / bound - 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs=RUNS, limits=LIMITS, objective=st.sampled_from(["energy", "latency", "throughput", "edp"]))
+def test_the_ranking_is_what_brute_force_finds(
+    made_up: Connection, runs: list[MadeUp], limits: dict[str, Any], objective: str
+) -> None:
+    rows = ask(made_up, "recommend.configuration", runs, objective=objective, **limits)
+    told = ask(made_up, "recommend.violation", run_ids=list(range(1, len(runs) + 1)), **limits)
+    missed: dict[int, dict[str, float | None]] = {}
+    for row in rows:
+        if row["status"] != "unsupported":
+            checked = {
+                BOUNDS[limit][0]: violation(limit, bound, row[BOUNDS[limit][1]]) for limit, bound in limits.items()
+            }
+            missed[row["run_id"]] = {name: miss for name, miss in checked.items() if miss is None or miss > 0.0}
+    feasible = [row for row in rows if row["status"] == "feasible"]
+    assert {row["run_id"] for row in feasible} == {run for run, misses in missed.items() if not misses}
+    assert [row["rank"] for row in feasible] == list(range(1, len(feasible) + 1))
+    costs = [cost_of(objective, row) for row in feasible]
+    assert costs == sorted(costs)
+    published = [row for row in feasible if not row["is_projection"]]
+    assert [row["published_rank"] for row in published] == list(range(1, len(published) + 1))
+    assert all(row["published_rank"] is None for row in feasible if row["is_projection"])
+    infeasible = [row for row in rows if row["status"] == "infeasible"]
+    worst = []
+    for row in infeasible:
+        misses = missed[row["run_id"]]
+        assert row["failed_count"] == len(misses) and set(row["failed"].split(", ")) == set(misses)
+        expected = None if None in misses.values() else max(miss for miss in misses.values() if miss is not None)
+        if expected is None:
+            assert row["violation_fraction"] is None and row["reason"].startswith("the catalogue has no ")
+        else:
+            assert_close(row["violation_fraction"], expected, rel=1e-12)
+            assert misses[row["worst_limit"]] == pytest.approx(expected, rel=1e-12, abs=0.0)
+        worst.append(math.inf if expected is None else expected)
+    assert all(one <= other * (1 + 1e-12) for one, other in itertools.pairwise(worst))
+    assert [row["miss_rank"] for row in infeasible] == list(range(1, len(infeasible) + 1))
+    found: dict[int, set[str]] = {}
+    for row in told:
+        found.setdefault(row["run_id"], set()).add(row["limit_name"])
+        if row["value"] is not None:
+            sign = -1.0 if row["limit_name"] == "throughput" else 1.0
+            assert_close(row["excess"], sign * (row["value"] - row["bound"]), rel=1e-9)
+            assert row["excess"] > 0.0 and row["violation_fraction"] > 0.0
+    assert found == {run: set(misses) for run, misses in missed.items() if misses}
+
+
+def test_an_objective_that_is_not_known_ranks_last_but_is_not_dropped(made_up: Connection) -> None:
+    rows = ask(made_up, "recommend.configuration", [MadeUp(hardware="gift"), RENTED], objective="cost")
+    assert [(row["hardware"], row["status"], row["rank"]) for row in rows] == [
+        ("rented", "feasible", 1), ("gift", "unranked", None),
+    ]  # fmt: skip
+    assert rows[1]["reason"] == "the catalogue has no cloud or purchase price"
+
+
+def test_a_limit_on_the_rent_means_renting(made_up: Connection) -> None:
+    both = attrs.evolve(RENTED, purchase_usd=57.6)
+    (free,) = ask(made_up, "recommend.configuration", [both], objective="cost")
+    (rent,) = ask(made_up, "recommend.configuration", objective="cost", max_price_usd_per_hour=4.0, run_ids=[1])
+    (purchase,) = ask(made_up, "recommend.configuration", objective="cost", max_purchase_usd=60.0, run_ids=[1])
+    assert [row["way"] for row in (free, rent, purchase)] == ["purchase", "cloud", "purchase"]
+    assert_close(rent["objective_value"], 2.0, rel=1e-12)
+    assert free["objective_value"] == purchase["objective_value"] < 2.0
+
+
+def test_latency_is_of_the_batch_and_energy_of_an_inference(made_up: Connection) -> None:
+    (row,) = ask(made_up, "pareto.front", [BOUGHT])
+    assert (row["x_value"], row["y_value"]) == (8e-3, 0.5)
+    assert_close(row["edp_js"], 4e-3, rel=1e-12)
+    assert_close(row["average_power_w"], 500.0, rel=1e-12)
+
+
+# Data
+
+
+def test_every_grid_and_assumption_has_a_source() -> None:
+    regions, assumptions = load_regions(), load_assumptions()
+    assert len({region.region for region in regions}) == len(regions) > 20
+    assert all(0.0 < region.intensity.value < 1000.0 and region.year >= 2020 for region in regions)
+    assert {one.name for one in assumptions} == {"utilization", "lifetime", "hours", "pue", "electricity"}
+    for quantity in (*(region.intensity for region in regions), *(one.quantity for one in assumptions)):
+        assert quantity.source and quantity.basis
+    electricity = next(one.quantity for one in assumptions if one.name == "electricity")
+    assert "to be verified" in electricity.note
+
+
+@pytest.mark.parametrize("name", ["de", "Germany", " germany ", "DE"])
+def test_a_grid_is_found_by_id_or_name(name: str) -> None:
+    assert find_region(name).region == "de"
+
+
+def test_the_command_line_offers_what_the_library_knows() -> None:
+    assert tuple(Metric) == METRICS
+    assert tuple(Objective) == OBJECTIVES
+    assert tuple(DEFAULT_PRECISION_TEXT.split(",")) == DEFAULT_PRECISIONS
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("50ms", "s", 0.05),
+        ("50 µs", "s", 5e-5),
+        ("100mJ", "J", 0.1),
+        ("512MB", "B", 512e6),
+        ("512MiB", "B", 512.0 * 2**20),
+        ("15W", "W", 15.0),
+        ("30/s", "1/s", 30.0),
+        ("1.5k/s", "1/s", 1500.0),
+        ("2USD/h", "USD/h", 2.0),
+        ("$2/h", "USD/h", 2.0),
+        ("$500", "USD", 500.0),
+    ],
+)
+def test_a_quantity_is_read_with_its_unit(text: str, unit: str, value: float) -> None:
+    assert_close(parse_si(text, unit), value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"), [("50J", "s"), ("30s", "1/s"), ("inf", "s"), ("nan", "W"), ("5 parsecs", "s"), ("", "J")]
+)
+def test_a_quantity_of_another_unit_is_refused(text: str, unit: str) -> None:
+    with pytest.raises(ValueError, match=r"is in|is not"):
+        parse_si(text, unit)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Usage(utilization=0.0), "utilization is 0, expected above 0 and at most 1"),
+        (lambda: Usage(utilization=1.1), "utilization is 1.1"),
+        (lambda: Usage(pue=0.9), "pue is 0.9, expected at least 1"),
+        (lambda: Usage(lifetime_years=math.inf), "expected a finite number"),
+        (lambda: Usage(hours_per_year=9000.0), "hours_per_year is 9000"),
+        (lambda: Usage(gco2_per_kwh=-1.0), "gco2_per_kwh is -1"),
+        (lambda: Limits(max_power_w=math.nan), "max_power_w is nan"),
+        (lambda: Limits(max_power_w=-1.0), "max_power_w is -1, expected above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()
+
+
+# Real models
+
+
+def test_candidates_are_every_mode_unless_one_is_named() -> None:
+    sweep = ask_candidates("resnet18", Candidates(hardware=("KPU-T64", "tpu_v4", "kpu_t256@30W")))
+    assert sweep.questions[0].choice.names == (
+        "kpu_t64@default", "kpu_t64@3W", "kpu_t64@6W", "kpu_t64@10W", "tpu_v4@default", "kpu_t256@30W",
+    )  # fmt: skip
+    assert [question.request.batch for question in sweep.questions] == [1, 8, 32]
+    one = ask_candidates("resnet18", Candidates(hardware=("kpu_t64",), power_mode="6W", batches=(2,)))
+    assert (one.questions[0].choice.names, len(one.questions)) == (("kpu_t64",), 1)
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """resnet18 on a few candidates; never written by a test."""
+    path = tmp_path_factory.mktemp("choice") / "chosen.duckdb"
+    Workspace(path).pareto("resnet18", candidates=FEW)
+    path.chmod(0o444)
+    return path
+
+
+def test_what_is_stored_is_answered_without_writing(chosen: Path) -> None:
+    workspace = Workspace(chosen)
+    front = workspace.pareto("resnet18", candidates=FEW)
+    best = workspace.recommend("resnet18", candidates=FEW).best
+    cost = workspace.cost("resnet18", candidates=FEW)
+    assert len(front.points) == 6
+    assert best is not None
+    assert best.run_id in {point.run_id for point in front.points if point.status == "front"}
+    assert best.energy_per_inference_j == min(
+        point.energy_per_inference_j for point in front.points if point.energy_per_inference_j is not None
+    )
+    assert {row.hardware for row in cost.rows} == {"tpu_v4", "h100_sxm5", "kpu_t256@30W"}
+    assert len(cost.assumptions) == 6
+
+
+def test_a_projection_that_wins_has_the_best_published_beside_it(chosen: Path, joulemap: Run) -> None:
+    answer = Workspace(chosen).recommend("resnet18", candidates=FEW)
+    assert answer.best is not None and answer.best.is_projection and answer.best.rank == 1
+    assert answer.best_published is not None and not answer.best_published.is_projection
+    words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
+    text = joulemap("recommend", "resnet18", *words, "--db", chosen).stdout
+    assert "- ~kpu_t256@30W" in text
+    assert "- best published: tpu_v4" in text
+
+
+def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap: Run) -> None:
+    words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
+    limits = ["--max-latency", "1us", "--max-power", "1W", "--min-throughput", "1G/s"]
+    done = joulemap("recommend", "resnet18", *words, *limits, "--db", chosen, "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert (document["best"], document["best_published"], document["feasible_count"]) == (None, None, 0)
+    nearest = document["nearest_miss"]
+    assert nearest == document["rows"][0]
+    assert nearest["violation_fraction"] == min(row["violation_fraction"] for row in document["rows"])
+    assert [limit["meaning"] for limit in document["limits"]] == [
+        "latency of a batch: at most 1 µs",
+        "average power while it runs: at most 1 W",
+        "inferences per second: at least 1G/s",
+    ]
+    text = joulemap("recommend", "resnet18", *words, *limits, "--db", chosen).stdout
+    assert "- nothing keeps every limit" in text
+    assert "- nearest: " in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pareto", "resnet18", "--x", "throughput", "--y", "cost"),
+        ("recommend", "resnet18", "--max-power", "100W", "--objective", "carbon"),
+        ("cost", "resnet18", "--grid", "us", "--between", "kpu_t256,tpu_v4:cloud"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_json_and_csv_hold_the_same_cells_and_all_formats_answer(
+    arguments: tuple[str, ...], chosen: Path, joulemap: Run
+) -> None:
+    words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
+    answers = {
+        form: joulemap(*arguments, *words, "--db", chosen, "--format", form)
+        for form in ("table", "json", "csv", "markdown")
+    }
+    assert [(done.returncode, done.stderr) for done in answers.values()] == [(0, "")] * 4
+    document = json.loads(answers["json"].stdout)
+    table = list(csv.DictReader(io.StringIO(answers["csv"].stdout)))
+    assert len(table) == len(document["rows"]) == 6
+    for cells, row in zip(table, document["rows"], strict=True):
+        assert list(cells) == list(row)
+        for name, value in row.items():
+            assert cells[name] == (
+                "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            )
+    assert "|" in answers["markdown"].stdout
+    assert "Assumptions" in answers["table"].stdout
+    for step in document["next_steps"]:
+        assert joulemap(*step.split()[1:]).returncode == 0, step
+
+
+def test_a_file_of_your_own_with_a_quote_and_a_semicolon(tmp_path: Path, joulemap: Run) -> None:
+    (tmp_path / "it's;mine.py").write_text(
+        "import torch\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
+    )
+    few = ("--hardware", "tpu_v4,l4", "--precision", "fp32", "--batch", "1", "--format", "json")
+    for command in ("pareto", "recommend", "cost"):
+        done = joulemap(command, "it's;mine.py:net", *few)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["model"] == "it's;mine.py:net"
+    assert joulemap("pareto", "re'snet;18").returncode == ExitCode.UNKNOWN_NAME
+
+
+def test_one_run_is_a_front_a_recommendation_and_a_cost(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "one.duckdb")
+    one = Candidates(hardware=("tpu_v4",), precisions=("fp32",), batches=(1,))
+    (point,) = workspace.pareto("resnet18", candidates=one).points
+    assert (point.status, point.run_id) == ("front", 1)
+    best = workspace.recommend("resnet18", candidates=one).best
+    assert best is not None and (best.rank, best.objective_ratio) == (1, 1.0)
+    cost = workspace.cost("resnet18", candidates=one)
+    assert [row.way for row in cost.rows] == ["cloud"]
+    assert cost.break_even is None
+    (count,) = workspace.sql("SELECT count(*) AS n FROM run").rows
+    assert count == (1,)
+
+
+def test_an_empty_database_has_no_front(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "empty.duckdb")
+    workspace.migrate()
+    assert workspace.query("pareto.front", {"run_ids": []}).rows == ()
+    assert workspace.query("cost.million", {"run_ids": [1]}).rows == ()
+
+
+def test_a_database_from_before_the_grids_gets_them(tmp_path: Path, chosen: Path) -> None:
+    path = tmp_path / "old.duckdb"
+    shutil.copy(chosen, path)
+    path.chmod(0o644)
+    import duckdb
+
+    connection = duckdb.connect(str(path))
+    connection.execute("DELETE FROM grid_region")
+    connection.execute("DELETE FROM cost_assumption")
+    connection.execute("UPDATE catalogue_entry SET catalogue_digest = 'of another day'")
+    connection.close()
+    answer = Workspace(path).cost("resnet18", candidates=FEW)
+    assert any(row.usd_per_million for row in answer.rows)
+
+
+def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "none.duckdb")
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
+        workspace.recommend("resnet18", candidates=Candidates(hardware=("coral",), precisions=("fp32",), batches=(1,)))
+
+
+@pytest.mark.parametrize(
+    ("between", "error", "message"),
+    [
+        (("l4",), UsageError, "between two options, found 1"),
+        (("tpu_v4", "l4"), UsageError, "l4 is not among the configurations"),
+        (("tpu_v4:purchase", "h100_sxm5"), UsageError, "the catalogue has no purchase price of tpu_v4"),
+        (("tpu_v4", "nonsense"), UnknownNameError, "unknown hardware 'nonsense'"),
+    ],
+)
+def test_a_break_even_between_what_has_no_price_says_why(
+    between: tuple[str, ...], error: type[Exception], message: str, chosen: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        Workspace(chosen).cost("resnet18", between=between, candidates=FEW)
+
+
+def test_a_grid_that_does_not_exist_offers_the_nearest(chosen: Path) -> None:
+    with pytest.raises(UnknownNameError, match="unknown grid region 'Germny'; did you mean Germany"):
+        Workspace(chosen).cost("resnet18", candidates=FEW, usage=Usage(region="Germny"))
