@@ -1,0 +1,3 @@
+-- Nothing: the number is taken.
+
+SELECT 1;
