@@ -19,15 +19,25 @@ if TYPE_CHECKING:
         ActionShare,
         BottleneckShare,
         CategoryShare,
-        EdpShare,
         OperatorShare,
         RunTotal,
         SubgraphShare,
     )
     from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
+    from joulemap.domain.answer.edp import (
+        EdpBound,
+        EdpComparison,
+        EdpCut,
+        EdpOperatorShare,
+        EdpPattern,
+        EdpShare,
+        EdpTotal,
+    )
     from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
     from joulemap.domain.answer.score import Score
     from joulemap.domain.answer.store import Finding, RunTally
+    from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+    from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
@@ -43,6 +53,9 @@ if TYPE_CHECKING:
         HardwareAnswer,
         MeasureAnswer,
     )
+    from joulemap.query.edp import EdpAnswer
+    from joulemap.query.sweep import SweepAnswer
+    from joulemap.query.utilization import UtilizationAnswer
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
@@ -54,7 +67,14 @@ __all__ = [
     "Comparison",
     "Configuration",
     "DifferenceAnswer",
+    "EdpAnswer",
+    "EdpBound",
+    "EdpComparison",
+    "EdpCut",
+    "EdpOperatorShare",
+    "EdpPattern",
     "EdpShare",
+    "EdpTotal",
     "EnergyAction",
     "EnergyReference",
     "EnergyTerm",
@@ -69,6 +89,7 @@ __all__ = [
     "MeasureAnswer",
     "MemoryLevel",
     "OperatorShare",
+    "Pairing",
     "Peak",
     "PowerMode",
     "Quantity",
@@ -77,7 +98,15 @@ __all__ = [
     "RunTotal",
     "Score",
     "SubgraphShare",
+    "SweepAnswer",
+    "SweepCrossing",
+    "SweepPoint",
+    "SweepSeries",
+    "SweepWinner",
     "Timing",
+    "Utilization",
+    "UtilizationAnswer",
+    "UtilizationFlag",
     "Workload",
     "Workspace",
     "load_catalogue",
@@ -89,7 +118,6 @@ _HOMES = {
         "ActionShare",
         "BottleneckShare",
         "CategoryShare",
-        "EdpShare",
         "OperatorShare",
         "RunTotal",
         "SubgraphShare",
@@ -98,6 +126,15 @@ _HOMES = {
         "Comparison",
         "Insight",
         "Recommendation",
+    ),
+    "joulemap.domain.answer.edp": (
+        "EdpBound",
+        "EdpComparison",
+        "EdpCut",
+        "EdpOperatorShare",
+        "EdpPattern",
+        "EdpShare",
+        "EdpTotal",
     ),
     "joulemap.domain.answer.explanation": (
         "EnergyTerm",
@@ -108,6 +145,8 @@ _HOMES = {
         "Finding",
         "RunTally",
     ),
+    "joulemap.domain.answer.sweep": ("SweepCrossing", "SweepPoint", "SweepSeries", "SweepWinner"),
+    "joulemap.domain.answer.utilization": ("Pairing", "Utilization", "UtilizationFlag"),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
@@ -123,6 +162,9 @@ _HOMES = {
         "HardwareAnswer",
         "MeasureAnswer",
     ),
+    "joulemap.query.edp": ("EdpAnswer",),
+    "joulemap.query.sweep": ("SweepAnswer",),
+    "joulemap.query.utilization": ("UtilizationAnswer",),
     "joulemap.workspace.workspace": ("Workspace",),
 }
 

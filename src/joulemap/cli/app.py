@@ -17,6 +17,7 @@ from joulemap.cli import (
     analyze,
     compare,
     database,
+    edp,
     explain,
     hardware,
     measure,
@@ -24,6 +25,8 @@ from joulemap.cli import (
     model,
     query,
     sql,
+    sweep,
+    utilization,
     validate,
 )
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
@@ -45,6 +48,9 @@ app = typer.Typer(
 app.command("compare")(compare.compare)
 app.command("analyze")(analyze.analyze)
 app.command("explain")(explain.explain)
+app.command("edp")(edp.edp)
+app.command("utilization")(utilization.utilization)
+app.command("sweep")(sweep.sweep)
 app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
 app.command("validate")(validate.validate)

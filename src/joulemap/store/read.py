@@ -37,6 +37,12 @@ def find_refusals(connection: Connection, run_ids: Iterable[int]) -> dict[int, s
     return {int(run_id): refusal for run_id, refusal in rows.fetchall()}
 
 
+def find_parameter_count(connection: Connection, run_id: int) -> int:
+    """Return how many parameters the model of a stored run has."""
+    statement = "SELECT w.parameter_count FROM run AS r JOIN workload AS w USING (workload_id) WHERE r.run_id = ?"
+    return int(connection.execute(statement, [run_id]).fetchall()[0][0])
+
+
 def has_measurement_on(connection: Connection, hardware: str) -> bool:
     """Return whether something measured on this hardware, an id, is stored."""
     statement = "SELECT EXISTS (FROM measurement WHERE hardware = ?)"
