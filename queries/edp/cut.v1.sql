@@ -27,7 +27,12 @@ WITH part AS (
         WHERE run_id = $run_id
         GROUP BY subgraph_index
     ) AS e ON e.subgraph_index = s.subgraph_index
-    WHERE s.run_id = $run_id AND $level = 'subgraph'
+    WHERE s.run_id = $run_id
+        AND CASE $level
+            WHEN 'subgraph' THEN TRUE
+            WHEN 'operator' THEN FALSE
+            ELSE error('level is ' || $level || ', expected subgraph or operator')
+        END
     UNION ALL
     SELECT o.operator_index, q.name, o.latency_fs, coalesce(e.energy_fj, 0)
     FROM run_operator AS o
@@ -74,10 +79,7 @@ ranked AS (
     )
 )
 SELECT
-    CASE
-        WHEN $level IN ('subgraph', 'operator') THEN $level
-        ELSE error('level is ' || $level || ', expected subgraph or operator')
-    END AS level,
+    $level AS level,
     c.cut_fraction,
     k.rank AS top_count,
     k.total_count,
