@@ -66,6 +66,7 @@ share AS (
     JOIN run AS r ON r.run_id = p.run_id
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
+    WHERE list_contains($run_ids, r.run_id)
 )
 SELECT
     subgraph_index,

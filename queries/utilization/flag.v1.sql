@@ -30,7 +30,7 @@ unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH work AS (
-    SELECT o.run_id, o.subgraph_index, CAST(sum(q.mac_count) AS DOUBLE) AS mac_count
+    SELECT o.run_id, o.subgraph_index, sum(q.mac_count) AS mac_count
     FROM run_operator AS o
     JOIN run AS r ON r.run_id = o.run_id
     JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
@@ -45,23 +45,26 @@ part AS (
         s.tile_count,
         s.units_used_count,
         r.units_total_count,
-        s.latency_fs / 1e15 AS latency_s,
-        2e0 * coalesce(w.mac_count, 0e0) / r.peak_ops_per_s AS peak_s,
+        r.peak_ops_per_s,
+        r.memory_bandwidth_bytes_per_s,
+        s.latency_fs,
+        CAST(coalesce(w.mac_count, 0) AS BIGINT) AS mac_count,
         s.dram_bytes,
-        s.dram_bytes / r.memory_bandwidth_bytes_per_s AS transfer_s
+        CAST(s.latency_fs AS HUGEINT) * s.units_used_count AS unit_fs
     FROM run_subgraph AS s
     JOIN run AS r ON r.run_id = s.run_id
     LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
-    WHERE list_contains($run_ids, s.run_id)
+    WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
 ),
 total AS (
     SELECT
         run_id,
         count(*) AS total_count,
-        sum(latency_s ORDER BY subgraph_index) AS latency_s,
-        sum(peak_s ORDER BY subgraph_index) AS peak_s,
-        sum(transfer_s ORDER BY subgraph_index) AS transfer_s,
-        sum(latency_s * units_used_count / units_total_count ORDER BY subgraph_index) AS unit_s
+        2e0 * CAST(sum(mac_count) AS DOUBLE) / (CAST(sum(latency_fs) AS DOUBLE) / 1e15) / any_value(peak_ops_per_s)
+            AS compute,
+        sum(dram_bytes ORDER BY subgraph_index) / (CAST(sum(latency_fs) AS DOUBLE) / 1e15)
+            / any_value(memory_bandwidth_bytes_per_s) AS bandwidth,
+        1e0 - CAST(sum(unit_fs) AS DOUBLE) / (CAST(sum(latency_fs) AS DOUBLE) * any_value(units_total_count)) AS idle
     FROM part
     GROUP BY run_id
 ),
@@ -72,18 +75,15 @@ tested AS (
         unnest([
             {
                 'position': 1, 'flag': 'low_compute', 'cost': 'time lost against the peak',
-                'value': peak_s / latency_s, 'level': $min_compute_fraction,
-                'is_raised': peak_s / latency_s < $min_compute_fraction
+                'value': compute, 'level': $min_compute_fraction, 'is_raised': compute < $min_compute_fraction
             },
             {
                 'position': 2, 'flag': 'high_bandwidth', 'cost': 'bytes moved off chip',
-                'value': transfer_s / latency_s, 'level': $max_bandwidth_fraction,
-                'is_raised': transfer_s / latency_s > $max_bandwidth_fraction
+                'value': bandwidth, 'level': $max_bandwidth_fraction, 'is_raised': bandwidth > $max_bandwidth_fraction
             },
             {
                 'position': 3, 'flag': 'idle_units', 'cost': 'unit-seconds idle',
-                'value': 1e0 - unit_s / latency_s, 'level': $max_idle_fraction,
-                'is_raised': 1e0 - unit_s / latency_s > $max_idle_fraction
+                'value': idle, 'level': $max_idle_fraction, 'is_raised': idle > $max_idle_fraction
             }
         ]) AS test
     FROM total
@@ -102,10 +102,12 @@ priced AS (
         p.tile_count,
         p.units_used_count,
         p.units_total_count,
+        -- whole femtoseconds, bytes and unit-femtoseconds: their sums do not depend on the order
         CASE t.test.flag
-            WHEN 'low_compute' THEN p.latency_s - p.peak_s
-            WHEN 'high_bandwidth' THEN p.dram_bytes
-            ELSE p.latency_s * (p.units_total_count - p.units_used_count)
+            WHEN 'low_compute'
+                THEN p.latency_fs - CAST(round(2e15 * p.mac_count / p.peak_ops_per_s) AS HUGEINT)
+            WHEN 'high_bandwidth' THEN CAST(round(p.dram_bytes) AS HUGEINT)
+            ELSE CAST(p.latency_fs AS HUGEINT) * p.units_total_count - p.unit_fs
         END AS amount
     FROM tested AS t
     JOIN part AS p ON p.run_id = t.run_id
@@ -117,15 +119,11 @@ bound AS (
         flag,
         bottleneck,
         count(*) AS subgraph_count,
-        sum(amount ORDER BY subgraph_index) AS amount,
-        sum(sum(amount ORDER BY subgraph_index)) OVER (
-            PARTITION BY run_id, flag ORDER BY bottleneck ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
-        ) AS whole
+        sum(amount) AS amount,
+        sum(sum(amount)) OVER (PARTITION BY run_id, flag) AS whole
     FROM priced
     GROUP BY run_id, flag, bottleneck
-    QUALIFY row_number() OVER (
-        PARTITION BY run_id, flag ORDER BY sum(amount ORDER BY subgraph_index) DESC, bottleneck
-    ) = 1
+    QUALIFY row_number() OVER (PARTITION BY run_id, flag ORDER BY sum(amount) DESC, bottleneck) = 1
 ),
 worst AS (
     SELECT
@@ -151,12 +149,12 @@ SELECT
     x.level AS limit_fraction,
     x.cost,
     b.bottleneck,
-    b.amount / nullif(b.whole, 0e0) AS bottleneck_fraction,
+    CAST(b.amount AS DOUBLE) / nullif(CAST(b.whole AS DOUBLE), 0e0) AS bottleneck_fraction,
     b.subgraph_count,
     x.total_count,
     x.subgraph_index,
     g.name AS subgraph,
-    x.amount / nullif(b.whole, 0e0) AS subgraph_fraction,
+    CAST(x.amount AS DOUBLE) / nullif(CAST(b.whole AS DOUBLE), 0e0) AS subgraph_fraction,
     x.tile_count,
     x.units_used_count,
     x.units_total_count,

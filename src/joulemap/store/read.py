@@ -17,6 +17,14 @@ def find_workload(connection: Connection, workload_key: str) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
+def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
+    """Return workload_key -> workload_id for those of the keys that are stored."""
+    rows = connection.execute(
+        "SELECT workload_key, workload_id FROM workload WHERE list_contains(?, workload_key)", [list(workload_keys)]
+    ).fetchall()
+    return {str(key): int(workload_id) for key, workload_id in rows}
+
+
 def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
     """Return run_key -> run_id for those of the keys that are stored."""
     rows = connection.execute(

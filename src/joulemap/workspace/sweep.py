@@ -19,7 +19,7 @@ from joulemap.catalog.model import load_models
 from joulemap.domain.answer.store import RunTally
 from joulemap.errors import UsageError
 from joulemap.store.connection import Connection, open_for_reading, transaction, using
-from joulemap.store.read import find_runs_of, read_columns
+from joulemap.store.read import find_runs, find_runs_of, find_workloads, read_columns
 from joulemap.trace.source import resolve_model
 from joulemap.workspace.catalogue import ensure_catalogue, known_hardware
 from joulemap.workspace.plan import PlannedRun, check_settings
@@ -115,9 +115,9 @@ def answer_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None
     from joulemap.query.sweep import SweepAnswer
 
     tally = run_sweep(path, sweep, talk, progress)
-    known = known_hardware()
     with using(open_for_reading(path), path) as connection:
-        run_ids = _find_runs(connection, sweep, known)
+        run_ids = _stored_runs(connection, sweep, known_hardware())
+        assert run_ids is not None
         ids = {"run_ids": list(run_ids)}
         asked: list[tuple[str, Mapping[str, object]]] = [
             ("sweep.point", ids),
@@ -139,17 +139,6 @@ def answer_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None
         )
 
 
-def _find_runs(connection: Connection, sweep: Sweep, known: Known) -> tuple[int, ...]:
-    """Return the ids of all runs of a sweep, which are stored, each once."""
-    found: dict[int, None] = {}
-    for question in sweep.questions:
-        key = stored_key(connection, question)
-        assert key is not None
-        stored = find_runs_of(connection, find_workload_id(connection, key))
-        found.update(dict.fromkeys(stored[run.run_key] for _, run in sweep.plan(question, known, key)))
-    return tuple(found)
-
-
 def run_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None = None) -> RunTally:
     """Evaluate and write the runs of a sweep that are not stored, reading only where none is missing."""
     known = known_hardware()
@@ -158,7 +147,7 @@ def run_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None = 
     connection = open_if_there(path)
     if connection is not None:
         with using(connection, path):
-            if all(_is_stored(connection, sweep, question, known) for question in sweep.questions):
+            if _stored_runs(connection, sweep, known) is not None:
                 return RunTally(stored_count=len(planned) * len(sweep.questions), evaluated_count=0, refused_count=0)
     with writing(path) as connection:
         from joulemap.store.write_run import RunWriter
@@ -177,12 +166,19 @@ def run_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None = 
     return tally
 
 
-def _is_stored(connection: Connection, sweep: Sweep, question: Question, known: Known) -> bool:
-    key = stored_key(connection, question)
-    if key is None:
-        return False
-    stored = find_runs_of(connection, find_workload_id(connection, key))
-    return all(run.run_key in stored for _, run in sweep.plan(question, known, key))
+def _stored_runs(connection: Connection, sweep: Sweep, known: Known) -> tuple[int, ...] | None:
+    """Return the ids of a sweep's runs, each once in the order of asking; None where one is not stored."""
+    workloads = find_workloads(connection, [key for question in sweep.questions for key in question.workload_keys])
+    planned: list[str] = []
+    for question in sweep.questions:
+        key = next((key for key in question.workload_keys if key in workloads), None)
+        if key is None:
+            return None
+        planned += [run.run_key for _, run in sweep.plan(question, known, key)]
+    stored = find_runs(connection, planned)
+    if any(key not in stored for key in planned):
+        return None
+    return tuple(dict.fromkeys(stored[key] for key in planned))
 
 
 @attrs.define
