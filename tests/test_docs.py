@@ -44,12 +44,15 @@ def test_every_exit_code_is_documented() -> None:
     [
         "README.md",
         "docs/analyze.md",
+        "docs/edp.md",
         "docs/fusion.md",
         "docs/hardware.md",
         "docs/measure.md",
         "docs/model.md",
         "docs/models.md",
         "docs/sql.md",
+        "docs/sweep.md",
+        "docs/utilization.md",
     ],
 )
 def test_links_between_pages_lead_somewhere(page: str) -> None:

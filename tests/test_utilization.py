@@ -97,6 +97,16 @@ def test_flags_name_where_the_cost_is(book: Book) -> None:
             "memory", "part1", 1, 2)  # fmt: skip
 
 
+def test_bandwidth_is_held_against_what_the_class_sustains(book: Book) -> None:
+    book.connection.execute(
+        "INSERT INTO hardware_fact VALUES ('h', 1, 'coefficient.dram_efficiency', 0.5, '1', 'assumed', 's', '')"
+    )
+    (row,) = ask(book, "utilization.summary", run_ids=[1])
+    assert (row["bandwidth_utilization_fraction"], row["sustained_bandwidth_fraction"]) == (0.5, 1.0)
+    assert row["flags"] == ["low_compute", "high_bandwidth"]
+    assert [flag["value_fraction"] for flag in ask(book, "utilization.flag", run_ids=[1])] == [0.15, 1.0]
+
+
 def test_a_limit_that_is_just_kept_raises_no_flag(book: Book) -> None:
     limits = {"min_compute_fraction": 0.15, "max_bandwidth_fraction": 0.5, "max_idle_fraction": 0.5625}
     (row,) = ask(book, "utilization.summary", run_ids=[1], **limits)
@@ -208,7 +218,7 @@ def test_flags_are_raised_where_the_rows_say(answers: Mapping[str, UtilizationAn
             row = next(one for one in answer.rows if one.run_id == flag.run_id)
             value = {
                 "low_compute": row.compute_utilization_fraction,
-                "high_bandwidth": row.bandwidth_utilization_fraction,
+                "high_bandwidth": row.sustained_bandwidth_fraction,
                 "idle_units": row.idle_units_fraction,
             }[flag.flag]
             assert value is not None

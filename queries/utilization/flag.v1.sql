@@ -8,7 +8,7 @@ order = ["position in run_ids", "flag in the order low_compute, high_bandwidth, 
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
 min_compute_fraction = { type = "DOUBLE", default = 0.2, meaning = "compute utilization below which a run is flagged" }
-max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "bandwidth utilization above which a run is flagged" }
+max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth, published x dram_efficiency, above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
@@ -46,7 +46,7 @@ part AS (
         s.units_used_count,
         r.units_total_count,
         r.peak_ops_per_s,
-        r.memory_bandwidth_bytes_per_s,
+        r.memory_bandwidth_bytes_per_s * coalesce(f.value, 1e0) AS memory_bandwidth_bytes_per_s,
         s.latency_fs,
         CAST(coalesce(w.mac_count, 0) AS BIGINT) AS mac_count,
         s.dram_bytes,
@@ -54,6 +54,8 @@ part AS (
     FROM run_subgraph AS s
     JOIN run AS r ON r.run_id = s.run_id
     LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
+    LEFT JOIN hardware_fact AS f
+        ON f.hardware_digest = r.hardware_digest AND f.quantity = 'coefficient.dram_efficiency'
     WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
 ),
 total AS (

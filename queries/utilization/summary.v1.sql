@@ -8,7 +8,7 @@ order = ["compute_utilization_fraction descending, refused runs last", "hardware
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 min_compute_fraction = { type = "DOUBLE", default = 0.2, meaning = "compute utilization below which a run is flagged" }
-max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "bandwidth utilization above which a run is flagged" }
+max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
@@ -24,6 +24,7 @@ compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak 
 attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bytes moved off chip over latency" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
+sustained_bandwidth_fraction = { type = "DOUBLE", meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: what is flagged" }
 arithmetic_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "operations over bytes that cross kernel boundaries, on chip or off" }
 dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "operations over bytes moved off chip; null where there are none" }
 ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
@@ -81,6 +82,14 @@ answered AS (
     JOIN allocation AS a ON a.run_id = s.run_id
     WHERE list_contains($run_ids, s.run_id)
 ),
+fact AS (
+    SELECT
+        hardware_digest,
+        max(value) FILTER (WHERE quantity = 'tdp') AS tdp_w,
+        max(value) FILTER (WHERE quantity = 'coefficient.dram_efficiency') AS dram_efficiency
+    FROM hardware_fact
+    GROUP BY hardware_digest
+),
 asked AS (
     SELECT
         r.run_id,
@@ -96,13 +105,14 @@ asked AS (
         r.units_total_count,
         r.peak_ops_per_s,
         r.memory_bandwidth_bytes_per_s,
-        (SELECT max(f.value) FROM hardware_fact AS f
-            WHERE f.hardware_digest = r.hardware_digest AND f.quantity = 'tdp') AS tdp_w,
+        t.tdp_w,
         r.peak_ops_per_s / r.memory_bandwidth_bytes_per_s AS ridge_ops_per_byte,
         s.attained_ops_per_s,
         s.compute_utilization_fraction,
         s.attained_bytes_per_s,
         s.attained_bytes_per_s / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+        s.attained_bytes_per_s / (r.memory_bandwidth_bytes_per_s * coalesce(t.dram_efficiency, 1e0))
+            AS sustained_bandwidth_fraction,
         s.arithmetic_intensity_ops_per_byte,
         s.dram_intensity_ops_per_byte,
         least(r.peak_ops_per_s, s.dram_intensity_ops_per_byte * r.memory_bandwidth_bytes_per_s) AS roofline_ops_per_s,
@@ -117,6 +127,7 @@ asked AS (
     FROM run AS r
     JOIN workload AS w ON w.workload_id = r.workload_id
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN fact AS t ON t.hardware_digest = r.hardware_digest
     LEFT JOIN answered AS s ON s.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 )
@@ -134,6 +145,7 @@ SELECT
     attained_bytes_per_s,
     memory_bandwidth_bytes_per_s,
     bandwidth_utilization_fraction,
+    sustained_bandwidth_fraction,
     arithmetic_intensity_ops_per_byte,
     dram_intensity_ops_per_byte,
     ridge_ops_per_byte,
@@ -160,7 +172,7 @@ SELECT
     list_filter(
         [
             CASE WHEN compute_utilization_fraction < $min_compute_fraction THEN 'low_compute' END,
-            CASE WHEN bandwidth_utilization_fraction > $max_bandwidth_fraction THEN 'high_bandwidth' END,
+            CASE WHEN sustained_bandwidth_fraction > $max_bandwidth_fraction THEN 'high_bandwidth' END,
             CASE WHEN idle_units_fraction > $max_idle_fraction THEN 'idle_units' END
         ],
         lambda flag: flag IS NOT NULL

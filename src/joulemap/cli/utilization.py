@@ -54,7 +54,7 @@ def utilization(
         float, typer.Option("--min-compute", help="Flag compute utilization below this, from 0 to 1.")
     ] = 0.2,
     max_bandwidth: Annotated[
-        float, typer.Option("--max-bandwidth", help="Flag bandwidth utilization above this, from 0 to 1.")
+        float, typer.Option("--max-bandwidth", help="Flag a share of the sustained bandwidth above this, from 0 to 1.")
     ] = 0.9,
     max_idle: Annotated[
         float, typer.Option("--max-idle", help="Flag a share of idle units above this, from 0 to 1.")

@@ -15,8 +15,8 @@ from joulemap.report.note import describe_caveats, repeat_settings, write_steps
 from joulemap.report.render import draw_table, write_csv, write_json
 
 HEADINGS: Final = (
-    "hardware", "compute", "attained", "peak", "bandwidth", "intensity", "ridge", "roof", "of the roof", "units",
-    "idle", "power", "TOPS/W", "time bound by compute", "memory", "launch", "flags",
+    "hardware", "compute", "attained", "peak", "bandwidth", "of sustained", "intensity", "ridge", "roof",
+    "of the roof", "units", "idle", "power", "TOPS/W", "time bound by compute", "memory", "launch", "flags",
 )  # fmt: skip
 
 PAIRINGS: Final = (
@@ -88,6 +88,7 @@ def _cells(row: Utilization) -> list[str]:
         _in("OPS", row.attained_ops_per_s),
         _in("OPS", row.peak_ops_per_s),
         _share(row.bandwidth_utilization_fraction),
+        _share(row.sustained_bandwidth_fraction),
         _in("ops/B", row.dram_intensity_ops_per_byte),
         _in("ops/B", row.ridge_ops_per_byte),
         row.roof or "",
@@ -116,15 +117,15 @@ def describe_flag(row: UtilizationFlag, answer: UtilizationAnswer) -> str:
     value, limit = _share(row.value_fraction), _share(row.limit_fraction)
     what = {
         "low_compute": f"{value} of its peak, below {limit}",
-        "high_bandwidth": f"{value} of its off-chip bandwidth, above {limit}",
+        "high_bandwidth": f"{value} of the off-chip bandwidth that it sustains, above {limit}",
         "idle_units": f"{value} of its {row.unit_name}s idle, above {limit}",
     }[row.flag]
+    most = f"{_share(row.bottleneck_fraction)} of the {row.cost} falls on {row.subgraph_count} of {row.total_count}"
     tiles = f"{show(int(row.tile_count), 'tile_count')} tiles on " if row.tile_count else ""
+    used = f"{tiles}{row.units_used_count} of {row.units_total_count} {row.unit_name}s"
     return (
-        f"{_mark(row.hardware, row.hardware in projected)}: {what}; {_share(row.bottleneck_fraction)} of the "
-        f"{row.cost} is in {row.subgraph_count} of {row.total_count} subgraphs, bound by {row.bottleneck}; the largest "
-        f"part, {_share(row.subgraph_fraction)}, in {row.subgraph} ({tiles}{row.units_used_count} of "
-        f"{row.units_total_count} {row.unit_name}s)"
+        f"{_mark(row.hardware, row.hardware in projected)}: {what}; {most} subgraphs, bound by {row.bottleneck}; the "
+        f"largest part, {_share(row.subgraph_fraction)}, in {row.subgraph} ({used})"
     )
 
 

@@ -418,9 +418,9 @@ class Workspace:
         """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
 
         Hardware is chosen as for `compare`. A run is flagged below `min_compute_fraction` of the peak, above
-        `max_bandwidth_fraction` of the bandwidth, and above `max_idle_fraction` of the units idle. `is_pairing` asks
-        all stored runs which hardware suits models of this size. Raises as `compare`, UsageError for a limit that is
-        not from 0 to 1.
+        `max_bandwidth_fraction` of the bandwidth that its class sustains, and above `max_idle_fraction` of the units
+        idle. `is_pairing` asks all stored runs which hardware suits models of this size. Raises as `compare`,
+        UsageError for a limit that is not from 0 to 1.
         """
         from joulemap.workspace.utilization import judge
 

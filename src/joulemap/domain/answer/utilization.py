@@ -22,6 +22,9 @@ class Utilization:
     attained_bytes_per_s: float | None
     memory_bandwidth_bytes_per_s: float | None
     bandwidth_utilization_fraction: float | None
+    """Of the published bandwidth."""
+    sustained_bandwidth_fraction: float | None
+    """Of the bandwidth that the class sustains."""
     arithmetic_intensity_ops_per_byte: float | None
     dram_intensity_ops_per_byte: float | None
     ridge_ops_per_byte: float | None
