@@ -1,7 +1,7 @@
 -- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
 -- one model reads the rows of its runs and not every row. Each view has one lateral join that refers to both run_id and
 -- workload_id: with two, or with run_id alone, the engine makes plain joins of them and sums everything first.
--- Columns and meaning are unchanged.
+-- Columns and meaning are unchanged; bytes are added as decimals, whose sum does not depend on the order.
 
 CREATE OR REPLACE VIEW runs AS
 SELECT
@@ -53,8 +53,8 @@ JOIN LATERAL (
     FROM (
         SELECT
             sum(t.latency_fs) AS latency_fs,
-            sum(t.dram_bytes) AS dram_bytes,
-            sum(t.moved_bytes) AS moved_bytes,
+            CAST(sum(CAST(t.dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
+            CAST(sum(CAST(t.moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
             sum(CAST(t.units_used_count AS HUGEINT) * t.latency_fs) AS unit_fs
         FROM run_subgraph AS t
         WHERE t.run_id = r.run_id
