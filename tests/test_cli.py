@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -282,6 +283,17 @@ def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_p
     lost = joulemap("compare", "resnet18", "-o", tmp_path / "no" / "x", "--db", database)
     assert lost.returncode == ExitCode.USAGE
     assert "cannot write" in lost.stderr
+
+
+def test_output_to_a_pipe_is_written_through_it(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
+    done = joulemap("query", "run", "run.list", "-f", "json", "-o", pipe, "--db", database)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    answer, _ = reader.communicate(timeout=60)
+    assert json.loads(answer)
+    assert pipe.is_fifo()
 
 
 def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Path) -> None:

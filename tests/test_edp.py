@@ -19,7 +19,8 @@ from conftest import Run
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.query import find_query, run_query
 from joulemap.query.edp import EdpAnswer
-from joulemap.report.edp import LISTS, insights, next_steps, render_edp
+from joulemap.report.edp import LISTS, next_steps, render_edp
+from joulemap.report.edp_insight import insights
 from joulemap.report.format import Format
 from joulemap.report.level import EdpLevel
 from joulemap.workspace.workspace import Workspace

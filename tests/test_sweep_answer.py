@@ -21,7 +21,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.cli.sweep import DEFAULT_BATCHES, read_batches
-from joulemap.errors import ExitCode, UsageError
+from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.query import find_query, run_query
 from joulemap.query.sweep import SweepAnswer
 from joulemap.report.format import Format
@@ -132,6 +132,13 @@ def test_winners_worked_out_by_hand(book: Book) -> None:
     assert by["latency", 2]["advantage_ratio"] == 1.0
     assert [by["energy", batch]["winner"] for batch in (1, 2, 4, 8)] == ["even"] * 4
     assert by["latency", 8]["runner_up"] is None
+
+
+def test_a_sweep_that_nothing_can_run_says_why(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "none.duckdb")
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
+        workspace.sweep("resnet18", hardware=["coral"], batches=(1, 2))
+    assert workspace.sql("SELECT count(*) FROM refused_runs").rows == ((2,),)
 
 
 def test_one_run_is_a_sweep_too() -> None:

@@ -15,25 +15,31 @@ if TYPE_CHECKING:
 
 @attrs.define
 class Bar:
-    """A bar that appears with the first news and is gone when closed; nothing where stderr is no terminal."""
+    """A bar that appears with the first news and is gone when closed."""
 
-    _drawn: Progress | None = None
-    _task: TaskID | None = None
-    _text: str = ""
+    _drawn: tuple[Progress, TaskID] | None = None
 
     def say(self, text: str) -> None:
         """Show what is being done, beside the bar."""
-        self._text = text
-        if self._drawn is not None and self._task is not None:
-            self._drawn.update(self._task, description=text)
+        bar, task = self._draw()
+        bar.update(task, description=text)
 
     def move(self, done: int, total: int) -> None:
         """Show how much is done."""
-        if self._drawn is None or self._task is None:
+        bar, task = self._draw()
+        bar.update(task, completed=done, total=total)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._drawn is not None:
+            self._drawn[0].stop()
+
+    def _draw(self) -> tuple[Progress, TaskID]:
+        if self._drawn is None:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            self._drawn = Progress(
+            bar = Progress(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 MofNCompleteColumn(),
@@ -42,14 +48,9 @@ class Bar:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._drawn.add_task(self._text, total=total)
-            self._drawn.start()
-        self._drawn.update(self._task, completed=done, total=total)
-
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._drawn is not None:
-            self._drawn.stop()
+            bar.start()
+            self._drawn = bar, bar.add_task("", total=None)
+        return self._drawn
 
 
 @contextlib.contextmanager

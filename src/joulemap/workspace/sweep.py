@@ -17,7 +17,7 @@ import attrs
 from joulemap.background import begin
 from joulemap.catalog.model import load_models
 from joulemap.domain.answer.store import RunTally
-from joulemap.errors import UsageError
+from joulemap.errors import UnsupportedError, UsageError
 from joulemap.store.connection import Connection, open_for_reading, transaction, using
 from joulemap.store.read import find_runs, find_runs_of, find_workloads, read_columns
 from joulemap.trace.source import resolve_model
@@ -109,7 +109,10 @@ def ask_all(
 
 
 def answer_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None, max_latency_s: float) -> SweepAnswer:
-    """Return what the runs of a sweep say about batches, after evaluating those that are not stored."""
+    """Return what the runs of a sweep say about batches, after evaluating those that are not stored.
+
+    Raises UnsupportedError with the reasons where no hardware can run any of them.
+    """
     from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
     from joulemap.query.run import find_projected, run_queries
     from joulemap.query.sweep import SweepAnswer
@@ -126,12 +129,15 @@ def answer_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None
             ("sweep.crossing", ids),
         ]
         point, series, winner, crossing = (find_projected(connection, one) for one in run_queries(connection, asked))
+        found = tuple(SweepSeries(*row) for row in series.rows)
+        if not any(row.batch_count for row in found):
+            raise UnsupportedError("; ".join(dict.fromkeys(row.reason for row in found)))
         return SweepAnswer(
             tally=tally,
             run_ids=run_ids,
             max_latency_s=max_latency_s,
             points=tuple(SweepPoint(*row) for row in point.rows),
-            series=tuple(SweepSeries(*row) for row in series.rows),
+            series=found,
             winners=tuple(SweepWinner(*row) for row in winner.rows),
             crossings=tuple(SweepCrossing(*row) for row in crossing.rows),
             spelling=sweep.questions[0].spelling,

@@ -464,7 +464,8 @@ class Workspace:
         """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
 
         `max_latency_s` is the latency budget of a batch, 0 for none; `arguments` go to the factory of every model.
-        `progress` is told (runs done, runs to do) and is not called where everything is stored. Raises as `evaluate`.
+        `progress` is told (runs done, runs to do) and is not called where everything is stored. Raises as `evaluate`;
+        UnsupportedError if no hardware can run any of it.
         """
         from joulemap.workspace.sweep import answer_sweep, ask_all
 
