@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -25,6 +26,9 @@ COMMANDS = [
     ("pareto",),
     ("recommend",),
     ("cost",),
+    ("edp",),
+    ("utilization",),
+    ("sweep",),
     ("sql",),
     ("query", "list"),
     ("query", "show"),
@@ -81,6 +85,32 @@ BAD = [
     (("analyze", "resnet18", "tpu_v4", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'"),
     (("analyze", "resnet18", "tpu_v4", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
     (("analyze", "resnet18", "tpu_v4", "--batch", "0"), ExitCode.USAGE, "batch is 0"),
+    (("edp", "resnet18"), ExitCode.USAGE, "Missing argument 'hardware'"),
+    (("edp", "resnet19", "tpu_v4"), ExitCode.UNKNOWN_NAME, "did you mean resnet18"),
+    (("edp", "re'sn;et", "tpu_v4"), ExitCode.UNKNOWN_NAME, """unknown model "re'sn;et\""""),
+    (("edp", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+    (("edp", "resnet18", "tpu_v4", "--against", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+    (("edp", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'subgraph', 'operator'"),
+    (("edp", "resnet18", "tpu_v4", "--limit", "0"), ExitCode.USAGE, "Invalid value for '--limit'"),
+    (("edp", "resnet18", "tpu_v4", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'json'"),
+    (("utilization",), ExitCode.USAGE, "Missing argument 'model'"),
+    (("utilization", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+    (("utilization", "resnet18", "--min-compute", "20"), ExitCode.USAGE, "min_compute_fraction is 20, expected from"),
+    (("utilization", "resnet18", "--max-idle", "x"), ExitCode.USAGE, "'x' is not a valid float"),
+    (("utilization", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of"),
+    (("sweep",), ExitCode.USAGE, "Missing argument 'models"),
+    (("sweep", "resnet18", "resnet19"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
+    (("sweep", "resnet18", "--batch", "1,x"), ExitCode.USAGE, "cannot read the batches '1,x'"),
+    (("sweep", "resnet18", "--batch", "1,..."), ExitCode.USAGE, "cannot read the batches '1,...'"),
+    (("sweep", "resnet18", "--batch", "1,2,4,...,100"), ExitCode.USAGE, "do not lead to 100"),
+    (("sweep", "resnet18", "--batch", "0,1"), ExitCode.USAGE, "batch is 0"),
+    (("sweep", "resnet18", "--batch", ""), ExitCode.USAGE, "cannot read the batches ''"),
+    (("sweep", "resnet18", "--precision", "fp17,fp32"), ExitCode.USAGE, "unknown precision 'fp17'"),
+    (("sweep", "resnet18", "--runtime", ","), ExitCode.USAGE, "cannot read the names"),
+    (("sweep", "resnet18", "--max-latency", "50W"), ExitCode.USAGE, "--max-latency: '50W' is in W, expected s"),
+    (("sweep", "resnet18", "--max-latency", "-1ms"), ExitCode.USAGE, "is not above 0"),
+    (("sweep", "resnet18", "--hardware", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+    (("sweep", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of"),
     (("measure",), ExitCode.USAGE, "Missing argument 'model'"),
     (("measure", "resnet19"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
     (("measure", "mlp", "--hardware", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
@@ -222,6 +252,9 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
     [
         ("analyze", "resnet18", "kpu_t256"),
         ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
+        ("edp", "resnet18", "kpu_t256", "--against", "tpu_v4,h100_sxm5"),
+        ("utilization", "resnet18", "--pairing"),
+        ("sweep", "resnet18", "--batch", "1", "--runtime", "fused,graph"),
         ("sql", "SELECT run_id, hardware, energy_j, created_at FROM runs ORDER BY run_id"),
         ("query", "run", "edp.distribution", "-p", "run_id=1"),
         ("query", "list"),
@@ -281,6 +314,17 @@ def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_p
     lost = joulemap("compare", "resnet18", "-o", tmp_path / "no" / "x", "--db", database)
     assert lost.returncode == ExitCode.USAGE
     assert "cannot write" in lost.stderr
+
+
+def test_output_to_a_pipe_is_written_through_it(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
+    done = joulemap("query", "run", "run.list", "-f", "json", "-o", pipe, "--db", database)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    answer, _ = reader.communicate(timeout=60)
+    assert json.loads(answer)
+    assert pipe.is_fifo()
 
 
 def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Path) -> None:

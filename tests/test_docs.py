@@ -46,6 +46,7 @@ def test_every_exit_code_is_documented() -> None:
         "docs/analyze.md",
         "docs/calibrate.md",
         "docs/cost.md",
+        "docs/edp.md",
         "docs/fusion.md",
         "docs/hardware.md",
         "docs/measure.md",
@@ -54,6 +55,8 @@ def test_every_exit_code_is_documented() -> None:
         "docs/pareto.md",
         "docs/recommend.md",
         "docs/sql.md",
+        "docs/sweep.md",
+        "docs/utilization.md",
     ],
 )
 def test_links_between_pages_lead_somewhere(page: str) -> None:

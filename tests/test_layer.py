@@ -67,6 +67,7 @@ OWNERS: dict[str, set[str]] = {
     "cattrs": {"catalog"},
     "typer": {"cli"},
     "tabulate": {"report"},
+    "rich": {"report"},
     "quantiphy": {"units"},
     "numpy": {"columns", "mapping", "energy", "architecture", "evaluate", "calibrate", "store"},
 }
@@ -163,6 +164,9 @@ def test_help_loads_only_typer(tmp_path: Path) -> None:
         ("pareto", "resnet18", "--hardware", "tpu_v4,h100_sxm5", "--precision", "fp32", "--batch", "1"),
         ("recommend", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1", "--max-power", "1W"),
         ("cost", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1"),
+        ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
+        ("utilization", "resnet18", "--pairing"),
+        ("sweep", "resnet18", "--batch", "1", "--precision", "fp32,bf16"),
         ("query", "run", "run.list"),
         ("query", "list"),
         ("hardware", "list"),
@@ -176,7 +180,7 @@ def test_a_command_that_only_reads_never_imports_torch(arguments: tuple[str, ...
     extra = () if arguments == ("query", "list") else ("--db", str(database))
     loaded = loaded_after(command(*arguments, *extra), database.parent)
     assert "joulemap.cli.app" in loaded
-    assert not loaded & {"torch", "torchvision", "numpy", "cattrs"}
+    assert not loaded & {"torch", "torchvision", "numpy", "cattrs", "rich"}
 
 
 @pytest.mark.parametrize("listing", ["hardware", "model"])

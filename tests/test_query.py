@@ -10,7 +10,19 @@ import duckdb
 import pytest
 
 from compare import assert_close
-from joulemap.domain.answer import analysis, calibration, choice, comparison, explanation, model, score, store
+from joulemap.domain.answer import (
+    analysis,
+    calibration,
+    choice,
+    comparison,
+    edp,
+    explanation,
+    model,
+    score,
+    store,
+    sweep,
+    utilization,
+)
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.query import Parameter, Query, find_query, list_queries, run_query, run_sql
 from joulemap.query.contract import parse_query
@@ -18,7 +30,14 @@ from joulemap.query.run import parse_parameter
 from joulemap.store.connection import Connection, confine, open_for_reading
 from joulemap.store.migration import SCHEMA_VERSION
 
-SAMPLE: dict[str, Any] = {"INTEGER[]": [1], "DOUBLE": 0.0, "INTEGER": 1, "VARCHAR": "", "VARCHAR[]": [""]}
+SAMPLE: dict[str, Any] = {
+    "INTEGER[]": [1],
+    "DOUBLE": 0.0,
+    "INTEGER": 1,
+    "BIGINT": 1,
+    "VARCHAR": "",
+    "VARCHAR[]": [""],
+}
 """A value of each type that parameters have, for planning a query without asking it."""
 
 RECORDS = {
@@ -33,7 +52,20 @@ RECORDS = {
     "analyze.bottleneck": analysis.BottleneckShare,
     "explain.energy": explanation.EnergyTerm,
     "explain.total": explanation.EnergyTotal,
-    "edp.distribution": analysis.EdpShare,
+    "edp.total": edp.EdpTotal,
+    "edp.distribution": edp.EdpShare,
+    "edp.operator": edp.EdpOperatorShare,
+    "edp.cut": edp.EdpCut,
+    "edp.pattern": edp.EdpPattern,
+    "edp.bound": edp.EdpBound,
+    "edp.comparison": edp.EdpComparison,
+    "utilization.summary": utilization.Utilization,
+    "utilization.flag": utilization.UtilizationFlag,
+    "utilization.pairing": utilization.Pairing,
+    "sweep.point": sweep.SweepPoint,
+    "sweep.series": sweep.SweepSeries,
+    "sweep.winner": sweep.SweepWinner,
+    "sweep.crossing": sweep.SweepCrossing,
     "audit.conservation": store.Finding,
     "model.caveat": comparison.Caveat,
     "run.setting": explanation.Setting,

@@ -69,7 +69,7 @@ drawn AS (
     JOIN workload AS w ON w.workload_id = r.workload_id
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
-    LEFT JOIN runs AS s ON s.run_id = r.run_id
+    LEFT JOIN runs AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
     LEFT JOIN static AS c ON c.run_id = r.run_id
     LEFT JOIN measured AS m
         ON m.hardware = v.hardware

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         ActionShare,
         BottleneckShare,
         CategoryShare,
-        EdpShare,
         OperatorShare,
         RunTotal,
         SubgraphShare,
@@ -34,9 +33,20 @@ if TYPE_CHECKING:
         Violation,
     )
     from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
+    from joulemap.domain.answer.edp import (
+        EdpBound,
+        EdpComparison,
+        EdpCut,
+        EdpOperatorShare,
+        EdpPattern,
+        EdpShare,
+        EdpTotal,
+    )
     from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
     from joulemap.domain.answer.score import Score
     from joulemap.domain.answer.store import Finding, RunTally
+    from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+    from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
@@ -56,6 +66,9 @@ if TYPE_CHECKING:
         ParetoAnswer,
         RecommendAnswer,
     )
+    from joulemap.query.edp import EdpAnswer
+    from joulemap.query.sweep import SweepAnswer
+    from joulemap.query.utilization import UtilizationAnswer
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
@@ -72,7 +85,14 @@ __all__ = [
     "CostAnswer",
     "CostOption",
     "DifferenceAnswer",
+    "EdpAnswer",
+    "EdpBound",
+    "EdpComparison",
+    "EdpCut",
+    "EdpOperatorShare",
+    "EdpPattern",
     "EdpShare",
+    "EdpTotal",
     "EnergyAction",
     "EnergyReference",
     "EnergyTerm",
@@ -89,6 +109,7 @@ __all__ = [
     "MeasureAnswer",
     "MemoryLevel",
     "OperatorShare",
+    "Pairing",
     "ParetoAnswer",
     "ParetoPoint",
     "Peak",
@@ -101,8 +122,16 @@ __all__ = [
     "RunTotal",
     "Score",
     "SubgraphShare",
+    "SweepAnswer",
+    "SweepCrossing",
+    "SweepPoint",
+    "SweepSeries",
+    "SweepWinner",
     "Timing",
     "Usage",
+    "Utilization",
+    "UtilizationAnswer",
+    "UtilizationFlag",
     "Violation",
     "Workload",
     "Workspace",
@@ -115,7 +144,6 @@ _HOMES = {
         "ActionShare",
         "BottleneckShare",
         "CategoryShare",
-        "EdpShare",
         "OperatorShare",
         "RunTotal",
         "SubgraphShare",
@@ -134,6 +162,15 @@ _HOMES = {
         "Insight",
         "Recommendation",
     ),
+    "joulemap.domain.answer.edp": (
+        "EdpBound",
+        "EdpComparison",
+        "EdpCut",
+        "EdpOperatorShare",
+        "EdpPattern",
+        "EdpShare",
+        "EdpTotal",
+    ),
     "joulemap.domain.answer.explanation": (
         "EnergyTerm",
         "EnergyTotal",
@@ -144,6 +181,8 @@ _HOMES = {
         "RunTally",
     ),
     "joulemap.domain.choice": ("Candidates", "Limits", "Usage"),
+    "joulemap.domain.answer.sweep": ("SweepCrossing", "SweepPoint", "SweepSeries", "SweepWinner"),
+    "joulemap.domain.answer.utilization": ("Pairing", "Utilization", "UtilizationFlag"),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
@@ -162,6 +201,9 @@ _HOMES = {
         "ParetoAnswer",
         "RecommendAnswer",
     ),
+    "joulemap.query.edp": ("EdpAnswer",),
+    "joulemap.query.sweep": ("SweepAnswer",),
+    "joulemap.query.utilization": ("UtilizationAnswer",),
     "joulemap.workspace.workspace": ("Workspace",),
 }
 

@@ -19,6 +19,7 @@ from joulemap.cli import (
     compare,
     cost,
     database,
+    edp,
     explain,
     hardware,
     measure,
@@ -28,6 +29,8 @@ from joulemap.cli import (
     query,
     recommend,
     sql,
+    sweep,
+    utilization,
     validate,
 )
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
@@ -54,6 +57,9 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("pareto")(pareto.pareto)
 app.command("recommend")(recommend.recommend)
 app.command("cost")(cost.cost)
+app.command("edp")(edp.edp)
+app.command("utilization")(utilization.utilization)
+app.command("sweep")(sweep.sweep)
 app.command("measure")(measure.measure)
 app.command("sql")(sql.sql)
 app.command("validate")(validate.validate)

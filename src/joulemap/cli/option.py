@@ -171,6 +171,9 @@ def emit(text: str, output: Path | None) -> None:
         return
     draft = output.with_name(f".{output.name}.{os.getpid()}")
     try:
+        if output.exists() and not output.is_file():  # a device or a pipe, which a rename would replace by a file
+            output.write_text(f"{text}\n", encoding="utf-8")
+            return
         draft.write_text(f"{text}\n", encoding="utf-8")
         draft.replace(output)
     except OSError as error:

@@ -12,3 +12,19 @@ class Level(StrEnum):
     ACTION = "action"
     SUBGRAPH = "subgraph"
     OPERATOR = "operator"
+
+
+class EdpLevel(StrEnum):
+    """What shares an energy-delay product."""
+
+    SUBGRAPH = "subgraph"
+    OPERATOR = "operator"
+
+
+class SweepLevel(StrEnum):
+    """What a row of a sweep is."""
+
+    HARDWARE = "hardware"
+    BATCH = "batch"
+    WINNER = "winner"
+    CROSSING = "crossing"

@@ -20,6 +20,14 @@ def find_workload(connection: Connection, workload_key: str) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
+def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
+    """Return workload_key -> workload_id for those of the keys that are stored."""
+    rows = connection.execute(
+        "SELECT workload_key, workload_id FROM workload WHERE list_contains(?, workload_key)", [list(workload_keys)]
+    ).fetchall()
+    return {str(key): int(workload_id) for key, workload_id in rows}
+
+
 def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
     """Return run_key -> run_id for those of the keys that are stored."""
     rows = connection.execute(
@@ -38,6 +46,12 @@ def find_refusals(connection: Connection, run_ids: Iterable[int]) -> dict[int, s
     """Return run_id -> why it could not be evaluated, None where it was, for those of the runs that are stored."""
     rows = connection.execute("SELECT run_id, refusal FROM run WHERE list_contains(?, run_id)", [list(run_ids)])
     return {int(run_id): refusal for run_id, refusal in rows.fetchall()}
+
+
+def find_parameter_count(connection: Connection, run_id: int) -> int:
+    """Return how many parameters the model of a stored run has."""
+    statement = "SELECT w.parameter_count FROM run AS r JOIN workload AS w USING (workload_id) WHERE r.run_id = ?"
+    return int(connection.execute(statement, [run_id]).fetchall()[0][0])
 
 
 def has_measurement_on(connection: Connection, hardware: str) -> bool:

@@ -3,7 +3,7 @@
     model x batch ─► workload ─► precision x runtime x hardware ─► evaluate ─► queue ─► transaction
 
 Every transaction holds whole runs, so a sweep that was killed goes on where it stopped. Memory holds one workload, one
-queue and one transaction, however many runs there are.
+queue and one transaction, however many runs there are. An answer about a sweep then only reads.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import attrs
 from joulemap.background import begin
 from joulemap.catalog.model import load_models
 from joulemap.domain.answer.store import RunTally
-from joulemap.errors import UsageError
-from joulemap.store.connection import Connection, transaction, using
-from joulemap.store.read import find_runs_of, read_columns
+from joulemap.errors import UnsupportedError, UsageError
+from joulemap.store.connection import Connection, open_for_reading, transaction, using
+from joulemap.store.read import find_runs, find_runs_of, find_workloads, read_columns
 from joulemap.trace.source import resolve_model
 from joulemap.workspace.calibration import AUTO
 from joulemap.workspace.catalogue import ensure_catalogue, known_hardware
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
+    from joulemap.query.sweep import SweepAnswer
     from joulemap.store.write_run import RunWriter
     from joulemap.workspace.evaluation import Targets
 
 Talk = Callable[[str], None]
+Progress = Callable[[int, int], None]
+"""Told (runs done, runs to do)."""
 Known = Mapping[str, "HardwareEntry"]
 
 BUFFER: Final = "1GB"
@@ -75,6 +78,7 @@ def ask_all(
     precisions: Sequence[str],
     runtimes: Sequence[str],
     calibration: str | Calibration = AUTO,
+    arguments: Mapping[str, object] | None = None,
 ) -> Sweep:
     """Return a checked sweep, each combination once; raises as `ask`, UsageError where there is nothing to ask."""
     names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
@@ -94,17 +98,58 @@ def ask_all(
         precision=settings[0][0],
         runtime=settings[0][1],
         calibration=calibration,
+        arguments=arguments,
     )
     known = load_models()
+    written = [(name, str(value)) for name, value in (arguments or {}).items()]
     return Sweep(
         questions=tuple(
-            attrs.evolve(first, request=resolve_model(name, known, batch=size)) for name in names for size in sizes
+            attrs.evolve(first, request=resolve_model(name, known, batch=size, arguments=written))
+            for name in names
+            for size in sizes
         ),
         settings=settings,
     )
 
 
-def run_sweep(path: Path, sweep: Sweep, talk: Talk) -> RunTally:
+def answer_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None, max_latency_s: float) -> SweepAnswer:
+    """Return what the runs of a sweep say about batches, after evaluating those that are not stored.
+
+    Raises UnsupportedError with the reasons where no hardware can run any of them.
+    """
+    from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+    from joulemap.query.run import find_projected, run_queries
+    from joulemap.query.sweep import SweepAnswer
+
+    tally = run_sweep(path, sweep, talk, progress)
+    with using(open_for_reading(path), path) as connection:
+        run_ids = _stored_runs(connection, sweep, known_hardware())
+        assert run_ids is not None
+        ids = {"run_ids": list(run_ids)}
+        asked: list[tuple[str, Mapping[str, object]]] = [
+            ("sweep.point", ids),
+            ("sweep.series", {**ids, "max_latency_s": max_latency_s}),
+            ("sweep.winner", ids),
+            ("sweep.crossing", ids),
+        ]
+        point, series, winner, crossing = (find_projected(connection, one) for one in run_queries(connection, asked))
+        found = tuple(SweepSeries(*row) for row in series.rows)
+        if not any(row.batch_count for row in found):
+            raise UnsupportedError("; ".join(dict.fromkeys(row.reason for row in found)))
+        return SweepAnswer(
+            tally=tally,
+            run_ids=run_ids,
+            max_latency_s=max_latency_s,
+            points=tuple(SweepPoint(*row) for row in point.rows),
+            series=found,
+            winners=tuple(SweepWinner(*row) for row in winner.rows),
+            crossings=tuple(SweepCrossing(*row) for row in crossing.rows),
+            spelling=sweep.questions[0].spelling,
+            answers=(point, series, winner, crossing),
+        )
+
+
+def run_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None = None) -> RunTally:
     """Evaluate and write the runs of a sweep that are not stored, reading only where none is missing."""
     known = known_hardware()
     first = sweep.questions[0]
@@ -112,7 +157,7 @@ def run_sweep(path: Path, sweep: Sweep, talk: Talk) -> RunTally:
     connection = open_if_there(path)
     if connection is not None:
         with using(connection, path):
-            if all(_is_stored(connection, sweep, question, known) for question in sweep.questions):
+            if _stored_runs(connection, sweep, known) is not None:
                 return RunTally(stored_count=len(planned) * len(sweep.questions), evaluated_count=0, refused_count=0)
     with writing(path) as connection:
         from joulemap.store.write_run import RunWriter
@@ -124,19 +169,26 @@ def run_sweep(path: Path, sweep: Sweep, talk: Talk) -> RunTally:
             targets = ensure_hardware(connection, first, planned)
         queue = _Queue(RunWriter(connection.cursor()))
         try:
-            tally = _evaluate(connection, sweep, known, targets, queue, talk)
+            tally = _evaluate(connection, sweep, known, targets, queue, talk, progress)
             queue.store()
         finally:
             queue.close()
     return tally
 
 
-def _is_stored(connection: Connection, sweep: Sweep, question: Question, known: Known) -> bool:
-    key = stored_key(connection, question)
-    if key is None:
-        return False
-    stored = find_runs_of(connection, find_workload_id(connection, key))
-    return all(run.run_key in stored for _, run in sweep.plan(question, known, key))
+def _stored_runs(connection: Connection, sweep: Sweep, known: Known) -> tuple[int, ...] | None:
+    """Return the ids of a sweep's runs, each once in the order of asking; None where one is not stored."""
+    workloads = find_workloads(connection, [key for question in sweep.questions for key in question.workload_keys])
+    planned: list[str] = []
+    for question in sweep.questions:
+        key = next((key for key in question.workload_keys if key in workloads), None)
+        if key is None:
+            return None
+        planned += [run.run_key for _, run in sweep.plan(question, known, key)]
+    stored = find_runs(connection, planned)
+    if any(key not in stored for key in planned):
+        return None
+    return tuple(dict.fromkeys(stored[key] for key in planned))
 
 
 @attrs.define
@@ -175,7 +227,13 @@ class _Queue:
 
 
 def _evaluate(
-    connection: Connection, sweep: Sweep, known: Known, targets: Targets, queue: _Queue, talk: Talk
+    connection: Connection,
+    sweep: Sweep,
+    known: Known,
+    targets: Targets,
+    queue: _Queue,
+    talk: Talk,
+    progress: Progress | None,
 ) -> RunTally:
     from joulemap.evaluate import Evaluator
     from joulemap.store.write_run import CHUNK_LINES
@@ -196,6 +254,9 @@ def _evaluate(
         missing = [] if key in met else [(one, run) for one, run in runs if run.run_key not in stored]
         met.add(key)
         stored_count += len(runs) - len(missing)
+        run_count = len(runs) * len(sweep.questions)
+        if progress is not None:
+            progress(stored_count + evaluated_count + refused_count, run_count)
         if not missing:
             continue
         evaluator = Evaluator(read_columns(connection, workload_id))
@@ -203,6 +264,8 @@ def _evaluate(
             _, is_refused = add_run(queue.writer, evaluator, workload_id, one, run, targets)
             refused_count += is_refused
             evaluated_count += not is_refused
+            if progress is not None:
+                progress(stored_count + evaluated_count + refused_count, run_count)
             if queue.writer.line_count >= CHUNK_LINES:
                 queue.store()
     return RunTally(stored_count=stored_count, evaluated_count=evaluated_count, refused_count=refused_count)

@@ -20,7 +20,6 @@ from joulemap.store.connection import (
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
-    from joulemap.domain.answer.analysis import EdpShare
     from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
@@ -39,11 +38,15 @@ if TYPE_CHECKING:
         ProfileAnswer,
         RecommendAnswer,
     )
+    from joulemap.query.edp import EdpAnswer
+    from joulemap.query.sweep import SweepAnswer
+    from joulemap.query.utilization import UtilizationAnswer
 
 METRICS: Final = ("energy",)
 """What an explanation decomposes: each is a query `explain.METRIC`."""
 
 Talk = Callable[[str], None]
+Progress = Callable[[int, int], None]
 
 
 def _silent(_message: str) -> None:
@@ -446,11 +449,127 @@ class Workspace:
                 answers=(total, mix, pattern),
             )
 
-    def edp(self, run_id: int) -> tuple[EdpShare, ...]:
-        """Return how a run's energy-delay product spreads over its subgraphs, largest share first."""
-        from joulemap.domain.answer.analysis import EdpShare
+    def edp(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        *,
+        against: Sequence[str | Hardware] = (),
+        power_mode: str = "",
+        batch: int | None = None,
+        precision: str = "fp32",
+        runtime: str = "fused",
+        inputs: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+        retrace: bool = False,
+    ) -> EdpAnswer:
+        """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
 
-        return tuple(EdpShare(*row) for row in self.query("edp.distribution", {"run_id": run_id}).rows)
+        With `against`, each subgraph stands beside itself on those hardware. Raises as `analyze`; a hardware of
+        `against` that cannot run the configuration is left out, with its reason in `refusals`.
+        """
+        from joulemap.workspace.edp import take_apart
+
+        return take_apart(
+            self.path,
+            self._talk,
+            model,
+            hardware,
+            against=against,
+            power_mode=power_mode,
+            batch=batch,
+            precision=precision,
+            runtime=runtime,
+            inputs=inputs,
+            arguments=arguments,
+            retrace=retrace,
+        )
+
+    def utilization(
+        self,
+        model: str,
+        *,
+        hardware: Sequence[str | Hardware] = (),
+        architecture: Sequence[str] = (),
+        deployment: Sequence[str] = (),
+        power_mode: str = "",
+        batch: int | None = None,
+        precision: str = "fp32",
+        runtime: str = "fused",
+        min_compute_fraction: float = 0.2,
+        max_bandwidth_fraction: float = 0.9,
+        max_idle_fraction: float = 0.8,
+        is_pairing: bool = False,
+        inputs: Sequence[str] = (),
+        arguments: Mapping[str, object] | None = None,
+        retrace: bool = False,
+    ) -> UtilizationAnswer:
+        """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
+
+        Hardware is chosen as for `compare`. A run is flagged below `min_compute_fraction` of the peak, above
+        `max_bandwidth_fraction` of the bandwidth that its class sustains, and above `max_idle_fraction` of the units
+        idle. `is_pairing` asks all stored runs which hardware suits models of this size. Raises as `compare`,
+        UsageError for a limit that is not from 0 to 1.
+        """
+        from joulemap.workspace.utilization import judge
+
+        return judge(
+            self.path,
+            self._talk,
+            model,
+            hardware=hardware,
+            architecture=architecture,
+            deployment=deployment,
+            power_mode=power_mode,
+            batch=batch,
+            precision=precision,
+            runtime=runtime,
+            limits={
+                "min_compute_fraction": min_compute_fraction,
+                "max_bandwidth_fraction": max_bandwidth_fraction,
+                "max_idle_fraction": max_idle_fraction,
+            },
+            is_pairing=is_pairing,
+            inputs=inputs,
+            arguments=arguments,
+            retrace=retrace,
+        )
+
+    def sweep(
+        self,
+        models: Sequence[str],
+        *,
+        hardware: Sequence[str | Hardware] = (),
+        architecture: Sequence[str] = (),
+        deployment: Sequence[str] = (),
+        batches: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
+        precisions: Sequence[str] = ("fp32",),
+        runtimes: Sequence[str] = ("fused",),
+        power_mode: str = "",
+        arguments: Mapping[str, object] | None = None,
+        max_latency_s: float = 0.0,
+        progress: Progress | None = None,
+    ) -> SweepAnswer:
+        """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
+
+        `max_latency_s` is the latency budget of a batch, 0 for none; `arguments` go to the factory of every model.
+        `progress` is told (runs done, runs to do) and is not called where everything is stored. Raises as `evaluate`;
+        UnsupportedError if no hardware can run any of it.
+        """
+        from joulemap.workspace.sweep import answer_sweep, ask_all
+
+        sweep = ask_all(
+            models,
+            hardware=hardware,
+            architecture=architecture,
+            deployment=deployment,
+            power_mode=power_mode,
+            batches=batches,
+            precisions=precisions,
+            runtimes=runtimes,
+            arguments=arguments,
+        )
+        return answer_sweep(self.path, sweep, self._talk, progress, max_latency_s)
 
     def query(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
         """Run a query of `queries/` read-only; raises UnknownNameError, UsageError, SqlError or DatabaseError."""

@@ -6,23 +6,6 @@ import attrs
 
 
 @attrs.frozen
-class EdpShare:
-    """A row of `edp.distribution`: one subgraph's share of a run's energy-delay product."""
-
-    rank: int
-    subgraph_index: int
-    name: str
-    fusion_pattern: str
-    energy_j: float
-    latency_s: float
-    edp_js: float
-    edp_share_js: float
-    share_fraction: float
-    cumulative_fraction: float
-    bottleneck: str
-
-
-@attrs.frozen
 class RunTotal:
     """The row of `analyze.total`: one run as a whole. Energy and latency are per batch."""
 

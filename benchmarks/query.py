@@ -1,0 +1,208 @@
+"""Every query and every answer that only reads, on a database with 12,000 runs: its time, and the rows that it reads.
+
+python benchmarks/query.py [--small] [DATABASE]
+
+Without a database, the one of benchmarks/sweep.py is made and thrown away. A query is asked about one model, on all
+its hardware at one batch, and, where it takes several runs, about all runs. Times are medians of 3 in one process; rows
+are those that the engine's scans read, before any filter that they could not skip a row group for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap.errors import JoulemapError
+from joulemap.query import Query, list_queries, run_query
+from joulemap.query.run import bind
+from joulemap.store.connection import Connection, open_for_reading
+from joulemap.workspace.workspace import Workspace
+from sweep import BATCHES, SMALL_STEP, classifiers, store_workloads, sweep
+
+MODEL: Final = "resnet50"
+BATCH: Final = 8
+HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
+REPEATS: Final = 3
+ONE_LIMIT_S: Final = 0.3
+ALL_LIMIT_S: Final = 1.5
+BY_TYPE: Final[Mapping[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 1.0, "VARCHAR": "", "BOOLEAN": False}
+"""What a parameter without a default and without a name known here is asked with."""
+
+
+@attrs.frozen
+class Timing:
+    """One question."""
+
+    name: str
+    scope: str
+    seconds: float
+    row_count: int
+    read_count: int | None
+    """None for an answer of several queries."""
+
+    @property
+    def limit_s(self) -> float:
+        """What it may take."""
+        return ALL_LIMIT_S if self.scope == "all" else ONE_LIMIT_S
+
+
+def choose(connection: Connection) -> tuple[dict[str, Any], list[int]]:
+    """Return a value for each parameter that queries have, about one model, and the ids of all runs."""
+    rows = connection.execute(
+        "SELECT r.run_id, w.workload_id, v.hardware, r.precision FROM run AS r JOIN workload AS w USING (workload_id) "
+        "JOIN hardware_version AS v USING (hardware_digest) "
+        "WHERE w.model = ? AND r.batch = ? AND r.refusal IS NULL ORDER BY r.run_id",
+        [MODEL, BATCH],
+    ).fetchall()
+    by_hardware = {hardware: run_id for run_id, _, hardware, _ in rows}
+    run_a, run_b = (by_hardware[name] for name in HARDWARE[1:3])
+    values = {
+        "run_id": run_a,
+        "run_a": run_a,
+        "run_b": run_b,
+        "run_ids": [run_id for run_id, _, _, _ in rows],
+        "workload_id": rows[0][1],
+        "hardware": HARDWARE[1],
+        "hardware_digest": HARDWARE[1],
+        "model": MODEL,
+    }
+    return values, [run_id for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()]
+
+
+def fill(query: Query, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a query is asked with: the value of this name, else its default, else one of its type."""
+    given = {}
+    for parameter in query.parameters:
+        if parameter.name in values:
+            given[parameter.name] = values[parameter.name]
+        elif parameter.is_required:
+            kind = parameter.type.upper()
+            given[parameter.name] = [] if kind.endswith("[]") else BY_TYPE[kind]
+    return bind(query, given)
+
+
+def timed(ask: Callable[[], int]) -> tuple[float, int]:
+    """Return the median time of a question, and its rows."""
+    row_count = ask()
+    elapsed = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        ask()
+        elapsed.append(time.perf_counter() - start)
+    return statistics.median(elapsed), row_count
+
+
+def count_read(connection: Connection, query: Query, given: Mapping[str, Any]) -> int:
+    """Return the rows that the scans of a query read."""
+    statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {query.sql}"
+    text = connection.execute(statement, dict(given)).fetchall() if given else connection.execute(statement).fetchall()
+    waiting: list[Any] = list(json.loads(text[0][1])["operator"])
+    total = 0
+    while waiting:
+        node = waiting.pop()
+        waiting += node.get("children", [])
+        total += int(node.get("rows_scanned", 0))
+    return total
+
+
+def ask_queries(path: Path) -> list[Timing]:
+    """Return the timing of every query, about one model and about all runs where it takes them."""
+    timings = []
+    connection = open_for_reading(path)
+    values, everything = choose(connection)
+    for query in list_queries():
+        names = {parameter.name for parameter in query.parameters}
+        about_one = fill(query, values)
+        asked = [("one" if names & values.keys() else "all", about_one)]
+        if "run_ids" in names:
+            asked.append(("all", {**about_one, "run_ids": everything}))
+        elif names & {"model", "hardware"} and not any(parameter.is_required for parameter in query.parameters):
+            asked.append(("all", bind(query, {})))
+        for scope, given in asked:
+            try:
+                seconds, row_count = timed(
+                    lambda query=query, given=given: len(run_query(connection, query, given).rows)
+                )
+                read_count = count_read(connection, query, given)
+            except JoulemapError as error:
+                print(f"{query.title}, {scope}: {error}")
+                continue
+            timings.append(Timing(query.title, scope, seconds, row_count, read_count))
+    connection.close()
+    return timings
+
+
+def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
+    """Return the timing of answers that consist of several queries, everything they need being stored."""
+    workspace = Workspace(path)
+    every = {"hardware": HARDWARE, "batch": BATCH}
+    answers: list[tuple[str, str, Callable[[], int]]] = [
+        ("compare", "one", lambda: len(workspace.compare(MODEL, **every).rows)),
+        ("analyze", "one", lambda: len(workspace.analyze(MODEL, HARDWARE[1], batch=BATCH).operators)),
+        ("explain", "one", lambda: len(workspace.explain(MODEL, *HARDWARE[:2], batch=BATCH).terms)),
+        ("edp", "one", lambda: len(workspace.edp(MODEL, HARDWARE[1], batch=BATCH).operators)),
+        (
+            "edp --against",
+            "one",
+            lambda: len(workspace.edp(MODEL, HARDWARE[0], against=HARDWARE[1:], batch=BATCH).comparison),
+        ),
+        ("utilization", "one", lambda: len(workspace.utilization(MODEL, **every).rows)),
+        ("utilization --pairing", "all", lambda: len(workspace.utilization(MODEL, **every, is_pairing=True).pairings)),
+        ("sweep", "one", lambda: len(workspace.sweep(MODEL, hardware=HARDWARE, batches=BATCHES).points)),
+        (
+            "sweep, all models",
+            "all",
+            lambda: len(workspace.sweep(models, hardware=HARDWARE, batches=BATCHES).points),
+        ),
+    ]
+    return [Timing(name, scope, *timed(ask), None) for name, scope, ask in answers]
+
+
+def show(timings: Sequence[Timing]) -> None:
+    """Print a line for each question, and how many keep their limit."""
+    print(f"{'question':<28} {'about':<5} {'median s':>9} {'rows':>9} {'rows read':>12}")
+    for one in timings:
+        read = "" if one.read_count is None else f"{one.read_count:,}"
+        late = f"  over {one.limit_s:g}" if one.seconds > one.limit_s else ""
+        print(f"{one.name:<28} {one.scope:<5} {one.seconds:>9.3f} {one.row_count:>9,} {read:>12}{late}")
+    kept = sum(one.seconds <= one.limit_s for one in timings)
+    print(f"{kept} of {len(timings)} within {ONE_LIMIT_S:g} s for one model and {ALL_LIMIT_S:g} s over all runs")
+
+
+def main() -> None:
+    """Print the time of every question."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("database", type=Path, nargs="?", help="one that benchmarks/sweep.py --keep left")
+    parser.add_argument("--small", action="store_true", help=f"every {SMALL_STEP}th model and {MODEL}")
+    arguments = parser.parse_args()
+    models = sorted({*classifiers()[:: SMALL_STEP if arguments.small else 1], MODEL})
+    with tempfile.TemporaryDirectory() as folder:
+        path = arguments.database
+        if path is None:
+            path = Path(folder) / "query.duckdb"
+            process = get_context("spawn").Process(target=store_workloads, args=(path, models))
+            process.start()
+            process.join()
+            sweep(path, models)
+        connection = open_for_reading(path)
+        counts = [
+            f"{connection.execute(f'SELECT count(*) FROM {table}').fetchall()[0][0]:,} {name}"
+            for table, name in (("run", "runs"), ("run_subgraph", "allocations"), ("ledger_line", "ledger lines"))
+        ]
+        stored = {model for (model,) in connection.execute("SELECT DISTINCT model FROM workload").fetchall()}
+        connection.close()
+        print(", ".join(counts))
+        show([*ask_queries(path), *ask_answers(path, [model for model in models if model in stored])])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+/*
+name = "sweep.crossing"
+version = 1
+schema = 3
+summary = "From which batch on one hardware beats another that was better at smaller batches"
+grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
+order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy: of one inference; latency: of a batch, so throughput too" }
+overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
+overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
+batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }
+overtaker_value = { type = "DOUBLE", meaning = "at batch, in unit" }
+overtaken_value = { type = "DOUBLE", meaning = "at batch, in unit" }
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
+previous_batch = { type = "INTEGER", meaning = "the largest smaller batch where they were not equal" }
+previous_overtaker_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
+previous_overtaken_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of one of the two are projections or estimates" }
+*/
+WITH candidate AS (
+    SELECT
+        model,
+        precision,
+        runtime,
+        batch,
+        configuration_name(hardware, power_mode) AS hardware,
+        is_projection,
+        unnest([
+            {'metric': 'edp', 'value': edp_js, 'unit': 'Js'},
+            {'metric': 'energy', 'value': energy_per_inference_j, 'unit': 'J'},
+            {'metric': 'latency', 'value': latency_s, 'unit': 's'}
+        ]) AS goal
+    FROM runs
+    WHERE list_contains($run_ids, run_id)
+),
+pair AS (
+    SELECT
+        a.model,
+        a.precision,
+        a.runtime,
+        a.goal.metric AS metric,
+        a.goal.unit AS unit,
+        a.batch,
+        a.hardware AS first_hardware,
+        b.hardware AS second_hardware,
+        a.goal.value AS first_value,
+        b.goal.value AS second_value,
+        a.is_projection OR b.is_projection AS is_projection
+    FROM candidate AS a
+    JOIN candidate AS b
+        ON b.model = a.model
+        AND b.precision = a.precision
+        AND b.runtime = a.runtime
+        AND b.batch = a.batch
+        AND b.goal.metric = a.goal.metric
+        AND b.hardware > a.hardware
+    WHERE a.goal.value <> b.goal.value
+),
+followed AS (
+    SELECT
+        model,
+        precision,
+        runtime,
+        metric,
+        unit,
+        batch,
+        first_hardware,
+        second_hardware,
+        first_value,
+        second_value,
+        is_projection,
+        lag(batch) OVER by_batch AS previous_batch,
+        lag(first_value) OVER by_batch AS previous_first_value,
+        lag(second_value) OVER by_batch AS previous_second_value
+    FROM pair
+    WINDOW by_batch AS (
+        PARTITION BY model, precision, runtime, metric, first_hardware, second_hardware ORDER BY batch
+    )
+)
+SELECT
+    model,
+    precision,
+    runtime,
+    metric,
+    CASE WHEN first_value < second_value THEN first_hardware ELSE second_hardware END AS overtaker,
+    CASE WHEN first_value < second_value THEN second_hardware ELSE first_hardware END AS overtaken,
+    batch,
+    least(first_value, second_value) AS overtaker_value,
+    greatest(first_value, second_value) AS overtaken_value,
+    unit,
+    previous_batch,
+    greatest(previous_first_value, previous_second_value) AS previous_overtaker_value,
+    least(previous_first_value, previous_second_value) AS previous_overtaken_value,
+    is_projection
+FROM followed
+WHERE (first_value < second_value) <> (previous_first_value < previous_second_value)
+ORDER BY model, precision, runtime, metric, batch, overtaker, overtaken

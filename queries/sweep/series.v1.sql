@@ -1,0 +1,154 @@
+/*
+name = "sweep.series"
+version = 1
+schema = 3
+summary = "The best batch of each hardware: within a latency budget, for throughput and for energy"
+grain = "one row per model, hardware, precision and runtime of the runs asked for"
+order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "latency budget of a batch, in seconds; 0 for none" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most inferences per joule that belongs to the power-efficiency zone" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+batch_count = { type = "BIGINT", meaning = "batches that it runs" }
+refused_count = { type = "BIGINT", meaning = "batches that it cannot run" }
+least_latency_batch = { type = "INTEGER", meaning = "batch with the least latency; ties go to the smaller batch, here and below" }
+least_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
+budget_batch = { type = "INTEGER", meaning = "batch of the highest throughput within the budget; null without a budget or where none keeps it" }
+budget_throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "its inferences per second" }
+budget_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
+throughput_batch = { type = "INTEGER", meaning = "batch of the highest throughput" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "its inferences per second" }
+throughput_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
+energy_batch = { type = "INTEGER", meaning = "batch of the least energy per inference" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "its energy per inference" }
+energy_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
+zone_low_batch = { type = "INTEGER", meaning = "the power-efficiency zone begins here: batches next to energy_batch with nearly as many inferences per joule" }
+zone_high_batch = { type = "INTEGER", meaning = "and ends here" }
+zone_low_power_w = { type = "DOUBLE", unit = "W", meaning = "least average power in the zone" }
+zone_high_power_w = { type = "DOUBLE", unit = "W", meaning = "largest average power in the zone" }
+largest_batch = { type = "INTEGER", meaning = "largest batch that it runs" }
+largest_speedup_ratio = { type = "DOUBLE", meaning = "throughput there over that at batch 1; null without a run at batch 1" }
+largest_batch_efficiency_ratio = { type = "DOUBLE", meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why it cannot run the smallest batch that it cannot run" }
+*/
+WITH asked AS (
+    SELECT
+        w.model,
+        configuration_name(v.hardware, r.power_mode) AS hardware,
+        v.architecture,
+        r.precision,
+        r.runtime,
+        r.batch,
+        r.refusal,
+        s.latency_s,
+        s.throughput_per_s,
+        s.energy_per_inference_j,
+        s.average_power_w,
+        v.projection <> '' AS is_projection,
+        r.run_id
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN (
+        SELECT run_id, latency_s, throughput_per_s, energy_per_inference_j, average_power_w
+        FROM runs
+        WHERE list_contains($run_ids, run_id)
+    ) AS s ON s.run_id = r.run_id
+    WHERE list_contains($run_ids, r.run_id)
+),
+series AS (
+    SELECT
+        model,
+        hardware,
+        any_value(architecture) AS architecture,
+        precision,
+        runtime,
+        count(latency_s) AS batch_count,
+        count(refusal) AS refused_count,
+        min({'cost': latency_s, 'batch': batch}) FILTER (WHERE latency_s IS NOT NULL) AS fastest,
+        min({'cost': 1e0 / throughput_per_s, 'batch': batch, 'value': throughput_per_s, 'latency_s': latency_s})
+            FILTER (WHERE latency_s <= $max_latency_s) AS within,
+        min({'cost': 1e0 / throughput_per_s, 'batch': batch, 'value': throughput_per_s, 'latency_s': latency_s})
+            FILTER (WHERE latency_s IS NOT NULL) AS busiest,
+        min({'cost': energy_per_inference_j, 'batch': batch, 'latency_s': latency_s})
+            FILTER (WHERE latency_s IS NOT NULL) AS leanest,
+        max({'batch': batch, 'throughput_per_s': throughput_per_s}) FILTER (WHERE latency_s IS NOT NULL) AS largest,
+        max(CASE WHEN batch = 1 THEN throughput_per_s END) AS single_per_s,
+        bool_or(is_projection) AS is_projection,
+        min({'batch': batch, 'refusal': refusal}) FILTER (WHERE refusal IS NOT NULL) AS refused
+    FROM asked
+    GROUP BY model, hardware, precision, runtime
+),
+near AS (
+    SELECT
+        a.model,
+        a.hardware,
+        a.precision,
+        a.runtime,
+        a.batch,
+        a.average_power_w,
+        bool_and(coalesce(s.leanest.cost / a.energy_per_inference_j >= $zone_fraction, FALSE)) OVER (
+            PARTITION BY a.model, a.hardware, a.precision, a.runtime, a.batch >= s.leanest.batch
+            ORDER BY abs(a.batch - s.leanest.batch), a.run_id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS is_in_zone
+    FROM asked AS a
+    JOIN series AS s
+        ON s.model = a.model
+        AND s.hardware = a.hardware
+        AND s.precision = a.precision
+        AND s.runtime = a.runtime
+),
+zone AS (
+    SELECT
+        model,
+        hardware,
+        precision,
+        runtime,
+        min(batch) AS low_batch,
+        max(batch) AS high_batch,
+        min(average_power_w) AS low_power_w,
+        max(average_power_w) AS high_power_w
+    FROM near
+    WHERE is_in_zone
+    GROUP BY model, hardware, precision, runtime
+)
+SELECT
+    s.model,
+    s.hardware,
+    s.architecture,
+    s.precision,
+    s.runtime,
+    s.batch_count,
+    s.refused_count,
+    s.fastest.batch AS least_latency_batch,
+    s.fastest.cost AS least_latency_s,
+    s.within.batch AS budget_batch,
+    s.within.value AS budget_throughput_per_s,
+    s.within.latency_s AS budget_latency_s,
+    s.busiest.batch AS throughput_batch,
+    s.busiest.value AS throughput_per_s,
+    s.busiest.latency_s AS throughput_latency_s,
+    s.leanest.batch AS energy_batch,
+    s.leanest.cost AS energy_per_inference_j,
+    s.leanest.latency_s AS energy_latency_s,
+    z.low_batch AS zone_low_batch,
+    z.high_batch AS zone_high_batch,
+    z.low_power_w AS zone_low_power_w,
+    z.high_power_w AS zone_high_power_w,
+    s.largest.batch AS largest_batch,
+    s.largest.throughput_per_s / s.single_per_s AS largest_speedup_ratio,
+    s.largest.throughput_per_s / (s.largest.batch * s.single_per_s) AS largest_batch_efficiency_ratio,
+    s.is_projection,
+    coalesce(s.refused.refusal, '') AS reason
+FROM series AS s
+LEFT JOIN zone AS z
+    ON z.model = s.model AND z.hardware = s.hardware AND z.precision = s.precision AND z.runtime = s.runtime
+ORDER BY s.model, s.precision, s.runtime, s.busiest.value DESC NULLS LAST, s.hardware

@@ -1,0 +1,104 @@
+/*
+name = "sweep.winner"
+version = 1
+schema = 3
+summary = "Which hardware is best at each batch of a sweep, and where that changes"
+grain = "one row per model, precision, runtime, metric and batch"
+order = ["model", "precision", "runtime", "metric", "batch"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy: of one inference; latency: of a batch, so that the winner has the highest throughput too" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
+value = { type = "DOUBLE", meaning = "the winner's, in unit" }
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
+runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
+advantage_ratio = { type = "DOUBLE", meaning = "runner-up over winner" }
+candidate_count = { type = "BIGINT", meaning = "hardware that run this batch" }
+previous_batch = { type = "INTEGER", meaning = "the next smaller batch of the sweep; null for the first" }
+previous_winner = { type = "VARCHAR", meaning = "winner at the next smaller batch" }
+is_change = { type = "BOOLEAN", meaning = "whether the winner is another than at the next smaller batch" }
+is_overtaking = { type = "BOOLEAN", meaning = "whether the previous winner runs this batch too and is beaten; false where it cannot run it" }
+*/
+WITH candidate AS (
+    SELECT
+        model,
+        precision,
+        runtime,
+        batch,
+        configuration_name(hardware, power_mode) AS hardware,
+        run_id,
+        unnest([
+            {'metric': 'edp', 'value': edp_js, 'unit': 'Js'},
+            {'metric': 'energy', 'value': energy_per_inference_j, 'unit': 'J'},
+            {'metric': 'latency', 'value': latency_s, 'unit': 's'}
+        ]) AS goal
+    FROM runs
+    WHERE list_contains($run_ids, run_id)
+),
+ranked AS (
+    SELECT
+        model,
+        precision,
+        runtime,
+        goal.metric AS metric,
+        batch,
+        hardware,
+        goal.value AS value,
+        goal.unit AS unit,
+        row_number() OVER by_value AS rank,
+        lead(hardware) OVER by_value AS runner_up,
+        lead(goal.value) OVER by_value AS next_value,
+        count(*) OVER (PARTITION BY model, precision, runtime, goal.metric, batch) AS candidate_count
+    FROM candidate
+    WINDOW by_value AS (
+        PARTITION BY model, precision, runtime, goal.metric, batch ORDER BY goal.value, hardware, run_id
+    )
+),
+best AS (
+    SELECT
+        model,
+        precision,
+        runtime,
+        metric,
+        batch,
+        hardware AS winner,
+        value,
+        unit,
+        runner_up,
+        next_value / nullif(value, 0e0) AS advantage_ratio,
+        candidate_count,
+        lag(batch) OVER by_batch AS previous_batch,
+        lag(hardware) OVER by_batch AS previous_winner
+    FROM ranked
+    WHERE rank = 1
+    WINDOW by_batch AS (PARTITION BY model, precision, runtime, metric ORDER BY batch)
+)
+SELECT
+    b.model,
+    b.precision,
+    b.runtime,
+    b.metric,
+    b.batch,
+    b.winner,
+    b.value,
+    b.unit,
+    b.runner_up,
+    b.advantage_ratio,
+    b.candidate_count,
+    b.previous_batch,
+    b.previous_winner,
+    coalesce(b.winner <> b.previous_winner, FALSE) AS is_change,
+    coalesce(b.winner <> b.previous_winner, FALSE) AND r.hardware IS NOT NULL AS is_overtaking
+FROM best AS b
+LEFT JOIN (SELECT DISTINCT model, precision, runtime, batch, hardware FROM candidate) AS r
+    ON r.model = b.model
+    AND r.precision = b.precision
+    AND r.runtime = b.runtime
+    AND r.batch = b.batch
+    AND r.hardware = b.previous_winner
+ORDER BY b.model, b.precision, b.runtime, b.metric, b.batch

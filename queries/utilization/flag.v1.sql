@@ -1,0 +1,170 @@
+/*
+name = "utilization.flag"
+version = 1
+schema = 2
+summary = "What is unhealthy about how runs use their hardware, and which subgraphs are the reason"
+grain = "one row per run and flag that it raises"
+order = ["position in run_ids", "flag in the order low_compute, high_bandwidth, idle_units"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
+min_compute_fraction = { type = "DOUBLE", default = 0.2, meaning = "compute utilization below which a run is flagged" }
+max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth, published x dram_efficiency, above which a run is flagged" }
+max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+flag = { type = "VARCHAR", meaning = "low_compute, high_bandwidth or idle_units" }
+value_fraction = { type = "DOUBLE", meaning = "of the quantity that is flagged" }
+limit_fraction = { type = "DOUBLE", meaning = "what it is compared with" }
+cost = { type = "VARCHAR", meaning = "what the reason is counted in: time lost against the peak, bytes moved off chip, or unit-seconds idle" }
+bottleneck = { type = "VARCHAR", meaning = "what bounds the subgraphs that most of the cost is in: compute, memory or launch" }
+bottleneck_fraction = { type = "DOUBLE", meaning = "of the cost that is in them" }
+subgraph_count = { type = "BIGINT", meaning = "how many they are" }
+total_count = { type = "BIGINT", meaning = "subgraphs of the run" }
+subgraph_index = { type = "INTEGER", meaning = "the subgraph with the largest cost; ties go to the first" }
+subgraph = { type = "VARCHAR", meaning = "operator that leads it" }
+subgraph_fraction = { type = "DOUBLE", meaning = "of the cost that is in it" }
+tile_count = { type = "DOUBLE", meaning = "its tiles of work" }
+units_used_count = { type = "INTEGER", meaning = "its units with work in the fullest wave" }
+units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH work AS (
+    SELECT o.run_id, o.subgraph_index, sum(q.mac_count) AS mac_count
+    FROM run_operator AS o
+    JOIN run AS r ON r.run_id = o.run_id
+    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    WHERE list_contains($run_ids, o.run_id) AND list_contains($run_ids, r.run_id)
+    GROUP BY o.run_id, o.subgraph_index
+),
+part AS (
+    SELECT
+        s.run_id,
+        s.subgraph_index,
+        s.bottleneck,
+        s.tile_count,
+        s.units_used_count,
+        r.units_total_count,
+        r.peak_ops_per_s,
+        r.memory_bandwidth_bytes_per_s * coalesce(f.value, 1e0) AS memory_bandwidth_bytes_per_s,
+        s.latency_fs,
+        CAST(coalesce(w.mac_count, 0) AS BIGINT) AS mac_count,
+        s.dram_bytes,
+        CAST(s.latency_fs AS HUGEINT) * s.units_used_count AS unit_fs
+    FROM run_subgraph AS s
+    JOIN run AS r ON r.run_id = s.run_id
+    LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
+    LEFT JOIN hardware_fact AS f
+        ON f.hardware_digest = r.hardware_digest AND f.quantity = 'coefficient.dram_efficiency'
+    WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
+),
+total AS (
+    SELECT
+        run_id,
+        count(*) AS total_count,
+        2e0 * CAST(sum(mac_count) AS DOUBLE) / (CAST(sum(latency_fs) AS DOUBLE) / 1e15) / any_value(peak_ops_per_s)
+            AS compute,
+        sum(dram_bytes ORDER BY subgraph_index) / (CAST(sum(latency_fs) AS DOUBLE) / 1e15)
+            / any_value(memory_bandwidth_bytes_per_s) AS bandwidth,
+        1e0 - CAST(sum(unit_fs) AS DOUBLE) / (CAST(sum(latency_fs) AS DOUBLE) * any_value(units_total_count)) AS idle
+    FROM part
+    GROUP BY run_id
+),
+tested AS (
+    SELECT
+        run_id,
+        total_count,
+        unnest([
+            {
+                'position': 1, 'flag': 'low_compute', 'cost': 'time lost against the peak',
+                'value': compute, 'level': $min_compute_fraction, 'is_raised': compute < $min_compute_fraction
+            },
+            {
+                'position': 2, 'flag': 'high_bandwidth', 'cost': 'bytes moved off chip',
+                'value': bandwidth, 'level': $max_bandwidth_fraction, 'is_raised': bandwidth > $max_bandwidth_fraction
+            },
+            {
+                'position': 3, 'flag': 'idle_units', 'cost': 'unit-seconds idle',
+                'value': idle, 'level': $max_idle_fraction, 'is_raised': idle > $max_idle_fraction
+            }
+        ]) AS test
+    FROM total
+),
+priced AS (
+    SELECT
+        t.run_id,
+        t.total_count,
+        t.test.position AS position,
+        t.test.flag AS flag,
+        t.test.cost AS cost,
+        t.test.value AS value,
+        t.test.level AS level,
+        p.subgraph_index,
+        p.bottleneck,
+        p.tile_count,
+        p.units_used_count,
+        p.units_total_count,
+        -- whole femtoseconds, bytes and unit-femtoseconds: their sums do not depend on the order
+        CASE t.test.flag
+            WHEN 'low_compute'
+                THEN p.latency_fs - CAST(round(2e15 * p.mac_count / p.peak_ops_per_s) AS HUGEINT)
+            WHEN 'high_bandwidth' THEN CAST(round(p.dram_bytes) AS HUGEINT)
+            ELSE CAST(p.latency_fs AS HUGEINT) * p.units_total_count - p.unit_fs
+        END AS amount
+    FROM tested AS t
+    JOIN part AS p ON p.run_id = t.run_id
+    WHERE t.test.is_raised
+),
+bound AS (
+    SELECT
+        run_id,
+        flag,
+        bottleneck,
+        count(*) AS subgraph_count,
+        sum(amount) AS amount,
+        sum(sum(amount)) OVER (PARTITION BY run_id, flag) AS whole
+    FROM priced
+    GROUP BY run_id, flag, bottleneck
+    QUALIFY row_number() OVER (PARTITION BY run_id, flag ORDER BY sum(amount) DESC, bottleneck) = 1
+),
+worst AS (
+    SELECT
+        run_id,
+        flag,
+        position,
+        cost,
+        value,
+        level,
+        total_count,
+        subgraph_index,
+        tile_count,
+        units_used_count,
+        units_total_count,
+        amount
+    FROM priced
+    QUALIFY row_number() OVER (PARTITION BY run_id, flag ORDER BY amount DESC, subgraph_index) = 1
+)
+SELECT
+    configuration_name(v.hardware, r.power_mode) AS hardware,
+    x.flag,
+    x.value AS value_fraction,
+    x.level AS limit_fraction,
+    x.cost,
+    b.bottleneck,
+    CAST(b.amount AS DOUBLE) / nullif(CAST(b.whole AS DOUBLE), 0e0) AS bottleneck_fraction,
+    b.subgraph_count,
+    x.total_count,
+    x.subgraph_index,
+    g.name AS subgraph,
+    CAST(x.amount AS DOUBLE) / nullif(CAST(b.whole AS DOUBLE), 0e0) AS subgraph_fraction,
+    x.tile_count,
+    x.units_used_count,
+    x.units_total_count,
+    v.unit_name,
+    x.run_id
+FROM worst AS x
+JOIN bound AS b ON b.run_id = x.run_id AND b.flag = x.flag
+JOIN run AS r ON r.run_id = x.run_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = x.subgraph_index
+ORDER BY list_position($run_ids, x.run_id), x.run_id, x.position

@@ -1,0 +1,211 @@
+/*
+name = "utilization.pairing"
+version = 1
+schema = 3
+summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
+grain = "one row per decade of parameters, precision, batch and goal"
+order = ["least_parameter_count", "precision", "batch", "goal in the order energy, latency, utilization"]
+[parameters]
+parameter_count = { type = "BIGINT", default = 0, meaning = "only the decade that holds this many parameters; 0 for all" }
+precision = { type = "VARCHAR", default = "", meaning = "only runs at this precision; empty for all" }
+runtime = { type = "VARCHAR", default = "", meaning = "only runs of this runtime; empty for all" }
+[columns]
+least_parameter_count = { type = "BIGINT", meaning = "a decade of model sizes begins here: 1, 10, 100 ...; 0 for models without parameters" }
+precision = { type = "VARCHAR", meaning = "precision" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+goal = { type = "VARCHAR", meaning = "energy: least energy per inference; latency: least latency; utilization: most of its peak" }
+hardware = { type = "VARCHAR", meaning = "wins most contests; a contest is one model at one batch, precision and runtime on two or more hardware; ties go to the first name" }
+architecture = { type = "VARCHAR", meaning = "its architecture class" }
+won_count = { type = "BIGINT", meaning = "contests that it wins" }
+entered_count = { type = "BIGINT", meaning = "contests that it takes part in" }
+contest_count = { type = "BIGINT", meaning = "contests in all" }
+model_count = { type = "BIGINT", meaning = "models among them" }
+hardware_count = { type = "BIGINT", meaning = "hardware that took part in one or more" }
+median_value = { type = "DOUBLE", meaning = "of the goal's quantity where it wins, in unit" }
+unit = { type = "VARCHAR", meaning = "SI unit of median_value; 1 for a fraction of peak" }
+median_advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the next where it wins" }
+median_utilization_fraction = { type = "DOUBLE", meaning = "of its peak where it wins" }
+runner_up = { type = "VARCHAR", meaning = "wins second most; null without one" }
+runner_up_won_count = { type = "BIGINT", meaning = "contests that the runner-up wins" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+*/
+WITH chosen AS (
+    SELECT
+        r.run_id,
+        r.workload_id,
+        w.model,
+        CASE
+            WHEN w.parameter_count = 0 THEN 0
+            ELSE CAST(pow(10, length(CAST(w.parameter_count AS VARCHAR)) - 1) AS BIGINT)
+        END AS least_parameter_count,
+        r.batch,
+        r.precision,
+        r.runtime,
+        configuration_name(v.hardware, r.power_mode) AS hardware,
+        v.architecture,
+        v.projection <> '' AS is_projection,
+        r.peak_ops_per_s
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    WHERE r.refusal IS NULL
+        AND ($precision = '' OR r.precision = $precision)
+        AND ($runtime = '' OR r.runtime = $runtime)
+        AND (
+            $parameter_count = 0
+            OR length(CAST(w.parameter_count AS VARCHAR)) = length(CAST($parameter_count AS VARCHAR))
+        )
+    QUALIFY row_number() OVER (
+        PARTITION BY r.workload_id, r.precision, r.runtime, v.hardware, r.power_mode ORDER BY r.run_id DESC
+    ) = 1
+),
+work AS (
+    SELECT c.workload_id, c.runtime, CAST(sum(q.mac_count) AS DOUBLE) AS mac_count
+    FROM (SELECT workload_id, runtime, min(run_id) AS run_id FROM chosen GROUP BY workload_id, runtime) AS c
+    JOIN run_operator AS o ON o.run_id = c.run_id
+    JOIN workload_operator AS q ON q.workload_id = c.workload_id AND q.operator_index = o.operator_index
+    GROUP BY c.workload_id, c.runtime
+),
+candidate AS (
+    SELECT
+        c.least_parameter_count,
+        c.model,
+        c.workload_id,
+        c.batch,
+        c.precision,
+        c.runtime,
+        c.hardware,
+        c.architecture,
+        c.is_projection,
+        e.energy_fj / 1e15 / c.batch AS energy_per_inference_j,
+        s.latency_fs / 1e15 AS latency_s,
+        2e0 * k.mac_count / (s.latency_fs / 1e15) / c.peak_ops_per_s AS compute_utilization_fraction
+    FROM chosen AS c
+    JOIN (SELECT run_id, CAST(sum(latency_fs) AS DOUBLE) AS latency_fs FROM run_subgraph GROUP BY run_id) AS s
+        ON s.run_id = c.run_id
+    JOIN (SELECT run_id, CAST(sum(energy_fj) AS DOUBLE) AS energy_fj FROM ledger_line GROUP BY run_id) AS e
+        ON e.run_id = c.run_id
+    JOIN work AS k ON k.workload_id = c.workload_id AND k.runtime = c.runtime
+),
+entry AS (
+    SELECT
+        c.least_parameter_count,
+        c.model,
+        c.workload_id,
+        c.batch,
+        c.precision,
+        c.runtime,
+        c.hardware,
+        c.architecture,
+        c.is_projection,
+        c.compute_utilization_fraction,
+        unnest([
+            {'position': 1, 'goal': 'energy', 'value': c.energy_per_inference_j, 'cost': c.energy_per_inference_j, 'unit': 'J'},
+            {'position': 2, 'goal': 'latency', 'value': c.latency_s, 'cost': c.latency_s, 'unit': 's'},
+            {'position': 3, 'goal': 'utilization', 'value': c.compute_utilization_fraction, 'cost': 1e0 / nullif(c.compute_utilization_fraction, 0e0), 'unit': '1'}
+        ]) AS goal
+    FROM candidate AS c
+),
+placed AS (
+    SELECT
+        e.least_parameter_count,
+        e.precision,
+        e.batch,
+        e.goal.position AS position,
+        e.goal.goal AS goal,
+        e.goal.unit AS unit,
+        e.goal.value AS value,
+        e.model,
+        e.hardware,
+        e.architecture,
+        e.is_projection,
+        e.compute_utilization_fraction,
+        row_number() OVER by_cost AS rank,
+        lead(e.goal.cost) OVER by_cost / nullif(e.goal.cost, 0e0) AS advantage_ratio
+    FROM entry AS e
+    WHERE e.goal.cost IS NOT NULL
+    WINDOW by_cost AS (
+        PARTITION BY e.workload_id, e.precision, e.runtime, e.goal.goal ORDER BY e.goal.cost, e.hardware
+    )
+    QUALIFY count(*) OVER (PARTITION BY e.workload_id, e.precision, e.runtime, e.goal.goal) > 1
+),
+contest AS (
+    SELECT
+        least_parameter_count,
+        precision,
+        batch,
+        goal,
+        count(*) FILTER (WHERE rank = 1) AS contest_count,
+        count(DISTINCT model) AS model_count,
+        count(DISTINCT hardware) AS hardware_count
+    FROM placed
+    GROUP BY least_parameter_count, precision, batch, goal
+),
+score AS (
+    SELECT
+        least_parameter_count,
+        precision,
+        batch,
+        position,
+        goal,
+        unit,
+        hardware,
+        any_value(architecture) AS architecture,
+        bool_or(is_projection) AS is_projection,
+        count(*) AS entered_count,
+        count(*) FILTER (WHERE rank = 1) AS won_count,
+        median(value) FILTER (WHERE rank = 1) AS median_value,
+        median(advantage_ratio) FILTER (WHERE rank = 1) AS median_advantage_ratio,
+        median(compute_utilization_fraction) FILTER (WHERE rank = 1) AS median_utilization_fraction
+    FROM placed
+    GROUP BY least_parameter_count, precision, batch, position, goal, unit, hardware
+),
+ranked AS (
+    SELECT
+        least_parameter_count,
+        precision,
+        batch,
+        position,
+        goal,
+        unit,
+        hardware,
+        architecture,
+        is_projection,
+        entered_count,
+        won_count,
+        median_value,
+        median_advantage_ratio,
+        median_utilization_fraction,
+        row_number() OVER by_wins AS rank,
+        lead(hardware) OVER by_wins AS next_hardware,
+        lead(won_count) OVER by_wins AS next_won_count
+    FROM score
+    WINDOW by_wins AS (PARTITION BY least_parameter_count, precision, batch, goal ORDER BY won_count DESC, hardware)
+)
+SELECT
+    r.least_parameter_count,
+    r.precision,
+    r.batch,
+    r.goal,
+    r.hardware,
+    r.architecture,
+    r.won_count,
+    r.entered_count,
+    c.contest_count,
+    c.model_count,
+    c.hardware_count,
+    r.median_value,
+    r.unit,
+    r.median_advantage_ratio,
+    r.median_utilization_fraction,
+    CASE WHEN r.next_won_count > 0 THEN r.next_hardware END AS runner_up,
+    CASE WHEN r.next_won_count > 0 THEN r.next_won_count END AS runner_up_won_count,
+    r.is_projection
+FROM ranked AS r
+JOIN contest AS c
+    ON c.least_parameter_count = r.least_parameter_count
+    AND c.precision = r.precision
+    AND c.batch = r.batch
+    AND c.goal = r.goal
+WHERE r.rank = 1
+ORDER BY r.least_parameter_count, r.precision, r.batch, r.position

@@ -1,0 +1,184 @@
+/*
+name = "utilization.summary"
+version = 1
+schema = 3
+summary = "How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline"
+grain = "one row per run asked for, refused ones included"
+order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+min_compute_fraction = { type = "DOUBLE", default = 0.2, meaning = "compute utilization below which a run is flagged" }
+max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth above which a run is flagged" }
+max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+status = { type = "VARCHAR", meaning = "ok or unsupported" }
+attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "2 x MACs over latency" }
+peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak at this precision and power mode" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bytes moved off chip over latency" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
+bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
+sustained_bandwidth_fraction = { type = "DOUBLE", meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: what is flagged" }
+arithmetic_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "operations over bytes that cross kernel boundaries, on chip or off" }
+dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "operations over bytes moved off chip; null where there are none" }
+ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
+ridge_ratio = { type = "DOUBLE", meaning = "dram_intensity_ops_per_byte over the ridge point" }
+roof = { type = "VARCHAR", meaning = "memory below the ridge point, else compute" }
+roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "the roof: the lesser of the peak and intensity x bandwidth" }
+roofline_fraction = { type = "DOUBLE", meaning = "attained over the roof" }
+compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that compute bounds" }
+memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
+launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
+units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+idle_units_fraction = { type = "DOUBLE", meaning = "1 - mean over time of the units with work over all" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
+ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "attained operations per second and watt; 1e12 is one TOPS/W" }
+peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over the power cap" }
+clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+flags = { type = "VARCHAR[]", meaning = "low_compute, high_bandwidth, idle_units: `utilization.flag` has the reasons" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why it is unsupported" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH allocation AS (
+    SELECT
+        run_id,
+        CAST(sum(latency_fs) AS DOUBLE) AS latency_fs,
+        sum(dram_bytes ORDER BY subgraph_index) AS dram_bytes,
+        CAST(sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS DOUBLE) AS unit_fs,
+        CAST(sum(CASE WHEN bottleneck = 'compute' THEN latency_fs ELSE 0 END) AS DOUBLE) AS compute_fs,
+        CAST(sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS DOUBLE) AS memory_fs,
+        CAST(sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS DOUBLE) AS launch_fs
+    FROM run_subgraph
+    WHERE list_contains($run_ids, run_id)
+    GROUP BY run_id
+),
+answered AS (
+    SELECT
+        s.run_id,
+        s.attained_ops_per_s,
+        s.compute_utilization_fraction,
+        a.dram_bytes / (a.latency_fs / 1e15) AS attained_bytes_per_s,
+        s.arithmetic_intensity_ops_per_byte,
+        2 * s.mac_count / nullif(a.dram_bytes, 0e0) AS dram_intensity_ops_per_byte,
+        a.compute_fs / a.latency_fs AS compute_time_fraction,
+        a.memory_fs / a.latency_fs AS memory_time_fraction,
+        a.launch_fs / a.latency_fs AS launch_time_fraction,
+        s.units_used_count,
+        1e0 - a.unit_fs / (a.latency_fs * s.units_total_count) AS idle_units_fraction,
+        s.average_power_w,
+        s.ops_per_j,
+        s.clock_fraction
+    FROM runs AS s
+    JOIN allocation AS a ON a.run_id = s.run_id
+    WHERE list_contains($run_ids, s.run_id)
+),
+fact AS (
+    SELECT
+        hardware_digest,
+        max(value) FILTER (WHERE quantity = 'tdp') AS tdp_w,
+        max(value) FILTER (WHERE quantity = 'coefficient.dram_efficiency') AS dram_efficiency
+    FROM hardware_fact
+    GROUP BY hardware_digest
+),
+asked AS (
+    SELECT
+        r.run_id,
+        w.model,
+        r.batch,
+        r.precision,
+        r.runtime,
+        configuration_name(v.hardware, r.power_mode) AS hardware,
+        v.architecture,
+        v.unit_name,
+        v.projection <> '' AS is_projection,
+        r.refusal,
+        r.units_total_count,
+        r.peak_ops_per_s,
+        r.memory_bandwidth_bytes_per_s,
+        t.tdp_w,
+        r.peak_ops_per_s / r.memory_bandwidth_bytes_per_s AS ridge_ops_per_byte,
+        s.attained_ops_per_s,
+        s.compute_utilization_fraction,
+        s.attained_bytes_per_s,
+        s.attained_bytes_per_s / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+        s.attained_bytes_per_s / (r.memory_bandwidth_bytes_per_s * coalesce(t.dram_efficiency, 1e0))
+            AS sustained_bandwidth_fraction,
+        s.arithmetic_intensity_ops_per_byte,
+        s.dram_intensity_ops_per_byte,
+        least(r.peak_ops_per_s, s.dram_intensity_ops_per_byte * r.memory_bandwidth_bytes_per_s) AS roofline_ops_per_s,
+        s.compute_time_fraction,
+        s.memory_time_fraction,
+        s.launch_time_fraction,
+        s.units_used_count,
+        s.idle_units_fraction,
+        s.average_power_w,
+        s.ops_per_j,
+        s.clock_fraction
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN fact AS t ON t.hardware_digest = r.hardware_digest
+    LEFT JOIN answered AS s ON s.run_id = r.run_id
+    WHERE list_contains($run_ids, r.run_id)
+)
+SELECT
+    model,
+    batch,
+    precision,
+    runtime,
+    hardware,
+    architecture,
+    CASE WHEN refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
+    attained_ops_per_s,
+    peak_ops_per_s,
+    compute_utilization_fraction,
+    attained_bytes_per_s,
+    memory_bandwidth_bytes_per_s,
+    bandwidth_utilization_fraction,
+    sustained_bandwidth_fraction,
+    arithmetic_intensity_ops_per_byte,
+    dram_intensity_ops_per_byte,
+    ridge_ops_per_byte,
+    dram_intensity_ops_per_byte / ridge_ops_per_byte AS ridge_ratio,
+    CASE
+        WHEN refusal IS NOT NULL THEN NULL
+        WHEN dram_intensity_ops_per_byte < ridge_ops_per_byte THEN 'memory'
+        ELSE 'compute'
+    END AS roof,
+    roofline_ops_per_s,
+    attained_ops_per_s / nullif(roofline_ops_per_s, 0e0) AS roofline_fraction,
+    compute_time_fraction,
+    memory_time_fraction,
+    launch_time_fraction,
+    units_used_count,
+    units_total_count,
+    unit_name,
+    idle_units_fraction,
+    average_power_w,
+    tdp_w,
+    ops_per_j,
+    peak_ops_per_s / tdp_w AS peak_ops_per_j,
+    clock_fraction,
+    list_filter(
+        [
+            CASE WHEN compute_utilization_fraction < $min_compute_fraction THEN 'low_compute' END,
+            CASE WHEN sustained_bandwidth_fraction > $max_bandwidth_fraction THEN 'high_bandwidth' END,
+            CASE WHEN idle_units_fraction > $max_idle_fraction THEN 'idle_units' END
+        ],
+        lambda flag: flag IS NOT NULL
+    ) AS flags,
+    is_projection,
+    coalesce(refusal, '') AS reason,
+    run_id
+FROM asked
+ORDER BY compute_utilization_fraction DESC NULLS LAST, hardware, run_id

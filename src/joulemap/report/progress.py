@@ -1,0 +1,70 @@
+"""A progress bar on stderr for who watches; what draws it is imported when there is something to draw."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+@attrs.define
+class Bar:
+    """A bar that appears with the first news and is gone when closed."""
+
+    _drawn: tuple[Progress, TaskID] | None = None
+
+    def say(self, text: str) -> None:
+        """Show what is being done, beside the bar."""
+        bar, task = self._draw()
+        bar.update(task, description=text)
+
+    def move(self, done: int, total: int) -> None:
+        """Show how much is done."""
+        bar, task = self._draw()
+        bar.update(task, completed=done, total=total)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._drawn is not None:
+            self._drawn[0].stop()
+
+    def _draw(self) -> tuple[Progress, TaskID]:
+        if self._drawn is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("runs"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            bar.start()
+            self._drawn = bar, bar.add_task("", total=None)
+        return self._drawn
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
+    """Give out what to tell of the work: a text, and (done, total); the bar goes when the work ends or fails."""
+    if not sys.stderr.isatty():
+        yield _ignore, None
+        return
+    bar = Bar()
+    try:
+        yield bar.say, bar.move
+    finally:
+        bar.close()
+
+
+def _ignore(_text: str) -> None:
+    return None

@@ -1,0 +1,151 @@
+"""Runs made by hand: round numbers of energy and time, so that every answer can be worked out on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from joulemap.store.connection import Connection, open_in_memory
+
+FJ = 10**15
+FS = 10**15
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """A subgraph of one operator."""
+
+    time_s: float
+    """Of its launch, and then of the larger of compute and memory."""
+    compute_j: float = 0.0
+    memory_j: float = 0.0
+    control_j: float = 0.0
+    static_j: float = 0.0
+    launch_s: float = 0.0
+    compute_s: float | None = None
+    """None for all that the launch leaves."""
+    memory_s: float = 0.0
+    mac_count: int = 0
+    executed_mac_count: float | None = None
+    dram_bytes: float = 0.0
+    units: int = 1
+    tiles: float = 1.0
+    waves: float = 1.0
+    pattern: str = "linear"
+    separate_j: float = 0.0
+    separate_s: float = 0.0
+
+    @property
+    def computing_s(self) -> float:
+        """Compute time."""
+        return self.time_s - self.launch_s if self.compute_s is None else self.compute_s
+
+    @property
+    def bottleneck(self) -> str:
+        """The largest of the three times."""
+        times = {"compute": self.computing_s, "memory": self.memory_s, "launch": self.launch_s}
+        return max(times, key=lambda name: times[name])
+
+
+class Book:
+    """An empty joulemap database, to write runs into by hand."""
+
+    def __init__(self) -> None:
+        """Open it in memory."""
+        self.connection: Connection = open_in_memory()
+        for number, part in enumerate(("compute", "memory", "control", "static"), 1):
+            self.connection.execute(
+                "INSERT INTO action VALUES (?, 'any', ?, ?, 'act', ?, 'one')", [number, part, part, part]
+            )
+        self._hardware: set[str] = set()
+        self._workloads: dict[tuple[str, int, int], int] = {}
+        self._run_id = 0
+
+    def add_hardware(self, name: str, *, is_projection: bool = False, tdp_w: float = 100.0) -> None:
+        """Store a hardware, its digest its name."""
+        self._hardware.add(name)
+        self.connection.execute(
+            "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
+            "microarchitecture, unit_name, memory_type, projection, package_version) "
+            "VALUES (?, ?, ?, 'v', 'any', ['edge'], 'm', 'unit', 'd', ?, '0')",
+            [name, name, name, "guessed" if is_projection else ""],
+        )
+        self.connection.execute(
+            "INSERT INTO hardware_fact VALUES (?, 0, 'tdp', ?, 'W', 'assumed', 's', '')", [name, tdp_w]
+        )
+
+    def _workload(self, model: str, batch: int, parts: Sequence[Part], parameter_count: int) -> int:
+        key = (model, batch, len(parts))
+        if key in self._workloads:
+            return self._workloads[key]
+        number = self._workloads[key] = len(self._workloads) + 1
+        self.connection.execute(
+            "INSERT INTO workload VALUES (?, ?, ?, 's', 'i', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01')",
+            [number, str(number), model, batch, parameter_count],
+        )
+        for index, part in enumerate(parts):
+            self.connection.execute(
+                "INSERT INTO workload_subgraph VALUES (?, ?, ?, ?)", [number, index, f"part{index}", part.pattern]
+            )
+            self.connection.execute(
+                "INSERT INTO workload_operator VALUES "
+                "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '')",
+                [number, index, index, f"part{index}", part.mac_count, part.mac_count],
+            )
+        return number
+
+    def add_run(
+        self,
+        parts: Sequence[Part],
+        *,
+        model: str = "net",
+        hardware: str = "h",
+        batch: int = 1,
+        precision: str = "fp32",
+        runtime: str = "fused",
+        refusal: str | None = None,
+        parameter_count: int = 10,
+        peak_ops_per_s: float = 100.0,
+        bandwidth: float = 10.0,
+        units: int = 4,
+    ) -> int:
+        """Store a run and return its id; a refused one has no parts."""
+        if hardware not in self._hardware:
+            self.add_hardware(hardware)
+        self._run_id += 1
+        run_id = self._run_id
+        self.connection.execute(
+            "INSERT INTO run VALUES (?, ?, ?, ?, 'default', ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 1, '0', "
+            "TIMESTAMP '2020-01-01')",
+            [
+                run_id, str(run_id), self._workload(model, batch, parts, parameter_count), hardware, precision, batch,
+                runtime, refusal, units, peak_ops_per_s, bandwidth,
+            ],
+        )  # fmt: skip
+        for index, part in enumerate(parts if refusal is None else ()):
+            self.connection.execute(
+                "INSERT INTO run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)",
+                [
+                    run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
+                    part.dram_bytes, part.dram_bytes, part.tiles, part.waves, part.units, part.bottleneck,
+                    part.executed_mac_count,
+                ],
+            )  # fmt: skip
+            self.connection.execute(
+                "INSERT INTO run_operator VALUES (?, ?, ?, ?, 0, ?, ?)",
+                [
+                    run_id,
+                    index,
+                    index,
+                    round(part.time_s * FS),
+                    round(part.separate_s * FS),
+                    round(part.separate_j * FJ),
+                ],
+            )
+            for action, energy_j in enumerate((part.compute_j, part.memory_j, part.control_j, part.static_j), 1):
+                self.connection.execute(
+                    "INSERT INTO ledger_line VALUES (?, ?, ?, ?, 1, ?)",
+                    [run_id, index, index, action, round(energy_j * FJ)],
+                )
+        return run_id

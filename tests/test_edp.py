@@ -1,0 +1,392 @@
+"""A run's energy-delay product: shares add up exactly, cuts are the fewest, every sentence follows from a number."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
+from joulemap.query import find_query, run_query
+from joulemap.query.edp import EdpAnswer
+from joulemap.report.edp import LISTS, next_steps, render_edp
+from joulemap.report.edp_insight import insights
+from joulemap.report.format import Format
+from joulemap.report.level import EdpLevel
+from joulemap.workspace.workspace import Workspace
+from ledger import Book, Part
+
+CASES = {
+    "cpu": ("resnet18", "xeon_8490h", "fp32", "fused"),
+    "gpu": ("vit_b_16", "h100_sxm5", "bf16", "graph"),
+    "tpu": ("mobilenet_v2", "coral", "int8", "fused"),
+    "kpu": ("resnet18", "kpu_t256", "fp32", "eager"),
+    "dsp": ("squeezenet1_1", "tda4vm_c7x_mma", "int8", "fused"),
+    "npu": ("mobilenet_v2", "gaudi2", "bf16", "fused"),
+    "dpu": ("resnet18", "dpu_b4096_kv260", "int8", "eager"),
+    "cgra": ("attention_head", "plasticine", "fp32", "fused"),
+}
+"""Architecture class -> model, hardware, precision, runtime."""
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("edp") / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def answers(workspace: Workspace) -> Mapping[str, EdpAnswer]:
+    return {
+        name: workspace.edp(model, hardware, precision=precision, runtime=runtime)
+        for name, (model, hardware, precision, runtime) in CASES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def compared(workspace: Workspace) -> EdpAnswer:
+    return workspace.edp("resnet18", "h100_sxm5", against=["tpu_v4", "kpu_t256", "coral"])
+
+
+@pytest.fixture
+def book() -> Book:
+    """E = 10 J and T = 4 s of three subgraphs with 6, 3 and 1 J in 1, 2 and 1 s."""
+    book = Book()
+    book.add_run(
+        [
+            Part(time_s=1.0, compute_j=4.0, static_j=2.0, mac_count=25, executed_mac_count=50.0, units=2, tiles=2.0),
+            Part(time_s=2.0, memory_j=2.0, static_j=1.0, launch_s=0.5, compute_s=0.5, memory_s=1.5, dram_bytes=10.0),
+            Part(time_s=1.0, control_j=0.5, static_j=0.5, launch_s=1.0, pattern="add"),
+        ]
+    )
+    return book
+
+
+def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
+    return run_query(book.connection, find_query(name), parameters).records()
+
+
+def test_shares_worked_out_by_hand(book: Book) -> None:
+    rows = ask(book, "edp.distribution", run_id=1)
+    assert [row["name"] for row in rows] == ["part0", "part1", "part2"]
+    # (E_i T + E t_i) / 2 with E = 10 J and T = 4 s: (6 x 4 + 10 x 1) / 2 and so on
+    assert [row["edp_share_js"] for row in rows] == [17.0, 16.0, 7.0]
+    assert [row["edp_js"] for row in rows] == [6.0, 6.0, 1.0]
+    for row, share in zip(rows, (17 / 40, 16 / 40, 7 / 40), strict=True):
+        assert_close(row["share_fraction"], share, rel=1e-15)
+    assert [round(row["cumulative_fraction"], 12) for row in rows] == [0.425, 0.825, 1.0]
+    # half the energy over E and half the time over T: 4/20 + 1/8; 2/20 + 1.5/8; 0.5/20 + 1/8; 2/20
+    assert_close(rows[0]["compute_share_fraction"], 0.325, rel=1e-15)
+    assert_close(rows[1]["memory_share_fraction"], 0.2875, rel=1e-15)
+    assert_close(rows[1]["control_share_fraction"], 0.0625, rel=1e-15)
+    assert_close(rows[2]["control_share_fraction"], 0.15, rel=1e-15)
+    assert_close(rows[0]["static_share_fraction"], 0.1, rel=1e-15)
+    # 3 J and 0.5 s less leave 7 J x 3.5 s = 24.5 of 40 Js
+    assert_close(rows[0]["halving_fraction"], 1.0 - 24.5 / 40.0, rel=1e-15)
+
+
+def test_the_total_worked_out_by_hand(book: Book) -> None:
+    (row,) = ask(book, "edp.total", run_id=1)
+    assert (row["energy_j"], row["latency_s"], row["edp_js"], row["own_edp_js"]) == (10.0, 4.0, 40.0, 13.0)
+    parts = [row[f"{part}_share_fraction"] for part in ("compute", "memory", "control", "static")]
+    # energy 4, 2, 0.5, 3.5 of 10 J; time 1, 1.5, 1.5, 0 of 4 s
+    for actual, expected in zip(parts, (0.325, 0.2875, 0.2125, 0.175), strict=True):
+        assert_close(actual, expected, rel=1e-15)
+    assert row["alone_count"] == row["subgraph_count"] == 3
+
+
+def test_cuts_are_the_fewest_that_reach(book: Book) -> None:
+    rows = ask(book, "edp.cut", run_id=1)
+    assert [(row["cut_fraction"], row["top_count"], row["last"]) for row in rows] == [
+        (0.5, 2, "part1"),
+        (0.8, 2, "part1"),
+        (0.9, 3, "part2"),
+        (0.95, 3, "part2"),
+        (0.99, 3, "part2"),
+    ]
+    assert rows[-1]["reached_fraction"] == 1.0
+    with pytest.raises(SqlError, match="expected subgraph or operator"):
+        ask(book, "edp.cut", run_id=1, level="tile")
+
+
+def test_a_cut_that_is_met_exactly_needs_no_further_subgraph() -> None:
+    book = Book()
+    book.add_run([Part(time_s=1.0, compute_j=1.0) for _ in range(10)])
+    rows = {row["cut_fraction"]: row for row in ask(book, "edp.cut", run_id=1)}
+    assert {cut: row["top_count"] for cut, row in rows.items()} == {0.5: 5, 0.8: 8, 0.9: 9, 0.95: 10, 0.99: 10}
+    # ties go to the first subgraph
+    assert [row["subgraph_index"] for row in ask(book, "edp.distribution", run_id=1)] == list(range(10))
+
+
+def test_patterns_worked_out_by_hand(book: Book) -> None:
+    first, second = ask(book, "edp.pattern", run_id=1)
+    assert (first["fusion_pattern"], first["subgraph_count"], first["edp_share_js"]) == ("linear", 2, 33.0)
+    assert (first["bottleneck"], first["mac_fraction"]) == ("memory", 1.0)
+    assert_close(first["bottleneck_fraction"], 2 / 3, rel=1e-15)
+    assert (second["fusion_pattern"], second["edp_share_js"], second["cumulative_fraction"]) == ("add", 7.0, 1.0)
+
+
+def test_bounds_worked_out_by_hand(book: Book) -> None:
+    rows = {row["remedy"]: row for row in ask(book, "edp.bound", run_id=1)}
+    # static energy is 3.5 J in 4 s and falls with the latency; 6.5 J stay
+    left = {
+        # 50 operations at 100/s; 10 B at 10 B/s; nothing: 1.5 s
+        "roofline": (1.5, 6.5 + 3.5 * 1.5 / 4),
+        # the second then takes its launch and its 0.5 s of arithmetic: 3 s
+        "no_memory_wait": (3.0, 6.5 + 3.5 * 3 / 4),
+        # the first has 2 tiles on 4 units, half of their slots padding: a quarter of its second. The second's 0.5 s are
+        # below its memory time, the third has no time but its launch
+        "full_units": (3.25, 6.5 + 3.5 * 3.25 / 4),
+        "no_launch": (2.5, 6.5 + 3.5 * 2.5 / 4),
+        "no_static": (4.0, 6.5),
+        "no_control": (4.0, 9.5),
+    }
+    assert set(rows) == set(left)
+    for remedy, (latency_s, energy_j) in left.items():
+        assert_close(rows[remedy]["latency_s"], latency_s, rel=1e-12)
+        assert_close(rows[remedy]["energy_j"], energy_j, rel=1e-12)
+        assert_close(rows[remedy]["saving_fraction"], 1.0 - energy_j * latency_s / 40.0, rel=1e-12)
+    assert rows["no_memory_wait"]["subgraph_count"] == 1
+    savings = [row["saving_fraction"] for row in ask(book, "edp.bound", run_id=1)]
+    assert savings == sorted(savings, reverse=True)
+
+
+def test_a_comparison_worked_out_by_hand(book: Book) -> None:
+    book.add_run([Part(time_s=2.0, compute_j=1.0), Part(time_s=1.0, compute_j=1.0), Part(time_s=1.0, compute_j=8.0)],
+                 hardware="g")  # fmt: skip
+    rows = ask(book, "edp.comparison", run_ids=[1, 2])
+    assert [(row["name"], row["hardware"], row["edp_share_js"], row["is_best"]) for row in rows] == [
+        ("part0", "h", 17.0, False),
+        ("part0", "g", 12.0, True),
+        ("part1", "h", 16.0, False),
+        ("part1", "g", 7.0, True),
+        ("part2", "h", 7.0, True),
+        ("part2", "g", 21.0, False),
+    ]
+    assert [row["least_ratio"] for row in rows] == [17 / 12, 1.0, 16 / 7, 1.0, 1.0, 3.0]
+    book.add_run([Part(time_s=1.0)], model="other")
+    with pytest.raises(SqlError, match="several workloads"):
+        ask(book, "edp.comparison", run_ids=[1, 3])
+
+
+def test_the_first_name_wins_a_tie() -> None:
+    book = Book()
+    for hardware in ("b", "a", "c"):
+        book.add_run([Part(time_s=1.0, compute_j=1.0)], hardware=hardware)
+    rows = ask(book, "edp.comparison", run_ids=[1, 2, 3])
+    assert [row["hardware"] for row in rows] == ["b", "a", "c"]
+    assert [row["hardware"] for row in rows if row["is_best"]] == ["a"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_shares_sum_to_energy_times_latency(case: str, answers: Mapping[str, EdpAnswer]) -> None:
+    answer = answers[case]
+    total = answer.total
+    assert total.architecture == case
+    for rows in (answer.subgraphs, answer.operators, answer.patterns):
+        energy, latency = sum(row.energy_fj for row in rows), sum(row.latency_fs for row in rows)
+        assert (energy, latency) == (total.energy_fj, total.latency_fs)
+        # twice each share, in femtojoules x femtoseconds: integers add up to 2 E T exactly
+        twice = sum(row.energy_fj * total.latency_fs + total.energy_fj * row.latency_fs for row in rows)
+        assert twice == 2 * total.energy_fj * total.latency_fs
+        assert_close(sum(row.edp_share_js for row in rows), total.edp_js, rel=1e-12)
+        assert rows[-1].cumulative_fraction == 1.0
+        running = [row.cumulative_fraction for row in rows]
+        assert running == sorted(running)
+        shares = [row.share_fraction for row in rows]
+        assert shares == sorted(shares, reverse=True)
+        assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
+    for shared in (answer.subgraphs, answer.operators):
+        for row in shared:
+            parts = (getattr(row, f"{part}_share_fraction") for part in ("compute", "memory", "control", "static"))
+            assert_close(sum(parts), row.share_fraction, rel=1e-9)
+        for part in ("compute", "memory", "control", "static"):
+            name = f"{part}_share_fraction"
+            assert abs(sum(getattr(row, name) for row in shared) - getattr(total, name)) < 1e-9
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cuts_are_those_of_the_ranking(case: str, answers: Mapping[str, EdpAnswer]) -> None:
+    answer = answers[case]
+    for level in EdpLevel:
+        rows = getattr(answer, LISTS[level])
+        cuts = [row for row in answer.cuts if row.level == level]
+        assert [row.cut_fraction for row in cuts] == [0.5, 0.8, 0.9, 0.95, 0.99]
+        for cut in cuts:
+            assert cut.total_count == len(rows)
+            reached = rows[cut.top_count - 1].cumulative_fraction
+            assert cut.reached_fraction == reached >= cut.cut_fraction
+            assert cut.top_count == 1 or rows[cut.top_count - 2].cumulative_fraction < cut.cut_fraction
+            assert cut.last == rows[cut.top_count - 1].name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_bound_gains_more_than_there_is(case: str, answers: Mapping[str, EdpAnswer]) -> None:
+    answer = answers[case]
+    bounds = {row.remedy: row for row in answer.bounds}
+    assert len(bounds) == 6
+    for row in bounds.values():
+        assert -1e-12 <= row.saving_fraction < 1.0
+        assert row.latency_s <= answer.total.latency_s * (1.0 + 1e-12)
+        assert row.energy_j <= answer.total.energy_j * (1.0 + 1e-12)
+        assert row.subgraph_count <= row.total_count == answer.total.subgraph_count
+    for remedy in ("no_memory_wait", "full_units", "no_launch"):
+        touched = {row.name for row in answer.subgraphs}
+        assert bounds[remedy].subgraph_count <= len(touched)
+
+
+def test_operators_sum_to_their_subgraph(answers: Mapping[str, EdpAnswer]) -> None:
+    answer = answers["cpu"]
+    for subgraph in answer.subgraphs:
+        members = [row for row in answer.operators if row.subgraph_index == subgraph.subgraph_index]
+        assert sum(row.energy_fj for row in members) == subgraph.energy_fj
+        assert sum(row.latency_fs for row in members) == subgraph.latency_fs
+        assert_close(sum(row.share_fraction for row in members), subgraph.share_fraction, rel=1e-12)
+        assert {row.fusion_pattern for row in members} == {subgraph.fusion_pattern}
+
+
+def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, compared: EdpAnswer) -> None:
+    assert compared.refusals == ("coral_edge_tpu has no fp32; it has int8",)
+    assert len(compared.comparison) == 3 * 23
+    alone = {name: workspace.edp("resnet18", name) for name in ("h100_sxm5", "tpu_v4", "kpu_t256")}
+    for name, answer in alone.items():
+        theirs = {row.subgraph_index: row for row in compared.comparison if row.hardware == name}
+        for row in answer.subgraphs:
+            other = theirs[row.subgraph_index]
+            assert (other.rank, other.edp_js, other.edp_share_js, other.share_fraction) == (
+                row.rank, row.edp_js, row.edp_share_js, row.share_fraction)  # fmt: skip
+    winners = {row["subgraph_index"]: row["winner"] for row in workspace.query(
+        "compare.winner", {"run_ids": [answer.total.run_id for answer in alone.values()], "metric": "edp"}
+    ).records()}  # fmt: skip
+    assert {row.subgraph_index: row.hardware for row in compared.comparison if row.is_best} == winners
+
+
+@pytest.mark.parametrize("level", EdpLevel)
+@pytest.mark.parametrize("case", CASES)
+def test_json_and_csv_hold_the_same_cells(case: str, level: EdpLevel, answers: Mapping[str, EdpAnswer]) -> None:
+    document = json.loads(render_edp(answers[case], Format.JSON, level, 5))
+    table = list(csv.DictReader(io.StringIO(render_edp(answers[case], Format.CSV, level, 5))))
+    rows = document[LISTS[level]]
+    assert len(table) == len(rows) > 0
+    for cells, row in zip(table, rows, strict=True):
+        assert list(cells) == list(row)
+        for name, value in row.items():
+            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            assert cells[name] == expected
+
+
+@pytest.mark.parametrize("form", [Format.TABLE, Format.MARKDOWN])
+@pytest.mark.parametrize("level", EdpLevel)
+def test_people_see_the_largest_and_that_it_adds_up(form: Format, level: EdpLevel, compared: EdpAnswer) -> None:
+    text = render_edp(compared, form, level, 5)
+    for section in ("Energy x delay", f"By {level}, largest share first", "By fusion pattern", "Insights", "Next steps",
+                    "The same subgraph on other hardware", "The most that could be gained"):  # fmt: skip
+        assert section in text
+    rows = getattr(compared, LISTS[level])
+    assert rows[0].name in text
+    assert f"{len(rows) - 5} more {LISTS[level]} take" in text
+    assert "(exact)" in text
+    assert "~kpu_t256" in text
+    assert "unsupported: coral_edge_tpu has no fp32" in text
+    whole = render_edp(compared, form, level, 100)
+    assert all(row.name in whole for row in rows)
+    assert "more subgraphs" not in whole
+
+
+def test_insights_are_the_numbers_of_the_rows(compared: EdpAnswer) -> None:
+    text = "\n".join(insights(compared))
+    total, top = compared.total, compared.subgraphs[0]
+    half = next(row for row in compared.cuts if row.level == "subgraph")
+    assert f"top {half.top_count} of 23 subgraphs = {half.reached_fraction * 100:.1f} % of E x T" in text
+    assert f"halving energy and time of {top.name} alone would take {top.halving_fraction * 100:.1f} % off" in text
+    launch = next(row for row in compared.bounds if row.remedy == "no_launch")
+    assert f"the fixed cost of kernels: without it, {launch.saving_fraction * 100:.1f} % would go" in text
+    assert f"fusing saves {(1 - total.edp_js / total.separate_edp_js) * 100:.1f} %" in text
+
+
+def test_what_is_not_so_is_not_said(compared: EdpAnswer) -> None:
+    waiting = [attrs.evolve(row, saving_fraction=0.009) for row in compared.bounds]
+    plain = attrs.evolve(
+        compared,
+        bounds=tuple(waiting),
+        patterns=compared.patterns[:1],
+        comparison=(),
+        total=attrs.evolve(compared.total, separate_edp_js=compared.total.edp_js, alone_share_fraction=0.0),
+    )
+    assert len(insights(plain)) == 3
+    costly = attrs.evolve(plain, total=attrs.evolve(plain.total, separate_edp_js=compared.total.edp_js / 2))
+    assert "fusing costs here" in "\n".join(insights(costly))
+    eager = attrs.evolve(costly, total=attrs.evolve(costly.total, runtime="eager"))
+    assert "without launches by the host (--runtime graph)" in "\n".join(insights(eager))
+    graph = attrs.evolve(costly, total=attrs.evolve(costly.total, runtime="graph"))
+    assert len(insights(graph)) == 3
+
+
+def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, joulemap: Run, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
+        workspace.edp("resnet18", "coral")
+    program = tmp_path / "flat.py"
+    program.write_text("import torch\ndef net():\n    return torch.nn.Flatten(), torch.zeros(1, 3, 4)\n")
+    with pytest.raises(UnsupportedError, match="nothing to take apart"):
+        workspace.edp(f"{program}:net", "tpu_v4")
+    folder = tmp_path / "chips"
+    folder.mkdir()
+    for name in ("one", "two"):
+        made = joulemap("hardware", "template", "--like", "tpu_v4").stdout
+        made = re.sub(r'^id = ".*"$', f'id = "{name}"', made, flags=re.MULTILINE)
+        (folder / f"{name}.toml").write_text(re.sub(r"^aliases = .*$", "aliases = []", made, flags=re.MULTILINE))
+    with pytest.raises(UsageError, match="holds 2 hardware, expected one"):
+        workspace.edp("resnet18", str(folder))
+    both = workspace.edp("resnet18", f"{folder}/one.toml", against=[str(folder)])
+    assert sorted({row.hardware for row in both.comparison}) == ["one", "two"]
+    assert next_steps(both, EdpLevel.SUBGRAPH)[0].startswith(f"joulemap edp resnet18 {folder}/one.toml ")
+
+
+def test_a_model_of_one_operator_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "it's; mine"
+    folder.mkdir()
+    (folder / "net.py").write_text("import torch\ndef net():\n    return torch.nn.Linear(8, 4), torch.zeros(1, 8)\n")
+    model = "./it's; mine/net.py:net"
+    done = joulemap("edp", model, "tpu_v4", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["total"]["model"] == model
+    assert [row["cumulative_fraction"] for row in document["subgraphs"]] == [1.0]
+    assert document["total"]["own_edp_js"] == document["total"]["edp_js"]
+    assert {row["top_count"] for row in document["cuts"]} == {1}
+    for step in document["next_steps"]:
+        again = joulemap(*shlex.split(step)[1:])
+        assert (again.returncode, again.stderr) == (0, ""), step
+
+
+def test_a_building_block_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
+    place = tmp_path / "my results.duckdb"
+    done = joulemap("edp", "attention_head", "tpu_v4", "--model-arg", "tokens=64", "--batch", "2", "--db", place)
+    assert (done.returncode, done.stderr) == (0, "")
+    steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+    assert [step[0] for step in steps] == ["edp", "analyze", "query"]
+    for step in steps:
+        again = joulemap(*step)
+        assert (again.returncode, again.stderr) == (0, ""), step
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
+
+
+def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
+    done = joulemap("edp", "resnet18", "h100_sxm5", "--against", "tpu_v4", "--show-sql", "--db", database)
+    assert done.returncode == ExitCode.OK
+    for name in ("total@1", "distribution@2", "operator@1", "cut@1", "pattern@1", "bound@1", "comparison@1"):
+        assert f"-- edp.{name}: " in done.stderr
+
+
+def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:
+    step = next_steps(answers["gpu"], EdpLevel.OPERATOR, ["--batch", "1"])[0]
+    assert step == "joulemap edp vit_b_16 h100_sxm5 --level subgraph --precision bf16 --runtime graph --batch 1"

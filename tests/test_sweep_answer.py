@@ -1,0 +1,400 @@
+"""What a sweep says: best batches and turning points by hand, and a command that can be interrupted at any time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.cli.sweep import DEFAULT_BATCHES, read_batches
+from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.query import find_query, run_query
+from joulemap.query.sweep import SweepAnswer
+from joulemap.report.format import Format
+from joulemap.report.level import SweepLevel
+from joulemap.report.sweep import LISTS, changes, overtakings, render_sweep
+from joulemap.workspace.workspace import Workspace
+from ledger import Book, Part
+
+MODELS = ("resnet18", "mobilenet_v2", "squeezenet1_1")
+BATCHES = (1, 2, 8, 32, 2000)
+HARDWARE = ("xeon_8490h", "h100_sxm5", "kpu_t256", "coral", "Jetson-Orin-Nano@7W", "Jetson-Orin-Nano@15W")
+
+
+def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
+    return run_query(book.connection, find_query(name), parameters).records()
+
+
+def fill(book: Book, hardware: str, runs: dict[int, tuple[float, float] | None], **settings: Any) -> None:
+    """Store (latency, energy of the batch) by batch; None for a batch that it cannot run."""
+    for batch, run in runs.items():
+        parts = [Part(time_s=run[0], compute_j=run[1], mac_count=5)] if run else [Part(time_s=1.0)]
+        reason = None if run else f"{hardware} is full at {batch}"
+        book.add_run(parts, hardware=hardware, batch=batch, refusal=reason, **settings)
+
+
+@pytest.fixture
+def book() -> Book:
+    """`even` takes 1 s and 1 J for each sample, `wide` 2 s and 4 J for any batch up to 4."""
+    book = Book()
+    fill(book, "even", {1: (1.0, 1.0), 2: (2.0, 2.0), 4: (4.0, 4.0), 8: (8.0, 8.0)})
+    fill(book, "wide", {1: (2.0, 4.0), 2: (2.0, 4.0), 4: (2.0, 4.0), 8: None})
+    return book
+
+
+def test_efficiency_worked_out_by_hand(book: Book) -> None:
+    rows = {(row["hardware"], row["batch"]): row for row in ask(book, "sweep.point", run_ids=list(range(1, 9)))}
+    for batch in (1, 2, 4, 8):
+        even = rows["even", batch]
+        assert (even["throughput_per_s"], even["speedup_ratio"]) == (1.0, 1.0)
+        assert (even["batch_efficiency_ratio"], even["inferences_per_j"], even["is_in_zone"]) == (
+            1.0 / batch,
+            1.0,
+            True,
+        )
+    for batch in (1, 2, 4):
+        wide = rows["wide", batch]
+        assert (wide["throughput_per_s"], wide["batch_efficiency_ratio"]) == (batch / 2, 1.0)
+        assert (wide["energy_per_inference_j"], wide["is_in_zone"]) == (4.0 / batch, batch == 4)
+    full = rows["wide", 8]
+    assert (full["status"], full["reason"], full["latency_s"]) == ("unsupported", "wide is full at 8", None)
+    without = ask(book, "sweep.point", run_ids=[2, 3])
+    assert [row["batch_efficiency_ratio"] for row in without] == [None, None]
+
+
+def test_best_batches_worked_out_by_hand(book: Book) -> None:
+    ids = list(range(1, 9))
+    wide, even = ask(book, "sweep.series", run_ids=ids, max_latency_s=2.0, zone_fraction=0.5)
+    assert (wide["hardware"], even["hardware"]) == ("wide", "even")
+    # ties go to the smaller batch
+    assert (wide["least_latency_batch"], wide["least_latency_s"]) == (1, 2.0)
+    assert (wide["budget_batch"], wide["budget_throughput_per_s"], wide["budget_latency_s"]) == (4, 2.0, 2.0)
+    assert (wide["throughput_batch"], wide["throughput_per_s"]) == (4, 2.0)
+    assert (wide["energy_batch"], wide["energy_per_inference_j"]) == (4, 1.0)
+    assert (wide["zone_low_batch"], wide["zone_high_batch"], wide["zone_high_power_w"]) == (2, 4, 2.0)
+    assert (wide["largest_batch"], wide["largest_speedup_ratio"], wide["largest_batch_efficiency_ratio"]) == (
+        4,
+        4.0,
+        1.0,
+    )
+    assert (wide["batch_count"], wide["refused_count"], wide["reason"]) == (3, 1, "wide is full at 8")
+    assert (even["budget_batch"], even["throughput_batch"], even["energy_batch"]) == (1, 1, 1)
+    assert (even["zone_low_batch"], even["zone_high_batch"], even["largest_batch_efficiency_ratio"]) == (1, 8, 0.125)
+    tight = ask(book, "sweep.series", run_ids=ids, max_latency_s=0.5)
+    assert [row["budget_batch"] for row in tight] == [None, None]
+    free = ask(book, "sweep.series", run_ids=ids)
+    assert [row["budget_batch"] for row in free] == [None, None]
+
+
+def test_a_zone_has_no_gap() -> None:
+    book = Book()
+    fill(book, "h", {1: (1.0, 1.0), 2: (1.0, 4.0), 4: (1.0, 4.0), 8: (1.0, 8.1)})
+    (row,) = ask(book, "sweep.series", run_ids=[1, 2, 3, 4])
+    assert (row["energy_batch"], row["zone_low_batch"], row["zone_high_batch"]) == (1, 1, 1)
+    points = ask(book, "sweep.point", run_ids=[1, 2, 3, 4])
+    assert [point["is_in_zone"] for point in points] == [True, False, False, False]
+
+
+def test_turning_points_worked_out_by_hand(book: Book) -> None:
+    rows = ask(book, "sweep.crossing", run_ids=list(range(1, 9)))
+    # latency 1 against 2 s at batch 1, equal at 2, 4 against 2 s at 4; energy per inference meets at 4, and no more
+    assert [
+        (row["metric"], row["overtaker"], row["overtaken"], row["batch"], row["previous_batch"]) for row in rows
+    ] == [
+        ("edp", "wide", "even", 4, 2),
+        ("latency", "wide", "even", 4, 1),
+    ]
+    assert (rows[1]["overtaker_value"], rows[1]["overtaken_value"]) == (2.0, 4.0)
+    assert (rows[1]["previous_overtaker_value"], rows[1]["previous_overtaken_value"]) == (2.0, 1.0)
+
+
+def test_winners_worked_out_by_hand(book: Book) -> None:
+    rows = ask(book, "sweep.winner", run_ids=list(range(1, 9)))
+    by = {(row["metric"], row["batch"]): row for row in rows}
+    assert [by["latency", batch]["winner"] for batch in (1, 2, 4, 8)] == ["even", "even", "wide", "even"]
+    assert [by["latency", batch]["is_change"] for batch in (1, 2, 4, 8)] == [False, False, True, True]
+    # at batch 8 `wide` is not beaten, it cannot run
+    assert [by["latency", batch]["is_overtaking"] for batch in (1, 2, 4, 8)] == [False, False, True, False]
+    assert by["latency", 2]["advantage_ratio"] == 1.0
+    assert [by["energy", batch]["winner"] for batch in (1, 2, 4, 8)] == ["even"] * 4
+    assert by["latency", 8]["runner_up"] is None
+
+
+def test_a_sweep_that_nothing_can_run_says_why(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "none.duckdb")
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
+        workspace.sweep("resnet18", hardware=["coral"], batches=(1, 2))
+    assert workspace.sql("SELECT count(*) FROM refused_runs").rows == ((2,),)
+
+
+def test_one_run_is_a_sweep_too() -> None:
+    book = Book()
+    fill(book, "h", {1: (1.0, 1.0)})
+    assert len(ask(book, "sweep.point", run_ids=[1])) == 1
+    (row,) = ask(book, "sweep.series", run_ids=[1])
+    assert (row["zone_low_batch"], row["zone_high_batch"], row["largest_batch_efficiency_ratio"]) == (1, 1, 1.0)
+    assert len(ask(book, "sweep.winner", run_ids=[1])) == 3
+    assert ask(book, "sweep.crossing", run_ids=[1]) == []
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("swept") / "results.duckdb"
+
+
+@pytest.fixture(scope="module")
+def answer(path: Path) -> SweepAnswer:
+    return Workspace(path).sweep(
+        MODELS, hardware=HARDWARE, batches=BATCHES, precisions=("fp32", "int8"), max_latency_s=0.02
+    )
+
+
+def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: SweepAnswer) -> None:
+    assert len(answer.points) == answer.tally.run_count == len(answer.run_ids)
+    assert answer.tally.refused_count > 0
+    runs = {row["run_id"]: row for row in Workspace(path).sql("SELECT * FROM runs").records()}
+    for point in answer.points:
+        assert (point.status == "ok") == (point.run_id in runs)
+        if point.status == "ok":
+            run = runs[point.run_id]
+            assert (point.latency_s, point.throughput_per_s, point.edp_js) == (
+                run["latency_s"], run["throughput_per_s"], run["edp_js"])  # fmt: skip
+    for row in answer.series:
+        points = [
+            point
+            for point in answer.points
+            if (point.model, point.hardware, point.precision) == (row.model, row.hardware, row.precision)
+            and point.latency_s is not None
+        ]
+        assert len(points) == row.batch_count
+        if not points:
+            assert row.reason
+            continue
+        fastest = max(points, key=lambda point: (point.throughput_per_s or 0.0, -point.batch))
+        assert (row.throughput_batch, row.throughput_per_s) == (fastest.batch, fastest.throughput_per_s)
+        leanest = min(points, key=lambda point: (point.energy_per_inference_j or 0.0, point.batch))
+        assert (row.energy_batch, row.energy_per_inference_j) == (leanest.batch, leanest.energy_per_inference_j)
+        kept = [point for point in points if (point.latency_s or 0.0) <= 0.02]
+        best = max(kept, key=lambda point: (point.throughput_per_s or 0.0, -point.batch), default=None)
+        assert row.budget_batch == (best.batch if best else None)
+        single = next(point for point in points if point.batch == 1)
+        for point in points:
+            assert point.batch_efficiency_ratio is not None
+            assert_close(point.batch_efficiency_ratio, (single.latency_s or 0.0) / (point.latency_s or 1.0), rel=1e-12)
+        zone = [point.batch for point in points if point.is_in_zone]
+        assert (min(zone), max(zone)) == (row.zone_low_batch, row.zone_high_batch)
+        assert row.energy_batch in zone
+
+
+def test_winners_and_crossings_are_those_of_the_points(answer: SweepAnswer) -> None:
+    column = {"energy": "energy_per_inference_j", "latency": "latency_s", "edp": "edp_js"}
+    for row in answer.winners:
+        values = [
+            (getattr(point, column[row.metric]), point.hardware)
+            for point in answer.points
+            if (point.model, point.precision, point.batch, point.status) == (row.model, row.precision, row.batch, "ok")
+        ]
+        assert (row.value, row.winner) == min(values)
+        assert row.candidate_count == len(values)
+    assert answer.crossings
+    for crossing in answer.crossings:
+        assert crossing.overtaker_value < crossing.overtaken_value
+        assert crossing.previous_overtaker_value > crossing.previous_overtaken_value
+        assert crossing.previous_batch < crossing.batch
+    beaten = {
+        (row.model, row.precision, row.metric, row.batch, row.winner, row.previous_winner)
+        for row in answer.winners
+        if row.is_overtaking
+    }
+    assert beaten <= {
+        (row.model, row.precision, row.metric, row.batch, row.overtaker, row.overtaken) for row in answer.crossings
+    }
+    assert len(overtakings(answer)) == len(answer.crossings) - len(beaten)
+
+
+def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
+    lines = changes(answer)
+    assert len(lines) == len({(row.model, row.precision, row.metric) for row in answer.winners})
+    text = "\n".join(lines)
+    moves = [row for row in answer.winners if row.is_change]
+    assert text.count("overtakes it from batch") == sum(row.is_overtaking for row in moves)
+    assert text.count("it cannot run batch") == sum(not row.is_overtaking for row in moves)
+
+
+@pytest.mark.parametrize("level", SweepLevel)
+def test_json_and_csv_hold_the_same_cells(level: SweepLevel, answer: SweepAnswer) -> None:
+    document = json.loads(render_sweep(answer, Format.JSON, level))
+    table = list(csv.DictReader(io.StringIO(render_sweep(answer, Format.CSV, level))))
+    rows = document[LISTS[level]]
+    assert len(table) == len(rows) > 0
+    for cells, row in zip(table, rows, strict=True):
+        assert list(cells) == list(row)
+        for name, value in row.items():
+            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            assert cells[name] == expected
+
+
+@pytest.mark.parametrize("form", [Format.TABLE, Format.MARKDOWN])
+@pytest.mark.parametrize("level", SweepLevel)
+def test_people_see_the_table_and_the_turning_points(level: SweepLevel, form: Format, answer: SweepAnswer) -> None:
+    text = render_sweep(answer, form, level)
+    for section in ("Where the best hardware changes", "Who overtakes whom besides", "Notes", "Next steps"):
+        assert section in text
+    for name in ("resnet18", "jetson_orin_nano_8gb@7W", "~kpu_t256"):
+        assert name in text
+    assert "keeps 20 ms at no batch" in text
+
+
+def test_what_is_stored_is_only_read_and_makes_no_progress(path: Path, answer: SweepAnswer) -> None:
+    before = path.stat().st_mtime_ns
+    told: list[tuple[int, int]] = []
+    again = Workspace(path).sweep(
+        MODELS,
+        hardware=HARDWARE,
+        batches=BATCHES,
+        precisions=("fp32", "int8"),
+        max_latency_s=0.02,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert again.tally.stored_count == answer.tally.run_count
+    assert (again.points, again.series, again.winners, again.crossings) == (
+        answer.points, answer.series, answer.winners, answer.crossings)  # fmt: skip
+    assert told == []
+    assert path.stat().st_mtime_ns == before
+
+
+def test_progress_counts_up_to_all_runs(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    workspace = Workspace(tmp_path / "new.duckdb")
+    workspace.sweep("mlp", hardware=["tpu_v4"], batches=(1, 2), arguments={"tokens": 4})
+    workspace.sweep(
+        "mlp",
+        hardware=["tpu_v4", "coral"],
+        batches=(1, 2),
+        arguments={"tokens": 4},
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told[-1] == (4, 4)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert {total for _, total in told} == {4}
+
+
+@pytest.mark.parametrize(
+    ("text", "batches"),
+    [
+        ("1", (1,)),
+        ("1, 8,32", (1, 8, 32)),
+        ("8,1,8", (8, 1)),
+        (DEFAULT_BATCHES, (1, 2, 4, 8, 16, 32, 64, 128)),
+        ("1,2,4,…,16", (1, 2, 4, 8, 16)),
+        ("1,2,3,...,6", (1, 2, 3, 4, 5, 6)),
+        ("2,4,...,10", (2, 4, 6, 8, 10)),
+        ("1,3,9,...,81,100", (1, 3, 9, 27, 81, 100)),
+        ("1,2,...,3", (1, 2, 3)),
+    ],
+)
+def test_batches_as_a_person_writes_them(text: str, batches: tuple[int, ...]) -> None:
+    assert read_batches(text) == batches
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ",", "1,", "1..8", "...", "...,8", "1,...,8", "1,2,...", "1,2,4,...,9", "4,2,...,1", "0", "-1", "1.5"],
+)
+def test_batches_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(UsageError):
+        read_batches(text)
+
+
+def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("sweep", "mlp", "attention_head", "--batch", "1,2,...,4", "--runtime", "fused,eager",
+                    "--hardware", "tpu_v4,kpu_t64@6W", "--max-latency", "1ms", "--precision", "int8")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "32 runs, 32 evaluated now, 0 stored before" in done.stdout
+    assert "within 1 ms" in done.stdout
+    steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+    assert [step[0] for step in steps] == ["sweep", "utilization", "edp"]
+    for step in steps:
+        again = joulemap(*step)
+        assert (again.returncode, again.stderr) == (0, ""), step
+        if step[0] == "sweep":
+            assert "0 evaluated now, 32 stored before" in again.stdout
+    assert joulemap("db", "check").returncode == ExitCode.OK
+
+
+def test_a_bar_moves_for_who_watches_and_leaves_the_answer_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "joulemap", "sweep", "mlp", "--batch", "1,2", "--format", "csv"]
+    main, other = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=other, text=True, cwd=tmp_path, env=environment)
+    os.close(other)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(main, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(main)
+    assert process.stdout is not None
+    answer = process.stdout.read()
+    assert process.wait() == ExitCode.OK
+    assert b"/8" in seen
+    assert b"runs" in seen
+    assert answer.startswith("model,hardware,")
+    quiet = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert (quiet.stdout, quiet.stderr) == (answer, "")
+
+
+def test_an_interrupt_leaves_whole_runs_and_the_rest_is_evaluated_later(tmp_path: Path) -> None:
+    """Ctrl-C between two transactions: what is stored adds up, and the same sweep goes on from there."""
+    place = tmp_path / "stopped.duckdb"
+    program = """
+import sys
+import joulemap.store.write_run
+joulemap.store.write_run.CHUNK_LINES = 5_000
+import joulemap.workspace.workspace as workspace
+ask = workspace.Workspace.sweep
+def sweep(self, models, *, progress=None, **options):
+    return ask(self, models, progress=lambda done, total: print(done, file=sys.stderr, flush=True), **options)
+workspace.Workspace.sweep = sweep
+from joulemap.cli.app import main
+main()
+"""
+    arguments = ["sweep", *MODELS, "--batch", "1,2,4,8", "--deployment", "edge", "--precision", "int8,fp32"]
+    arguments += ["--db", str(place)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.strip().isdigit() and int(line) >= 60:
+            process.send_signal(signal.SIGINT)
+            break
+    talk = [line for line in process.stderr if not line.strip().isdigit()]
+    started = time.monotonic()
+    assert process.wait(timeout=60) == ExitCode.INTERRUPTED
+    assert time.monotonic() - started < 30
+    assert talk == ["joulemap: interrupted; nothing in the database is half written\n"]
+    workspace = Workspace(place)
+    assert workspace.check() == ()
+    stored = workspace.sql("SELECT count(*) FROM run").rows[0][0]
+    answer = workspace.sweep(MODELS, batches=(1, 2, 4, 8), deployment=["edge"], precisions=("int8", "fp32"))
+    assert 0 < stored == answer.tally.stored_count < answer.tally.run_count
+    assert workspace.check() == ()

@@ -1,0 +1,312 @@
+"""How well hardware is used: the roofline by hand, flags with their reasons, and advice that is counted from runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.domain.answer.utilization import Utilization
+from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.query import find_query, run_query
+from joulemap.query.utilization import UtilizationAnswer
+from joulemap.report.format import Format
+from joulemap.report.utilization import describe_flag, render_utilization
+from joulemap.workspace.workspace import Workspace
+from ledger import Book, Part
+
+HARDWARE = (
+    "xeon_8490h",
+    "h100_sxm5",
+    "tpu_v4",
+    "kpu_t256",
+    "coral",
+    "Jetson-Orin-Nano@7W",
+    "groq_tsp_v1",
+    "plasticine",
+)
+MODELS = ("resnet18", "mobilenet_v2", "squeezenet1_1")
+
+
+def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
+    return run_query(book.connection, find_query(name), parameters).records()
+
+
+@pytest.fixture
+def book() -> Book:
+    """100 operations per second, 10 bytes per second, 4 units; 60 operations and 20 bytes in 4 s and 8 J."""
+    book = Book()
+    book.add_run(
+        [
+            Part(time_s=1.0, compute_j=5.0, mac_count=25, dram_bytes=2.0, units=4, tiles=4.0),
+            Part(time_s=3.0, memory_j=3.0, launch_s=0.5, compute_s=0.5, memory_s=2.5, mac_count=5, dram_bytes=18.0),
+        ]
+    )
+    return book
+
+
+def test_the_roofline_worked_out_by_hand(book: Book) -> None:
+    (row,) = ask(book, "utilization.summary", run_ids=[1])
+    expected = {
+        "attained_ops_per_s": 15.0,
+        "compute_utilization_fraction": 0.15,
+        "attained_bytes_per_s": 5.0,
+        "bandwidth_utilization_fraction": 0.5,
+        "dram_intensity_ops_per_byte": 3.0,
+        "ridge_ops_per_byte": 10.0,
+        "ridge_ratio": 0.3,
+        "roofline_ops_per_s": 30.0,
+        "roofline_fraction": 0.5,
+        "compute_time_fraction": 0.25,
+        "memory_time_fraction": 0.75,
+        # 4 units for 1 s and 1 for 3 s are 1.75 of 4
+        "idle_units_fraction": 0.5625,
+        "average_power_w": 2.0,
+        "ops_per_j": 7.5,
+        "peak_ops_per_j": 1.0,
+    }
+    for name, value in expected.items():
+        assert_close(row[name], value, rel=1e-15)
+    assert (row["roof"], row["units_used_count"], row["launch_time_fraction"]) == ("memory", 2, 0.0)
+    assert row["flags"] == ["low_compute"]
+
+
+def test_flags_name_where_the_cost_is(book: Book) -> None:
+    limits = {"max_bandwidth_fraction": 0.4, "max_idle_fraction": 0.5}
+    (row,) = ask(book, "utilization.summary", run_ids=[1], **limits)
+    assert row["flags"] == ["low_compute", "high_bandwidth", "idle_units"]
+    low, bandwidth, idle = ask(book, "utilization.flag", run_ids=[1], **limits)
+    # at the peak the second would take 0.1 s of its 3, the first 0.5 of its 1: 2.9 of 3.4 s are lost there
+    assert (low["flag"], low["value_fraction"], low["limit_fraction"]) == ("low_compute", 0.15, 0.2)
+    assert_close(low["bottleneck_fraction"], 2.9 / 3.4, rel=1e-12)
+    assert (bandwidth["flag"], bandwidth["value_fraction"], bandwidth["bottleneck_fraction"]) == (
+        "high_bandwidth", 0.5, 0.9)  # fmt: skip
+    assert (idle["flag"], idle["value_fraction"], idle["bottleneck_fraction"]) == ("idle_units", 0.5625, 1.0)
+    for flag in (low, bandwidth, idle):
+        assert (flag["bottleneck"], flag["subgraph"], flag["subgraph_count"], flag["total_count"]) == (
+            "memory", "part1", 1, 2)  # fmt: skip
+
+
+def test_bandwidth_is_held_against_what_the_class_sustains(book: Book) -> None:
+    book.connection.execute(
+        "INSERT INTO hardware_fact VALUES ('h', 1, 'coefficient.dram_efficiency', 0.5, '1', 'assumed', 's', '')"
+    )
+    (row,) = ask(book, "utilization.summary", run_ids=[1])
+    assert (row["bandwidth_utilization_fraction"], row["sustained_bandwidth_fraction"]) == (0.5, 1.0)
+    assert row["flags"] == ["low_compute", "high_bandwidth"]
+    assert [flag["value_fraction"] for flag in ask(book, "utilization.flag", run_ids=[1])] == [0.15, 1.0]
+
+
+def test_a_limit_that_is_just_kept_raises_no_flag(book: Book) -> None:
+    limits = {"min_compute_fraction": 0.15, "max_bandwidth_fraction": 0.5, "max_idle_fraction": 0.5625}
+    (row,) = ask(book, "utilization.summary", run_ids=[1], **limits)
+    assert row["flags"] == []
+    assert ask(book, "utilization.flag", run_ids=[1], **limits) == []
+
+
+def test_a_run_that_multiplies_nothing_and_one_that_moves_nothing() -> None:
+    book = Book()
+    book.add_run([Part(time_s=1.0, memory_j=1.0, compute_s=0.0, memory_s=1.0, dram_bytes=8.0)])
+    book.add_run([Part(time_s=1.0, compute_j=1.0, mac_count=50)], model="other")
+    idle, busy = sorted(ask(book, "utilization.summary", run_ids=[1, 2]), key=lambda row: int(row["run_id"]))
+    assert (idle["compute_utilization_fraction"], idle["roof"], idle["roofline_fraction"]) == (0.0, "memory", None)
+    assert (busy["compute_utilization_fraction"], busy["roof"]) == (1.0, "compute")
+    assert (busy["dram_intensity_ops_per_byte"], busy["ridge_ratio"]) == (None, None)
+    assert (busy["roofline_ops_per_s"], busy["roofline_fraction"]) == (100.0, 1.0)
+
+
+def contest(book: Book, model: str, batch: int, parameter_count: int, **runs: tuple[float, float]) -> None:
+    for hardware, (time_s, energy_j) in runs.items():
+        book.add_run(
+            [Part(time_s=time_s, compute_j=energy_j, mac_count=5)],
+            model=model, hardware=hardware, batch=batch, parameter_count=parameter_count,
+        )  # fmt: skip
+
+
+def test_advice_is_counted_from_runs() -> None:
+    book = Book()
+    contest(book, "small", 1, 10, fast=(1.0, 4.0), lean=(2.0, 2.0))
+    contest(book, "other", 1, 99, fast=(1.0, 6.0), lean=(3.0, 2.0))
+    contest(book, "third", 1, 50, fast=(1.0, 1.0), lean=(2.0, 2.0))
+    contest(book, "small", 8, 10, fast=(1.0, 8.0), lean=(0.5, 9.0))
+    contest(book, "large", 1, 100, fast=(1.0, 4.0), lean=(2.0, 2.0))
+    contest(book, "lonely", 1, 10, lean=(0.1, 0.1))
+    rows = ask(book, "utilization.pairing")
+    assert [(row["least_parameter_count"], row["batch"], row["goal"], row["hardware"]) for row in rows] == [
+        (10, 1, "energy", "lean"),
+        (10, 1, "latency", "fast"),
+        (10, 1, "utilization", "fast"),
+        (10, 8, "energy", "fast"),
+        (10, 8, "latency", "lean"),
+        (10, 8, "utilization", "lean"),
+        (100, 1, "energy", "lean"),
+        (100, 1, "latency", "fast"),
+        (100, 1, "utilization", "fast"),
+    ]
+    first = rows[0]
+    # lean wins two of three models, by 2x and 3x, at 2 J each; the run without an opponent is no contest
+    assert (first["won_count"], first["entered_count"], first["contest_count"], first["model_count"]) == (2, 3, 3, 3)
+    assert (first["median_value"], first["median_advantage_ratio"], first["unit"]) == (2.0, 2.5, "J")
+    assert (first["runner_up"], first["runner_up_won_count"], first["hardware_count"]) == ("fast", 1, 2)
+    assert rows[1]["runner_up"] is None
+    assert {row["least_parameter_count"] for row in ask(book, "utilization.pairing", parameter_count=30)} == {10}
+    assert ask(book, "utilization.pairing", parameter_count=5) == []
+    assert ask(book, "utilization.pairing", precision="int8") == []
+
+
+def test_advice_takes_the_newest_run_and_the_first_name_of_a_tie() -> None:
+    book = Book()
+    contest(book, "net", 1, 10, b=(1.0, 1.0), c=(1.0, 1.0))
+    contest(book, "net", 1, 10, a=(1.0, 0.5))
+    contest(book, "net", 1, 10, a=(1.0, 1.0))
+    row = ask(book, "utilization.pairing")[0]
+    assert (row["hardware"], row["won_count"], row["median_advantage_ratio"]) == ("a", 1, 1.0)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("utilization") / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def answers(workspace: Workspace) -> Mapping[str, UtilizationAnswer]:
+    return {model: workspace.utilization(model, hardware=HARDWARE, is_pairing=True) for model in MODELS}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_rows_are_the_runs_of_the_promised_view(
+    model: str, workspace: Workspace, answers: Mapping[str, UtilizationAnswer]
+) -> None:
+    runs = {row["run_id"]: row for row in workspace.sql("SELECT * FROM runs").records()}
+    rows = answers[model].rows
+    assert len(rows) == len(HARDWARE)
+    assert [row.status for row in rows].count("unsupported") == 1
+    for row in rows:
+        if row.status != "ok":
+            assert (row.hardware, row.flags) == ("coral_edge_tpu", [])
+            continue
+        run = runs[row.run_id]
+        for name in ("attained_ops_per_s", "peak_ops_per_s", "compute_utilization_fraction", "ops_per_j",
+                     "arithmetic_intensity_ops_per_byte", "units_used_count", "units_total_count"):  # fmt: skip
+            assert getattr(row, name) == run[name]
+        assert row.bandwidth_utilization_fraction is not None
+        assert_close(row.bandwidth_utilization_fraction, run["bandwidth_utilization_fraction"], rel=1e-12)
+        times = [row.compute_time_fraction, row.memory_time_fraction, row.launch_time_fraction]
+        assert_close(sum(time or 0.0 for time in times), 1.0, rel=1e-12)
+        assert 0.0 <= (row.idle_units_fraction or 0.0) < 1.0
+    shown = [row.compute_utilization_fraction for row in rows if row.compute_utilization_fraction is not None]
+    assert shown == sorted(shown, reverse=True)
+
+
+def test_flags_are_raised_where_the_rows_say(answers: Mapping[str, UtilizationAnswer]) -> None:
+    seen = set()
+    for answer in answers.values():
+        raised = [(row.run_id, row.flag) for row in answer.flags]
+        assert sorted(raised) == sorted((row.run_id, flag) for row in answer.rows for flag in row.flags)
+        for flag in answer.flags:
+            seen.add(flag.flag)
+            row = next(one for one in answer.rows if one.run_id == flag.run_id)
+            value = {
+                "low_compute": row.compute_utilization_fraction,
+                "high_bandwidth": row.sustained_bandwidth_fraction,
+                "idle_units": row.idle_units_fraction,
+            }[flag.flag]
+            assert value is not None
+            assert_close(flag.value_fraction, value, rel=1e-9)
+            sentence = describe_flag(flag, answer)
+            assert f"{value * 100:.1f} %" in sentence
+            assert f"bound by {flag.bottleneck}" in sentence
+            assert flag.subgraph in sentence
+    assert "low_compute" in seen
+
+
+def test_limits_can_be_moved(workspace: Workspace) -> None:
+    strict = workspace.utilization(
+        "resnet18", hardware=HARDWARE[:4], min_compute_fraction=1.0, max_bandwidth_fraction=0.0, max_idle_fraction=0.0
+    )
+    assert all(row.flags == ["low_compute", "high_bandwidth", "idle_units"] for row in strict.rows)
+    assert len(strict.flags) == 12
+    with pytest.raises(UsageError, match="max_idle_fraction is -1, expected from 0 to 1"):
+        workspace.utilization("resnet18", max_idle_fraction=-1.0)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_json_and_csv_hold_the_same_cells(model: str, answers: Mapping[str, UtilizationAnswer]) -> None:
+    document = json.loads(render_utilization(answers[model], Format.JSON))
+    table = list(csv.DictReader(io.StringIO(render_utilization(answers[model], Format.CSV))))
+    assert len(table) == len(document["rows"]) == len(HARDWARE)
+    for cells, row in zip(table, document["rows"], strict=True):
+        assert list(cells) == list(row) == [field.name for field in attrs.fields(Utilization)]
+        for name, value in row.items():
+            expected = "" if value is None else json.dumps(value) if isinstance(value, bool | list) else str(value)
+            assert cells[name] == expected
+    assert len(document["reasons"]) == len(document["flags"])
+
+
+@pytest.mark.parametrize("form", [Format.TABLE, Format.MARKDOWN])
+def test_people_see_every_hardware_and_its_flags(form: Format, answers: Mapping[str, UtilizationAnswer]) -> None:
+    for answer in answers.values():
+        text = render_utilization(answer, form)
+        for section in ("Utilization", "Flags", "Which hardware suits models of this size", "Notes", "Next steps"):
+            assert section in text
+        assert all(row.hardware in text for row in answer.rows)
+        assert "~kpu_t256" in text
+        assert "unsupported: ~coral_edge_tpu has no fp32" in text
+        plain = attrs.evolve(answer, pairings=())
+        assert "suits" not in render_utilization(plain, form)
+
+
+def test_no_hardware_that_can_run_it_is_an_error(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
+        workspace.utilization("resnet18", hardware=["coral"])
+
+
+def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap(
+        "utilization", "mlp", "tpu_v4,h100_sxm5", "kpu_t64@6W", "--precision", "int8", "--model-arg", "tokens=4"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "~kpu_t64@6W" in done.stdout
+    steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+    assert [step[0] for step in steps] == ["analyze", "utilization", "sweep"]
+    for step in steps:
+        again = joulemap(*step)
+        assert (again.returncode, again.stderr) == (0, ""), step
+    assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
+
+
+def test_a_model_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "it's; mine"
+    folder.mkdir()
+    (folder / "net.py").write_text("import torch\ndef net():\n    return torch.nn.Linear(8, 4), torch.zeros(1, 8)\n")
+    done = joulemap("utilization", "./it's; mine/net.py:net", "--pairing", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["model"] == "./it's; mine/net.py:net"
+    assert {row["least_parameter_count"] for row in document["pairings"]} == {10}
+
+
+def test_an_empty_database_answers_with_no_rows(joulemap: Run) -> None:
+    assert joulemap("db", "migrate").returncode == ExitCode.OK
+    for query in ("utilization.pairing", "run.list"):
+        done = joulemap("query", "run", query, "--format", "json")
+        assert (done.returncode, done.stdout) == (0, "[]\n")
+    for query in ("utilization.summary", "utilization.flag", "sweep.point", "sweep.series", "sweep.winner",
+                  "sweep.crossing", "edp.comparison"):  # fmt: skip
+        done = joulemap("query", "run", query, "-p", "run_ids=1", "--format", "csv")
+        assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), query
+    for query in ("edp.total", "edp.distribution", "edp.operator", "edp.cut", "edp.pattern"):
+        done = joulemap("query", "run", query, "-p", "run_id=1", "--format", "csv")
+        assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), query
+    shown = joulemap("query", "run", "edp.bound", "-p", "run_id=1", "--format", "csv")
+    assert (shown.returncode, len(shown.stdout.splitlines())) == (0, 1)
