@@ -80,6 +80,10 @@ def test_operators_of_an_operation_are_found_by_name() -> None:
     assert work.of_operation("relu").tolist() == [False, True, False]
     assert work.of_operation("relu", "linear").tolist() == [True, True, True]
     assert not work.of_operation("gelu").any()
+    # an operation may have the name of a kind
+    named = attrs.evolve(work, operation=np.array(["pool", "relu", "linear"]))
+    assert not named.of_kind("pool").any()
+    assert named.of_operation("pool").tolist() == [True, False, False]
 
 
 def test_weights_shrink_with_the_precision() -> None:

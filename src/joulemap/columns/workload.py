@@ -103,14 +103,15 @@ class WorkloadColumns:
 
     def of_operation(self, *operations: str) -> Booleans:
         """Return a mask of the operators of these operations."""
-        mask = self._masks.get(operations)
+        key = ("", *operations)
+        mask = self._masks.get(key)
         if mask is None:
-            mask = self._masks[operations] = np.isin(self.operation, operations)
+            mask = self._masks[key] = np.isin(self.operation, operations)
         return mask
 
     @cached_property
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
-        """Masks that were asked for, by kinds or operations; every hardware of a class asks for the same."""
+        """Masks that were asked for, by kinds or by "" and operations; every hardware of a class asks for the same."""
         return {}
 
     def weight_bytes_at(self, precision: str) -> float:
