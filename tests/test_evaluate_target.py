@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from compare import assert_close
-from joulemap.architecture.gpu import find_device, find_last_level, uses_tensor_cores
+from joulemap.architecture.gpu.device import find_device, find_last_level, uses_tensor_cores
 from joulemap.catalog.load import load_catalogue
 from joulemap.columns.run import RunColumns
 from joulemap.columns.workload import WorkloadColumns, columns_of
