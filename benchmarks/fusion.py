@@ -2,8 +2,8 @@
 
 python benchmarks/fusion.py [--write]      --write puts the tables into docs/fusion.md
 
-One target of each class, six models, batches 1 and 8. Per operator type, over all its occurrences that ride in a fused
-kernel which another operator leads:
+One target of each class, seven models, batches 1 and 8. Per operator type, over all its occurrences that ride in a
+fused kernel which another operator leads:
 
     arithmetic   its additions, multiplications and special functions at the price of the arithmetic alone
     separate     its energy as a kernel of its own (runtime `graph`), static energy included
@@ -11,8 +11,9 @@ kernel which another operator leads:
                  the result that its kernel writes would be written without it too
 
 Operators that never ride in these models (layer_norm) have no hidden cost, and a bias has no separate one: it is part
-of its convolution or product in every runtime. Targets run without a power cap, because a cap is shared by all kernels
-of a run: it would charge an operator for what others draw.
+of its convolution or product in every runtime. So is the softmax of a fused attention, which does not count here; that
+of an attention written out does. Targets run without a power cap, because a cap is shared by all kernels of a run: it
+would charge an operator for what others draw.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from joulemap.store.connection import open_in_memory
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped
 
-MODELS: Final = ("resnet50", "mobilenet_v2", "vit_b_16", "densenet121", "efficientnet_b0", "convnext_tiny")
+MODELS: Final = ("resnet50", "mobilenet_v2", "vit_b_16", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_t")
 BATCHES: Final = (1, 8)
 TARGETS: Final = {
     "cpu": ("xeon_8490h", "fp32"),
@@ -182,6 +183,12 @@ def without_bias(work: WorkloadColumns, chosen: Booleans) -> WorkloadColumns:
     return attrs.evolve(work, elementwise_count=np.where(chosen, 0.0, work.elementwise_count), access_fused_bytes=size)
 
 
+def shares_its_call(work: WorkloadColumns) -> Booleans:
+    """Return the operators that are part of one ATen call with others, and so of one kernel in every runtime."""
+    mask: Booleans = np.bincount(work.call_index)[work.call_index] > 1
+    return mask
+
+
 def choose(operation: str, model: Model, rides: Booleans, is_active: Booleans) -> tuple[Booleans, bool]:
     """Return the operators that count for a type, and whether they are hidden.
 
@@ -192,7 +199,7 @@ def choose(operation: str, model: Model, rides: Booleans, is_active: Booleans) -
         return is_active & work.of_kind("conv", "grouped_conv", "depthwise_conv", "linear") & (
             work.elementwise_count > 0
         ), True
-    same = np.array([one == operation for one in model.operations])
+    same = np.array([one == operation for one in model.operations]) & ~shares_its_call(work)
     hidden = same & rides
     return (hidden, True) if hidden.any() or operation != "layer_norm" else (same & is_active, False)
 

@@ -172,9 +172,10 @@ def test_a_run_of_an_older_schema_has_waves_but_no_padding(
     monkeypatch.setattr(migration, "load_migrations", lambda: files[:4])
     assert migrate(connection) == (1, 2, 3, 4)
     connection.execute(f"ATTACH '{database}' AS new (READ_ONLY)")
-    for table in ("workload", "workload_subgraph", "workload_operator", "hardware_version", "run", "run_operator"):
-        connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM new.{table}")
-    connection.execute("INSERT INTO run_subgraph BY NAME SELECT * EXCLUDE (executed_mac_count) FROM new.run_subgraph")
+    newer = {"run": "EXCLUDE (calibration_digest)", "run_subgraph": "EXCLUDE (executed_mac_count)"}
+    tables = ("workload", "workload_subgraph", "workload_operator", "hardware_version", "run", "run_operator")
+    for table in (*tables, "run_subgraph"):
+        connection.execute(f"INSERT INTO {table} BY NAME SELECT * {newer.get(table, '')} FROM new.{table}")
     asked = "SELECT count(*), count(wave_fill_fraction) > 0, count(padding_fraction) FROM subgraph_results"
     monkeypatch.undo()
     assert migrate(connection)[0] == 5

@@ -155,7 +155,7 @@ def test_json_and_csv_hold_the_same_cells(
         for name, value in row.items():
             expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
             assert cells[name] == expected
-    assert {"total", "bottlenecks", "caveats", "notes", "next_steps", *LISTS.values()} == set(document)
+    assert {"total", "bottlenecks", "calibrations", "caveats", "notes", "next_steps", *LISTS.values()} == set(document)
     assert set(document["total"]) == {field.name for field in attrs.fields(RunTotal)}
 
 

@@ -149,10 +149,11 @@ def test_units_become_si() -> None:
 
 def test_a_coefficient_is_found_by_qualifier_then_by_name() -> None:
     hardware = load_catalogue().find("h100_sxm5")
-    assert_close(hardware.coefficient("peak_efficiency", "vector"), 0.915, rel=1e-12)
+    assert_close(hardware.coefficient("peak_efficiency.linear", "vector", "wide"), 0.9818, rel=1e-12)
+    assert_close(hardware.coefficient("fixed_cost.elementwise", "vector", "wide"), 1.14e-6, rel=1e-12)
     assert_close(hardware.coefficient("dram_efficiency", "vector"), 0.88, rel=1e-12)
-    with pytest.raises(KeyError, match="h100_sxm5: no coefficient peak_efficiency"):
-        hardware.coefficient("peak_efficiency")
+    with pytest.raises(KeyError, match=r"h100_sxm5: no coefficient peak_efficiency\.linear"):
+        hardware.coefficient("peak_efficiency.linear")
 
 
 def test_digests_identify_catalogue_and_hardware() -> None:

@@ -7,7 +7,14 @@ import numpy as np
 import torch
 
 from compare import assert_close
-from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns, columns_of, precision_scale, sum_by
+from joulemap.columns.workload import (
+    OPERATOR_COUNTS,
+    WorkloadColumns,
+    columns_of,
+    number_calls,
+    precision_scale,
+    sum_by,
+)
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.workload import Access, Buffer, Operator
 from models import Embedded, Mlp, Residual, columns, image, trace
@@ -35,14 +42,14 @@ def fields(record: type[attrs.AttrsInstance]) -> set[str]:
 
 def test_columns_of_operators_are_named_as_their_fields() -> None:
     own = {name for name in fields(WorkloadColumns) if name not in NAMED}
-    assert own - {"batch", "weight_bytes", "subgraph_index"} <= fields(Operator)
+    assert own - {"batch", "weight_bytes", "subgraph_index", "row_length", "call_index"} <= fields(Operator)
     assert set(OPERATOR_COUNTS) <= own
 
 
 def test_columns_hold_the_values_of_the_records() -> None:
     workload = trace(Residual(), image(2, 4, 8))
     work = columns_of(workload)
-    for name in (*OPERATOR_COUNTS, "is_foldable"):
+    for name in (*OPERATOR_COUNTS, "is_foldable", "operation"):
         assert getattr(work, name).tolist() == [getattr(one, name) for one in workload.operators], name
     assert [KINDS[code] for code in work.kind] == [one.kind for one in workload.operators]
     assert [ROLES[code] for code in work.access_role] == [one.role for one in workload.accesses]
@@ -53,6 +60,30 @@ def test_columns_hold_the_values_of_the_records() -> None:
             assert getattr(work, column).tolist() == [getattr(one, field) for one in records], column
     for index, subgraph in enumerate(workload.subgraphs):
         assert np.flatnonzero(work.subgraph_index == index).tolist() == list(subgraph.operator_indices)
+
+
+def test_a_row_is_the_last_dimension_of_the_output() -> None:
+    work = columns(Mlp(), torch.empty(2, 8, device="meta"))
+    assert work.row_length.tolist() == [16.0, 16.0, 4.0]
+
+
+def test_only_what_a_trace_splits_shares_a_call() -> None:
+    attention, other = "aten.scaled_dot_product_attention.default", "aten.relu.default"
+    assert number_calls([other, attention, attention, attention, other]).tolist() == [0, 1, 1, 1, 2]
+    # two attentions one behind the other are two calls
+    assert number_calls([attention] * 6).tolist() == [0, 0, 0, 1, 1, 1]
+    assert number_calls([]).tolist() == []
+
+
+def test_operators_of_an_operation_are_found_by_name() -> None:
+    work = columns(Mlp(), torch.empty(2, 8, device="meta"))
+    assert work.of_operation("relu").tolist() == [False, True, False]
+    assert work.of_operation("relu", "linear").tolist() == [True, True, True]
+    assert not work.of_operation("gelu").any()
+    # an operation may have the name of a kind
+    named = attrs.evolve(work, operation=np.array(["pool", "relu", "linear"]))
+    assert not named.of_kind("pool").any()
+    assert named.of_operation("pool").tolist() == [True, False, False]
 
 
 def test_weights_shrink_with_the_precision() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import attrs
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from compare import assert_close
-from joulemap.architecture.gpu import find_device, find_last_level, uses_tensor_cores
+from joulemap.architecture.gpu.device import find_device, find_last_level, uses_tensor_cores
 from joulemap.catalog.load import load_catalogue
 from joulemap.columns.run import RunColumns
 from joulemap.columns.workload import WorkloadColumns, columns_of
@@ -149,20 +150,32 @@ def test_parts_are_found_by_the_names_that_people_use(alias: str, hardware: str)
 
 
 def test_a_unit_of_half_the_rate_has_half_the_tile_overhead() -> None:
-    # 1024 MACs a clock x 2 B are half of what a Hopper SM asks for: overhead 21. 64 x 64 tiles: 256 blocks over 108 SMs
-    # are three waves; two of 128 x 64 (overhead 1.49) or one of 128 x 128 (64 blocks) would take longer
-    found = run(find("a100_sxm4_80gb"), "fp16")
-    assert found.subgraphs.wave_count.tolist() == [3]
-    assert_close(compute_s(found), 3 * 4096 * 1078 * (1 + 21 * 2 / 64) / (312e12 / 2 / 108), rel=1e-6)
+    # 1024 MACs a clock x 2 B are half of what a Hopper SM asks for: overhead 21. A column of 108 tiles of 64 x 64 is
+    # one wave over 108 SMs; 54 of 128 x 64, K in 1.55 parts, take longer (5.6 us against 4.8)
+    found = run(find("a100_sxm4_80gb"), "fp16", columns(Gemm(1024, 64), torch.empty(108 * 64, 1024, device="meta")))
+    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([108], [1])
+    throughput_s = 4096 * (1024 + 262) / (312e12 / 2 / 108 * 1.44 / (1 + 21 * 2 / 64))
+    chain_s = 1024 * 0.7 * 6.455 / 1.41e9
+    busy_s = (throughput_s**3 + chain_s**3) ** (1 / 3)
+    assert_close(compute_s(found), busy_s, rel=1e-6)
+    # the bytes take longer (7.9 us), so what a kernel takes above the longer of both is theirs: the weights stay in
+    # L2; input and output at 88 % of 2.039 TB/s
+    memory_s = 108 * 64 * (1024 + 64) * 2 / (2.039e12 * 0.88)
+    assert_close(float(found.subgraphs.memory_s[0]), (busy_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
 
 
 def test_volta_computes_int8_on_its_lanes() -> None:
     # DP4A: four MACs a lane and clock, 256 a clock and SM, 256 B of operands: half of tile_overhead 22. 32 x 32 tiles:
-    # 1024 blocks over 80 SMs are 13 waves; the chain through K makes larger tiles slower
+    # 1024 blocks over 80 SMs are 12.8 waves, the last of them filled up to a fifth of what it lacks (1 + (12 / 6)^2);
+    # the chain through K makes larger tiles slower
     found = run(find("v100_sxm2"), "int8")
     assert found.subgraphs.wave_count.tolist() == [13]
-    rate = 62.7e12 / 2 / 80 * 0.915
-    assert_close(compute_s(found), 13 * 1024 * 1059 * (1 + 11 * 2 / 32) / rate, rel=1e-6)
+    rate = 62.7e12 / 2 / 80 * 0.9818
+    throughput_s = (12.8 + 0.2 / 5) * 1024 * (1024 + 0.7 * 75) * (1 + 11 * 2 / 32) / rate
+    # a tile of a quarter of 64 x 64 takes half of its steps' time
+    chain_s = 1024 * 0.85 * 138.6 / 1.53e9 / 2
+    memory_s = 2 * MIB / (900e9 * 0.88)
+    assert_close(compute_s(found), (throughput_s**3 + chain_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
     assert count(found, "cuda_core", "int8_mac") == MACS
     assert count(found, "tensor_core", "instruction") == 0
     # a warp does 32 x 4 of them; tiles read 2 x 32 bytes a step, warps (64 + 32) / (64 x 32) bytes a MAC
@@ -187,14 +200,22 @@ def test_apple_computes_fp16_on_its_lanes_behind_one_cache() -> None:
 
 
 def test_a_kernel_runs_on_one_of_two_dies() -> None:
-    # 110 of 220 CUs; 512 MACs a clock x 2 B: a quarter of the overhead. 64 x 64 tiles: 256 blocks are three waves
+    # 110 of 220 CUs. 512 MACs a clock x 2 B are a quarter of the overhead, so that large tiles reach the peak: 64 of
+    # 128 x 128, K in 1.55 parts
     found = run(find("mi250x"), "fp16")
     assert found.units_total_count == 220
-    assert found.subgraphs.units_used_count.tolist() == [110]
-    assert found.subgraphs.wave_count.tolist() == [3]
-    assert_close(compute_s(found), 3 * 4096 * 1078 * (1 + 10.5 * 2 / 64) / (383e12 / 2 / 220), rel=1e-6)
+    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([64], [1])
+    throughput_s = 16_384 * (1024 / 1.55 + 262) / (383e12 / 2 / 220)
+    chain_s = 1024 / 1.55 * 0.7 * 6.455 / 1.7e9 * 4**0.02
+    split_s = 8e-8 * math.log2(1.55)
+    memory_s = 4 * MIB / (3277e9 / 2 * 0.88)
+    busy_s = (throughput_s**3 + chain_s**3) ** (1 / 3) + split_s
+    assert_close(compute_s(found), (busy_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
+    # a tile for each of all CUs is two waves
+    tall = run(find("mi250x"), "fp16", columns(Gemm(1024, 64), torch.empty(220 * 64, 1024, device="meta")))
+    assert (tall.subgraphs.units_used_count.tolist(), tall.subgraphs.wave_count.tolist()) == ([110], [2])
     # half of the bandwidth: 2 MiB in and 2 MiB out, the weights stay in its 8 MiB of L2
-    assert_close(float(found.subgraphs.memory_s[0]), 4 * MIB / (3277e9 / 2 * 0.88), rel=1e-6)
+    assert_close(float(found.subgraphs.memory_s[0]), memory_s, rel=1e-6)
     assert find_device(find("mi300x")) == find("mi300x")
 
 

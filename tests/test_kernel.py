@@ -36,10 +36,9 @@ def test_views_belong_to_no_kernel() -> None:
     for runtime in RUNTIMES:
         kernels = form_kernels(work, "fp32", runtime)
         assert (kernels.kernel_index == -1).tolist() == work.is_view.tolist()
-    # projection, contiguous, attention, reshape, projection
-    assert form_kernels(work, "fp32", "fused").kernel_count == 5
-    # attention is three
-    assert form_kernels(work, "fp32", "graph").kernel_count == 7
+    # projection, attention, projection, whatever the runtime: attention is one call
+    for runtime in RUNTIMES:
+        assert form_kernels(work, "fp32", runtime).kernel_count == 3
 
 
 def test_fused_computes_once_what_depends_on_no_input() -> None:

@@ -103,14 +103,15 @@ class WorkloadColumns:
 
     def of_operation(self, *operations: str) -> Booleans:
         """Return a mask of the operators of these operations."""
-        mask = self._masks.get(operations)
+        key = ("", *operations)
+        mask = self._masks.get(key)
         if mask is None:
-            mask = self._masks[operations] = np.isin(self.operation, operations)
+            mask = self._masks[key] = np.isin(self.operation, operations)
         return mask
 
     @cached_property
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
-        """Masks that were asked for, by kinds or operations; every hardware of a class asks for the same."""
+        """Masks that were asked for, by kinds or by "" and operations; every hardware of a class asks for the same."""
         return {}
 
     def weight_bytes_at(self, precision: str) -> float:
@@ -125,19 +126,18 @@ class WorkloadColumns:
     def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
         """Return the peak of live activation storage over the execution order.
 
-        A buffer is alive from the operator that makes it, included. A compiler that fuses frees it after the last
-        operator that reads it, and what a fused kernel keeps on chip takes no memory, nor does what the parts of one
-        call hand on to each other. A program that runs operator
-        by operator holds it until it lets go of it.
+        A buffer is alive from the operator that makes it, included. A compiler that fuses frees it after the last call
+        that reads it, and what a fused kernel keeps on chip takes no memory, nor does what the parts of one call hand
+        on to each other. A program that runs call by call holds it until it lets go of it.
         """
         if not len(self.buffer_bytes):
             return 0.0
         byte_count = self.buffer_bytes * precision_scale(self.buffer_item_bytes, precision)
         calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
-        byte_count = np.where((calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death), 0.0, byte_count)
-        if is_fused:
-            byte_count = np.where(self.buffer_is_hidden, 0.0, byte_count)
+        is_inner = (calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death)
+        byte_count = np.where(self.buffer_is_hidden & (is_inner | is_fused), 0.0, byte_count)
         last = self.buffer_death if is_fused else self.buffer_release
+        last = np.searchsorted(self.call_index, self.call_index[last], side="right") - 1
         change = np.zeros(self.operator_count + 1)
         np.add.at(change, self.buffer_birth, byte_count)
         np.add.at(change, last + 1, -byte_count)

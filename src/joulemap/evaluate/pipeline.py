@@ -74,14 +74,14 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
 
 
 def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Configuration) -> RunColumns:
-    """Return the run of what was timed; `alone` is the same with a kernel per operator."""
+    """Return the run of what was timed; `alone` is the same with a kernel per ATen call."""
     kernels, placement = own.kernels, own.placement
     work = kernels.work
     subgraphs, latency_fs = _subgraphs(own, hardware)
     operator_fs = _operator_latency(own, subgraphs, latency_fs)
     ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware)
     shown = np.flatnonzero(kernels.is_active)
-    separate_s = alone.kernels.per_operator(alone.kernel_s)
+    separate_s = _separate_seconds(alone)
     separate_static = separate_s * hardware.static_power.value
     peak = hardware.peaks[configuration.precision]
     return RunColumns(
@@ -215,15 +215,29 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, In
 
 def _operator_latency(timing: _Timing, subgraphs: SubgraphColumns, latency_fs: Integers) -> Integers:
     """Return each operator's exact share of its subgraph's latency: its own time, the launch at the leader."""
-    kernels, placement = timing.kernels, timing.placement
+    kernels = timing.kernels
     work = kernels.work
-    compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))
-    memory = kernels.per_operator(kernels.per_kernel(placement.memory_s))
-    own = np.where(compute >= memory, placement.compute_s, placement.memory_s)
-    weights = own + kernels.at_leader(placement.launch_s)
+    weights = _own_seconds(timing)
     active = np.flatnonzero(kernels.is_active)
     shares = np.zeros(work.operator_count, dtype=np.int64)
     position = np.zeros(len(latency_fs), dtype=np.int64)
     position[subgraphs.subgraph_index] = np.arange(len(subgraphs.subgraph_index))
     shares[active] = share_exactly(subgraphs.latency_fs, weights[active], position[work.subgraph_index[active]])
     return shares
+
+
+def _separate_seconds(alone: _Timing) -> Floats:
+    """Return each operator's share of the kernel that its call has to itself; those of a call add up to the kernel."""
+    kernels = alone.kernels
+    own = _own_seconds(alone)
+    whole, kernel_s = (kernels.per_operator(one) for one in (kernels.per_kernel(own), alone.kernel_s))
+    return np.divide(own * kernel_s, whole, out=np.zeros_like(own), where=whole > 0.0)
+
+
+def _own_seconds(timing: _Timing) -> Floats:
+    """Return each operator's part of what bounds its kernel, and the launch at the leader."""
+    kernels, placement = timing.kernels, timing.placement
+    compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))
+    memory = kernels.per_operator(kernels.per_kernel(placement.memory_s))
+    own = np.where(compute >= memory, placement.compute_s, placement.memory_s)
+    return own + kernels.at_leader(placement.launch_s)
