@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy clean
+.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -55,6 +55,10 @@ accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (a
 
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
 	$(BIN)/python -m joulemap.workspace.make_profile
+
+calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship
+	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \
+		--output src/joulemap/catalog/data/calibration/h200_sxm.toml
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

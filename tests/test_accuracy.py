@@ -7,6 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
+
+from joulemap.domain.calibration import Calibration, CalibrationError
 from joulemap.query import Answer
 from joulemap.workspace.workspace import Workspace
 
@@ -43,16 +46,20 @@ def test_sentences_name_what_is_furthest_off() -> None:
     assert "few" not in text
 
 
-def test_cross_validation_is_printed_where_there_is_some(tmp_path: Path) -> None:
-    (tmp_path / "chip.toml").write_text(
-        'basis = "measured"\n[[cross_validation]]\nprecision = "fp16"\nbatch = 8\nquantity = "latency"\nmean = 0.05\n'
-        "median = 0.04\nworst = 0.2\ncount = 12\nspearman = 0.99\n"
-    )
-    (tmp_path / "plain.toml").write_text('basis = "measured"\n')
-    rows = benchmark()["read_cross_validations"](tmp_path)
-    assert set(rows) == {"chip"}
-    lines = list(benchmark()["cross_validation_lines"]("chip", rows["chip"]))
-    assert lines[-2] == "| latency | fp16 | 8 | 12 | 5.0 % | 4.0 % | 20.0 % | 0.990 |"
+def told(split: str, mean: float, **more: Any) -> CalibrationError:
+    return CalibrationError(**{
+        "quantity": "latency", "split": split, "runtime": "graph", "precision": "fp16", "batch": 8, "family": "",
+        "row_count": 12, "mean_error_fraction": mean, "median_error_fraction": 0.04, "worst_error_fraction": 0.2,
+        "rank_correlation": 0.99, **more,
+    })  # fmt: skip
+
+
+def test_errors_of_a_calibration_are_printed_by_group_and_by_family(tmp_path: Path) -> None:
+    errors = (told("uncalibrated", 0.09), told("fitted", 0.03), told("cross_validated", 0.05),
+              told("fitted", 0.01, runtime="", precision="", batch=0, family="resnet"))  # fmt: skip
+    lines = list(benchmark()["cross_validation_lines"]("chip", errors))
+    assert "| latency | graph | fp16 | 8 | 12 | 9.0 % | 3.0 % | 5.0 % | 4.0 % | 20.0 % | 0.990 |" in lines
+    assert "| latency | resnet | 12 | - | 1.0 % | - | - | - | - |" in lines
     assert benchmark()["read_cross_validations"](tmp_path / "none") == {}
     assert list(benchmark()["cross_validation_lines"]("chip", ())) == []
 
@@ -60,21 +67,33 @@ def test_cross_validation_is_printed_where_there_is_some(tmp_path: Path) -> None
 class OneModel(Workspace):
     """Everything that was measured, if it were resnet18 on one hardware."""
 
-    def validate(self, hardware: str = "", model: str = "", *, precision: str = "", by: str = "runtime") -> Answer:
-        return super().validate(hardware or "h200_sxm", model or "resnet18", precision=precision, by=by)
+    def validate(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: str = "",
+        by: str = "runtime",
+        calibration: str | Calibration = "auto",
+    ) -> Answer:
+        return super().validate(
+            hardware or "h200_sxm", model or "resnet18", precision=precision, by=by, calibration=calibration
+        )
 
     def measurements(self, hardware: str = "", model: str = "") -> Answer:
         return super().measurements(hardware or "h200_sxm", model or "resnet18")
 
 
 def test_the_page_has_every_table(tmp_path: Path) -> None:
-    row = {"quantity": "energy", "mean": 0.1, "count": 3}
-    page: str = benchmark()["write_page"](OneModel(tmp_path / "own.duckdb"), {"h200_sxm": [row]})
+    error = told("cross_validated", 0.1, quantity="energy")
+    page: str = benchmark()["write_page"](
+        OneModel(tmp_path / "own.duckdb"), {"h200_sxm": [attrs.evolve(error, split="fitted"), error]}
+    )
     for title in ("What was fitted", "Left out in turn", "Where it fails", "Furthest off", "Operators inside models",
                   "By runtime", "By family", "By batch", "By precision", "fp16", "Your own rows"):  # fmt: skip
         assert title in page
     assert "| h200_sxm | fitted |" in page
-    assert "| energy | all | all | 3 | 10.0 % | - | - | - |" in page
+    assert "| energy | graph | fp16 | 8 | 12 | - | 10.0 % | 10.0 % | 4.0 % | 20.0 % | 0.990 |" in page
     assert "of the device time of 56 profiles" in " ".join(page.split())
     assert "| h200_sxm | batch_norm |" in page
     tables = [line for line in page.splitlines() if line.startswith("|")]
