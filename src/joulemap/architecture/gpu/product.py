@@ -52,6 +52,9 @@ ALIGNMENT_BYTES: Final = 16.0
 SPLITS: Final = (1.0, 2.0, 4.0)
 """Parts that an inner dimension is cut into, where there are units for all of them."""
 
+NATIVE_WIDTH: Final = 32.0
+"""Channels that a kernel for small groups pads each to."""
+
 SHARPNESS: Final = 3.0
 
 
@@ -293,8 +296,8 @@ def batched_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> 
     return np.where(sorts.batched, busy, 0.0), np.where(sorts.batched, blocks, 0.0)
 
 
-def native_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> tuple[Floats, Floats, Booleans]:
-    """Return (busy seconds, seconds at the rate alone, mask) of grouped convolutions in one kernel or in a slow one.
+def native_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> tuple[Floats, Floats, Floats]:
+    """Return (busy seconds, seconds at the rate alone, MAC slots) of grouped convolutions in one kernel; 0 for others.
 
     Groups of a power of two of at most 32 channels have a kernel of their own, bound by memory where all channels are
     a multiple of 64, else by the groups' padding to 32. Other groups of at most 48 channels fall back to a kernel of
@@ -303,17 +306,16 @@ def native_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> t
     work = kernels.work
     if engine.mode != "tensor":
         zero = np.zeros_like(work.gemm_m)
-        return zero, zero, np.zeros_like(sorts.grouped)
+        return zero, zero, zero
     width = work.gemm_k / np.maximum(work.tap_count, 1.0)
-    own = sorts.grouped & _is_power_of_two(width) & (width <= 32.0)
+    own = sorts.grouped & _is_power_of_two(width) & (width <= NATIVE_WIDTH)
     slow = sorts.grouped & ~own & (width <= 48.0)
     aligned = width * work.gemm_groups % 64.0 == 0.0
-    padded = (
-        work.mac_count * 32.0 / np.maximum(width, 1.0) / (engine.value("peak_efficiency.padded") * engine.macs_per_s)
-    )
+    padded_macs = work.mac_count * NATIVE_WIDTH / np.maximum(width, 1.0)
+    padded = padded_macs / (engine.value("peak_efficiency.padded") * engine.macs_per_s)
     native = np.where(aligned, engine.value("native_group_time"), padded)
     fallback = work.mac_count / (engine.value("peak_efficiency.fallback") * engine.macs_per_s)
     latency = engine.value("group_latency") * np.sqrt(np.maximum(work.gemm_groups, 1.0))
     busy = np.where(own, native, np.where(slow, smooth_max(fallback, latency), 0.0))
     rate = np.where(own, np.where(aligned, 0.0, padded), np.where(slow, fallback, 0.0))
-    return busy, rate, own | slow
+    return busy, rate, np.where(own, padded_macs, np.where(slow, work.mac_count, 0.0))

@@ -64,6 +64,8 @@ class Times:
     """What the instructions of other work than products take at their rate, without waiting."""
     sharpness: Floats
     tiling: Tiling
+    native_macs: Floats
+    """MAC slots of grouped convolutions that no tiles are cut for; 0 for all else."""
     block_count: Floats
     """Thread blocks of products that are not tiled."""
     looped_count: Floats
@@ -77,7 +79,8 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     work = kernels.work
     sorts = sort_products(kernels, engine)
     tiling = tile_products(kernels, engine, sorts)
-    native, native_rate, is_native = native_seconds(kernels, engine, sorts)
+    native, native_rate, native_macs = native_seconds(kernels, engine, sorts)
+    is_native = native_macs > 0.0
     batched, blocks = batched_seconds(kernels, engine, sorts)
     attends = _attends(kernels)
     products = np.where(is_native, native, tiling.busy_s)
@@ -105,6 +108,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         instruction_s=np.where(kernels.is_active, instruction, 0.0),
         sharpness=sharpness,
         tiling=tiling,
+        native_macs=native_macs,
         block_count=blocks,
         looped_count=np.where(sorts.grouped & ~is_native & (group_width >= LOOPED_WIDTH), work.gemm_groups, 0.0),
         pass_bytes=passes.moved_bytes,
