@@ -190,7 +190,7 @@ def test_a_prediction_is_what_a_run_under_the_calibration_gives(
     )
     wanted = {"device_time_scale": 0.5, "launch_time_scale": 0.1, "vector_arithmetic": 10.0, "static_power": 0.5}
     solution = Solution(
-        coefficients=np.array([one.position(wanted.get(one.name, 1.0)) for one in fitter.target.parameters]),
+        coefficients=np.array([one.position(wanted.get(one.name, one.default)) for one in fitter.target.parameters]),
         factors=np.array([one.position(wanted.get(one.name, 1.0)) for one in fitter.target.scale_parameters]),
     )
     predicted = fitter.predict(solution)

@@ -150,15 +150,15 @@ def test_parts_are_found_by_the_names_that_people_use(alias: str, hardware: str)
 
 
 def test_a_unit_of_half_the_rate_has_half_the_tile_overhead() -> None:
-    # 1024 MACs a clock x 2 B are half of what a Hopper SM asks for: overhead 21. A column of 108 tiles of 64 x 64 is
-    # one wave over 108 SMs; 54 of 128 x 64, K in 1.55 parts, take longer (5.6 us against 4.8)
+    # 1024 MACs a clock x 2 B are half of what a Hopper SM asks for: overhead 6. A column of 108 tiles of 64 x 64 is
+    # one wave over 108 SMs; 54 of 128 x 64, K in 1.55 parts, take longer (6.1 us against 4.4)
     found = run(find("a100_sxm4_80gb"), "fp16", columns(Gemm(1024, 64), torch.empty(108 * 64, 1024, device="meta")))
     assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([108], [1])
-    throughput_s = 4096 * (1024 + 262) / (312e12 / 2 / 108 * 1.44 / (1 + 21 * 2 / 64))
+    throughput_s = 4096 * (1024 + 2 * 143) / (312e12 / 2 / 108 / (1 + 6 * 2 / 64))
     chain_s = 1024 * 0.7 * 6.455 / 1.41e9
     busy_s = (throughput_s**3 + chain_s**3) ** (1 / 3)
     assert_close(compute_s(found), busy_s, rel=1e-6)
-    # the bytes take longer (7.9 us), so what a kernel takes above the longer of both is theirs: the weights stay in
+    # the bytes take longer (8.4 us), so what a kernel takes above the longer of both is theirs: the weights stay in
     # L2; input and output at 88 % of 2.039 TB/s
     memory_s = 108 * 64 * (1024 + 64) * 2 / (2.039e12 * 0.88)
     assert_close(float(found.subgraphs.memory_s[0]), (busy_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
@@ -200,19 +200,19 @@ def test_apple_computes_fp16_on_its_lanes_behind_one_cache() -> None:
 
 
 def test_a_kernel_runs_on_one_of_two_dies() -> None:
-    # 110 of 220 CUs. 512 MACs a clock x 2 B are a quarter of the overhead, so that large tiles reach the peak: 64 of
-    # 128 x 128, K in 1.55 parts
+    # 110 of 220 CUs. 512 MACs a clock x 2 B are a quarter of the overhead: 3. 64 tiles of 128 x 128, K in 1.55 parts,
+    # are one wave (18.7 us); 256 of 64 x 64 are 2.9 (19.8 us)
     found = run(find("mi250x"), "fp16")
     assert found.units_total_count == 220
     assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([64], [1])
-    throughput_s = 16_384 * (1024 / 1.55 + 262) / (383e12 / 2 / 220)
+    throughput_s = 16_384 * (1024 / 1.55 + 2 * 143) / (383e12 / 2 / 220 / (1 + 3 * 2 / 128))
     chain_s = 1024 / 1.55 * 0.7 * 6.455 / 1.7e9 * 4**0.02
     split_s = 8e-8 * math.log2(1.55)
     memory_s = 4 * MIB / (3277e9 / 2 * 0.88)
     busy_s = (throughput_s**3 + chain_s**3) ** (1 / 3) + split_s
     assert_close(compute_s(found), (busy_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
-    # a tile for each of all CUs is two waves
-    tall = run(find("mi250x"), "fp16", columns(Gemm(1024, 64), torch.empty(220 * 64, 1024, device="meta")))
+    # a tile of 256 x 128, the largest, for each of all CUs is two waves
+    tall = run(find("mi250x"), "fp16", columns(Gemm(1024, 128), torch.empty(220 * 256, 1024, device="meta")))
     assert (tall.subgraphs.units_used_count.tolist(), tall.subgraphs.wave_count.tolist()) == ([110], [2])
     # half of the bandwidth: 2 MiB in and 2 MiB out, the weights stay in its 8 MiB of L2
     assert_close(float(found.subgraphs.memory_s[0]), memory_s, rel=1e-6)

@@ -185,8 +185,10 @@ def test_what_ships_is_what_the_profile_and_the_trace_give(model: str, batch: in
 def test_the_prediction_of_a_group_is_its_operators_without_gaps(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     workspace.compare("resnet18", precision="fp16", batch=32, **H200)  # type: ignore[arg-type]
+    # of the hardware as the run used it: under its calibration
     (gap,) = workspace.sql(
-        "SELECT value FROM hardware_facts WHERE hardware = 'h200_sxm' AND quantity = 'coefficient.kernel_gap'"
+        "SELECT f.value FROM run AS r JOIN hardware_fact AS f USING (hardware_digest) "
+        "WHERE f.quantity = 'coefficient.kernel_gap'"
     ).rows[0]
     own = workspace.sql(
         "SELECT count(*), sum(o.latency_s) FROM operator_results AS o JOIN runs AS r USING (run_id) "
