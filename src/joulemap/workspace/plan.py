@@ -15,7 +15,7 @@ from joulemap.domain.hardware import mode_digest
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnknownNameError, UsageError
 
-MODEL_VERSION: Final = 2
+MODEL_VERSION: Final = 3
 """Version of the formulas, part of every run's key: raised whenever a formula changes an answer."""
 
 DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
