@@ -33,7 +33,7 @@ FOLLOWED_TOLERANCE: Final = 1e-3
 MOST_STEPS: Final = 60
 FIRST_DAMPING: Final = 1e-3
 SMALLEST_DAMPING: Final = 1e-6
-MOST_TRIALS: Final = 12
+MOST_TRIALS: Final = 8
 """Dampings tried for a step."""
 
 DAMPING_FACTOR: Final = 5.0
@@ -58,7 +58,7 @@ def minimize(
     """Return the position of the least sum; `measured` are natural logarithms, a row of weight 0 does not count.
 
     Between slopes that are taken (the first may be known), derivatives follow from what each step did. The fit ends
-    where a step from a slope that was taken lowers the sum by less than `tolerance` of it.
+    where a step from a slope that was taken lowers the sum by less than `tolerance` of it, or would by that slope.
     """
     used = weight > 0.0
     if not len(start):
@@ -79,9 +79,13 @@ def minimize(
         if derivative is None:
             derivative, is_taken = slope(position)[used] / SCALE, True
             damping = FIRST_DAMPING
-        last = cost
+        least = cost * (1.0 - (tolerance if is_taken else FOLLOWED_TOLERANCE))
         for _ in range(MOST_TRIALS):
             moved = np.clip(position + _step(error, derivative, counted, position, bounds, damping), low, high)
+            expected = error + _product(derivative, moved - position)
+            reached = cost
+            if _cost(expected, counted, moved) > least:
+                break
             found = errors(moved)
             reached = _cost(found, counted, moved)
             if reached < cost:
@@ -89,11 +93,10 @@ def minimize(
             damping *= DAMPING_FACTOR
         if reached < cost:
             step = moved - position
-            missed = found - error - _product(derivative, step)
-            derivative = derivative + np.outer(missed, step) / (step**2).sum()
+            derivative = derivative + np.outer(found - expected, step) / (step**2).sum()
             position, error, cost = moved, found, reached
             damping = max(damping / DAMPING_FACTOR, SMALLEST_DAMPING)
-        if last - cost <= (tolerance if is_taken else FOLLOWED_TOLERANCE) * last:
+        if reached > least:
             if is_taken:
                 break
             derivative = None
