@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
     from joulemap.domain.answer.score import Score
     from joulemap.domain.answer.store import Finding, RunTally
+    from joulemap.domain.calibration import Calibration, CalibrationError
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from joulemap.errors import ExitCode, JoulemapError
     from joulemap.query.answer import (
         AnalyzeAnswer,
+        CalibrateAnswer,
         CompareAnswer,
         DifferenceAnswer,
         ExplainAnswer,
@@ -49,6 +51,9 @@ __all__ = [
     "ActionShare",
     "AnalyzeAnswer",
     "BottleneckShare",
+    "CalibrateAnswer",
+    "Calibration",
+    "CalibrationError",
     "CategoryShare",
     "CompareAnswer",
     "Comparison",
@@ -108,6 +113,7 @@ _HOMES = {
         "Finding",
         "RunTally",
     ),
+    "joulemap.domain.calibration": ("Calibration", "CalibrationError"),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
@@ -117,6 +123,7 @@ _HOMES = {
     "joulemap.errors": ("ExitCode", "JoulemapError"),
     "joulemap.query.answer": (
         "AnalyzeAnswer",
+        "CalibrateAnswer",
         "CompareAnswer",
         "DifferenceAnswer",
         "ExplainAnswer",

@@ -7,8 +7,8 @@ than its share. Each step solves the least-squares problem whose weights make it
 (the penalty keeps it well posed), over those u that their bounds do not hold.
 
 Source: damped steps of Levenberg and Marquardt with reweighting, soft L1 loss as in Triggs et al., Bundle Adjustment: A
-Modern Synthesis, 2000, Broyden's update between derivatives. scipy's least_squares was tried: it stalls where a
-coefficient starts on its bound, as an efficiency of 1 does, or does not end.
+Modern Synthesis, 2000, Broyden's update between derivatives. A solver of one's own because scipy's least_squares (1.17)
+stalls where a coefficient starts on its bound, as an efficiency of 1 does (trf), or does not end (dogbox).
 """
 
 from __future__ import annotations
