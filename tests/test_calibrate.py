@@ -16,8 +16,9 @@ from conftest import Run
 from joulemap.calibrate.bench import make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
+from joulemap.calibrate.latency import LatencyModel
 from joulemap.calibrate.observation import Observation
-from joulemap.calibrate.parameter import Parameter, coefficient_parameters, rounded
+from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters, rounded
 from joulemap.calibrate.solve import SCALE, minimize
 from joulemap.calibrate.weight import balance
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
@@ -216,6 +217,28 @@ def test_a_prediction_is_what_a_run_under_the_calibration_gives(
         assert_close(float(predicted.latency_s[row]), run.latency_fs / FS_PER_S, rel=1e-6)
         assert_close(float(predicted.energy_j[row]), run.energy_fj / FJ_PER_J, rel=1e-6)
     assert min(clocks) < 1.0 == max(clocks)
+
+
+@pytest.mark.parametrize("name", ["xeon_8490h", "tpu_v4", "hailo_8", "dpu_b4096x3_zcu102"])
+def test_slopes_of_the_kernels_that_depend_are_slopes_of_all(
+    name: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
+) -> None:
+    target = hardware(name)
+    spreads = {one.name: one.spread for one in load_spreads(target.architecture).coefficients}
+    model = LatencyModel(
+        bench=make_bench(target, [observe(columns, target, "eager") for columns in workloads.values()]),
+        parameters=coefficient_parameters(target, spreads),
+    )
+    position = np.array([0.3 * (-1.0) ** number for number in range(len(model.parameters))])
+    position = np.minimum(position, bounds_of(model.parameters)[1])
+    slopes = model.slope(position)
+    assert (np.abs(slopes).max(axis=0) > 1e-3).sum() >= 3
+    for number, one in enumerate(model.parameters):
+        step = -1e-4 / one.spread
+        moved = position.copy()
+        moved[number] += step
+        whole = (model.predict(moved) - model.predict(position)) / step
+        assert np.abs(whole - slopes[:, number]).max() < 1e-3, one.name
 
 
 # weights

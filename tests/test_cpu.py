@@ -201,3 +201,14 @@ def test_a_cache_level_that_has_no_price_is_refused_by_name() -> None:
     renamed = attrs.evolve(graviton, memory_levels=(l1, l2, attrs.evolve(l3, name="slc")))
     with pytest.raises(UnsupportedError, match="graviton3: cache level slc; those of a CPU are l1, l2, l3"):
         run(renamed, "fp32")
+
+
+def test_a_frameworks_pooling_takes_its_taps_one_by_one() -> None:
+    # 2 x 64 channels pooled 3 x 3 with stride 2 from 112 to 56: 401,408 outputs in 25 tasks, one wave of 60 cores
+    hardware = cpu("xeon_8490h")
+    work = columns(torch.nn.MaxPool2d(3, 2, padding=1), torch.empty(2, 64, 112, 112, device="meta"))
+    clocks = hardware.coefficient("pooled_tap_clocks")
+    expected = 401_408 * 9 / 25 * clocks / hardware.peaks["fp32"].clock_hz
+    assert_close(float(run(hardware, "fp32", work, "eager").subgraphs.compute_s[0]), expected, rel=1e-9)
+    for runtime in ("graph", "fused"):
+        assert float(run(hardware, "fp32", work, runtime).subgraphs.compute_s[0]) < expected / 10.0

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
     from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
+    from joulemap.domain.calibration import Calibration, CalibrationError
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from joulemap.errors import ExitCode, JoulemapError
     from joulemap.query.answer import (
         AnalyzeAnswer,
+        CalibrateAnswer,
         CompareAnswer,
         CostAnswer,
         DifferenceAnswer,
@@ -77,6 +79,9 @@ __all__ = [
     "AssumedNumber",
     "BottleneckShare",
     "BreakEven",
+    "CalibrateAnswer",
+    "Calibration",
+    "CalibrationError",
     "Candidates",
     "CategoryShare",
     "CompareAnswer",
@@ -183,6 +188,7 @@ _HOMES = {
     "joulemap.domain.choice": ("Candidates", "Limits", "Usage"),
     "joulemap.domain.answer.sweep": ("SweepCrossing", "SweepPoint", "SweepSeries", "SweepWinner"),
     "joulemap.domain.answer.utilization": ("Pairing", "Utilization", "UtilizationFlag"),
+    "joulemap.domain.calibration": ("Calibration", "CalibrationError"),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
@@ -192,6 +198,7 @@ _HOMES = {
     "joulemap.errors": ("ExitCode", "JoulemapError"),
     "joulemap.query.answer": (
         "AnalyzeAnswer",
+        "CalibrateAnswer",
         "CompareAnswer",
         "CostAnswer",
         "DifferenceAnswer",

@@ -15,7 +15,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """An option or argument that cannot be read."""
     UNKNOWN_NAME = 3
-    """A model, hardware, query or run that does not exist."""
+    """A model, hardware, query, run or measurement that does not exist."""
     UNSUPPORTED = 4
     """A valid question that no chosen hardware can answer (a precision that it lacks, say)."""
     DATABASE = 5

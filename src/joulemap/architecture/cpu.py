@@ -7,7 +7,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
 with the rate of what the core has for the precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot
 products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. The working set
 of a kernel comes from the last on-chip level if it fits there, else from DRAM. Each kernel pays one thread fork and
-join.
+join. In `eager`, pooling takes its taps one after the other, as the framework's kernel does.
 
 Energy. Instructions drive the pipeline, register file and branch categories: one vector FMA is accompanied by
 loads and by a share of scalar loop instructions. Control energies are those of an out-of-order core and are not
@@ -148,6 +148,10 @@ class Cpu:
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
         compute = waves * (np.where(has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
+        if kernels.runtime == "eager":
+            taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
+            scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
+            compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
 
         memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
         launch = hardware.coefficient("region_cost")

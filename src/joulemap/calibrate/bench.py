@@ -75,7 +75,7 @@ class Bench:
 
     def seconds(self, coefficients: Mapping[str, Quantity], group: Group) -> Floats:
         """Return the latency of a group's rows at the full clock, under all coefficients of the hardware."""
-        return group.stack.seconds(self._under(coefficients, group), self.architecture)
+        return group.stack.seconds(self.under(coefficients, group), self.architecture)
 
     def energies(self, values: Mapping[str, float], scales: Sequence[EnergyScale]) -> Energies:
         """Return what the dynamic energy of every row is made of."""
@@ -85,7 +85,7 @@ class Bench:
         static, tdp = np.zeros(self.row_count), np.zeros(self.row_count)
         own = np.zeros(self.row_count, dtype=bool)
         for group in self.groups:
-            hardware = self._under(coefficients, group)
+            hardware = self.under(coefficients, group)
             joules[group.rows] = group.stack.joules(hardware, self.architecture, columns)
             static[group.rows] = hardware.static_power.value
             tdp[group.rows] = hardware.tdp.value
@@ -106,7 +106,8 @@ class Bench:
         allowed = np.divide(budget, dynamic_j, out=np.ones_like(budget), where=dynamic_j > 0.0)
         return np.where(self.is_run, np.minimum(1.0, allowed), 1.0)
 
-    def _under(self, coefficients: Mapping[str, Quantity], group: Group) -> Hardware:
+    def under(self, coefficients: Mapping[str, Quantity], group: Group) -> Hardware:
+        """Return the hardware as a group of rows sees it: with all these coefficients, at its power mode."""
         if not group.includes_gap and GAP in coefficients:
             coefficients = {**coefficients, GAP: attrs.evolve(coefficients[GAP], value=0.0)}
         return attrs.evolve(self.hardware, coefficients=coefficients).in_mode(group.power_mode)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -12,14 +12,31 @@ from numpy.typing import NDArray
 
 from joulemap.calibrate.bench import Bench, Group
 from joulemap.calibrate.parameter import Parameter, values_at
-from joulemap.columns.workload import Floats
+from joulemap.calibrate.stack import Stack
+from joulemap.columns.workload import Floats, Integers
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 
 STEP: Final = 1e-4
 """Of the natural logarithm of a coefficient: large against rounding, small against where a tile or level gives way."""
 
 PROBE: Final = 2.0
-"""Standard deviations by which a coefficient is moved to find out whether a group of rows depends on it."""
+"""Standard deviations by which a coefficient is moved to find out which kernels depend on it."""
+
+WORTH_A_PART: Final = 0.7
+"""Share of the kernels from which placing all of them is as fast."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Dependence:
+    """Kernels of a group that a parameter changes."""
+
+    number: int
+    """Of the parameter."""
+    kernels: Integers
+    """Which of the group's."""
+    stack: Stack
+    """Those alone."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -31,59 +48,58 @@ class LatencyModel:
 
     def predict(self, position: Floats) -> Floats:
         """Return the logarithm of each row's latency."""
-        return self._at(position).copy()
+        coefficients = self._coefficients(position)
+        found = np.zeros(self.bench.row_count)
+        for group in self.bench.groups:
+            found[group.rows] = np.log(self.bench.seconds(coefficients, group))
+        return found
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
-        """Return its derivatives: a line per row, a column per parameter; a row is only moved by what it depends on."""
-        base = self._at(position)
+        """Return its derivatives: a line per row, a column per parameter.
+
+        A parameter is moved for the kernels alone that depend on it.
+        """
         coefficients = self._coefficients(position)
         slopes = np.zeros((self.bench.row_count, len(self.parameters)))
-        for group, relevant in zip(self.bench.groups, self._relevant, strict=True):
-            for number in relevant:
-                step = STEP / self.parameters[number].spread
-                if position[number] + step > self.parameters[number].bounds[1]:
+        for group, dependences in zip(self.bench.groups, self._dependences, strict=True):
+            base = group.stack.kernel_seconds(self.bench.under(coefficients, group), self.bench.architecture)
+            seconds = group.stack.rows(base)
+            for one in dependences:
+                parameter, u = self.parameters[one.number], float(position[one.number])
+                step = STEP / parameter.spread
+                if u + step > parameter.bounds[1]:
                     step = -step
-                moved = self._moved(coefficients, number, float(position[number]) + step, group)
-                slopes[group.rows, number] = (moved - base[group.rows]) / step
+                hardware = self._moved(coefficients, one.number, u + step, group)
+                moved = one.stack.kernel_seconds(hardware, self.bench.architecture)
+                slopes[group.rows, one.number] = np.log1p(one.stack.rows(moved - base[one.kernels]) / seconds) / step
         return slopes
-
-    def _at(self, position: Floats) -> Floats:
-        key = position.tobytes()
-        if key not in self._known:
-            coefficients = self._coefficients(position)
-            found = np.zeros(self.bench.row_count)
-            for group in self.bench.groups:
-                found[group.rows] = np.log(self.bench.seconds(coefficients, group))
-            self._known.clear()
-            self._known[key] = found
-        return self._known[key]
 
     def _coefficients(self, position: Floats) -> dict[str, Quantity]:
         return self.bench.coefficients(values_at(self.parameters, position))
 
-    def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Floats:
-        """Return the logarithms of a group's latencies with one parameter elsewhere."""
+    def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Hardware:
+        """Return the hardware as a group sees it with one parameter elsewhere."""
         one = self.parameters[number]
         changed = {**coefficients, one.name: attrs.evolve(coefficients[one.name], value=one.value(u))}
-        found: Floats = np.log(self.bench.seconds(changed, group))
-        return found
+        return self.bench.under(changed, group)
 
     @cached_property
-    def _known(self) -> dict[bytes, Floats]:
-        return {}
-
-    @cached_property
-    def _relevant(self) -> tuple[tuple[int, ...], ...]:
-        """Per group: the parameters that change any of its rows, moved far to either side."""
+    def _dependences(self) -> tuple[tuple[_Dependence, ...], ...]:
+        """Per group: the parameters that change any part of any kernel's time, moved far to either side."""
         coefficients = self._coefficients(np.zeros(len(self.parameters)))
-        found = []
-        for group in self.bench.groups:
-            base = np.log(self.bench.seconds(coefficients, group))
-            numbers = []
-            for number, one in enumerate(self.parameters):
-                low, high = one.bounds
-                sides = (u for u in (max(-PROBE, low), min(PROBE, high)) if u)
-                if any(not np.array_equal(self._moved(coefficients, number, u, group), base) for u in sides):
-                    numbers.append(number)
-            found.append(tuple(numbers))
-        return tuple(found)
+        return tuple(tuple(self._depend(coefficients, group)) for group in self.bench.groups)
+
+    def _depend(self, coefficients: Mapping[str, Quantity], group: Group) -> Iterator[_Dependence]:
+        architecture = self.bench.architecture
+        base = group.stack.components(self.bench.under(coefficients, group), architecture)
+        for number, one in enumerate(self.parameters):
+            low, high = one.bounds
+            changes = np.zeros(base.shape[1], dtype=bool)
+            for u in (max(-PROBE, low), min(PROBE, high)):
+                moved = group.stack.components(self._moved(coefficients, number, u, group), architecture)
+                changes |= (moved != base).any(axis=0)
+            if changes.any():
+                is_whole = len(group.stack.blocks) > 1 or changes.mean() > WORTH_A_PART
+                kernels = np.arange(len(changes)) if is_whole else np.flatnonzero(changes)
+                stack = group.stack if is_whole else group.stack.only(kernels)
+                yield _Dependence(number=number, kernels=kernels, stack=stack)

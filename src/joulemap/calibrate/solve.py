@@ -7,8 +7,8 @@ than its share. Each step solves the least-squares problem whose weights make it
 (the penalty keeps it well posed), over those u that their bounds do not hold.
 
 Source: damped steps of Levenberg and Marquardt with reweighting, soft L1 loss as in Triggs et al., Bundle Adjustment: A
-Modern Synthesis, 2000, Broyden's update between derivatives. scipy's least_squares was tried: it stalls where a
-coefficient starts on its bound, as an efficiency of 1 does, or does not end.
+Modern Synthesis, 2000, Broyden's update between derivatives. A solver of one's own because scipy's least_squares (1.17)
+stalls where a coefficient starts on its bound, as an efficiency of 1 does (trf), or does not end (dogbox).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FOLLOWED_TOLERANCE: Final = 1e-3
 MOST_STEPS: Final = 60
 FIRST_DAMPING: Final = 1e-3
 SMALLEST_DAMPING: Final = 1e-6
-MOST_TRIALS: Final = 12
+MOST_TRIALS: Final = 8
 """Dampings tried for a step."""
 
 DAMPING_FACTOR: Final = 5.0
@@ -58,8 +58,8 @@ def minimize(
     """Return the position of the least sum; `measured` are natural logarithms, a row of weight 0 does not count.
 
     Between slopes that are taken (the first may be known), derivatives follow from what each step did. The fit ends
-    where a step from a slope that was taken lowers the sum by less than `tolerance` of it; with the first known, the
-    start is taken to be so near that derivatives which follow are as good.
+    where a step from a slope that was taken lowers the sum by less than `tolerance` of it, or would by that slope; with
+    the first known, the start is taken to be so near that derivatives which follow are as good.
     """
     used = weight > 0.0
     if not len(start):
@@ -80,9 +80,14 @@ def minimize(
         if derivative is None:
             derivative, is_taken = slope(position)[used] / SCALE, True
             damping = FIRST_DAMPING
-        last = cost
+        is_final = is_taken or known_slope is not None
+        least = cost * (1.0 - (tolerance if is_final else FOLLOWED_TOLERANCE))
         for _ in range(MOST_TRIALS):
             moved = np.clip(position + _step(error, derivative, counted, position, bounds, damping), low, high)
+            expected = error + _product(derivative, moved - position)
+            reached = cost
+            if _cost(expected, counted, moved) > least:
+                break
             found = errors(moved)
             reached = _cost(found, counted, moved)
             if reached < cost:
@@ -90,12 +95,11 @@ def minimize(
             damping *= DAMPING_FACTOR
         if reached < cost:
             step = moved - position
-            missed = found - error - _product(derivative, step)
-            derivative = derivative + np.outer(missed, step) / (step**2).sum()
+            derivative = derivative + np.outer(found - expected, step) / (step**2).sum()
             position, error, cost = moved, found, reached
             damping = max(damping / DAMPING_FACTOR, SMALLEST_DAMPING)
-        if last - cost <= (tolerance if is_taken or known_slope is not None else FOLLOWED_TOLERANCE) * last:
-            if is_taken or known_slope is not None:
+        if reached > least:
+            if is_final:
                 break
             derivative = None
         is_taken = False

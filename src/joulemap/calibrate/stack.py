@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.architecture import Architecture
 from joulemap.columns.workload import Floats, Integers, WorkloadColumns, sum_by
@@ -63,12 +64,41 @@ class Stack:
 
     def seconds(self, hardware: Hardware, architecture: Architecture) -> Floats:
         """Return the latency of each row at the full clock."""
+        return self.rows(self.kernel_seconds(hardware, architecture))
+
+    def rows(self, values: Floats) -> Floats:
+        """Return the sum over each row's kernels of what each kernel has."""
+        return sum_by(self.pair_row, values[self.pair_kernel] * self.pair_count, self.row_count)
+
+    def kernel_seconds(self, hardware: Hardware, architecture: Architecture) -> Floats:
+        """Return the latency of each kernel at the full clock."""
+        launch, compute, memory = self.components(hardware, architecture)
+        seconds: Floats = launch + np.maximum(compute, memory)
+        return seconds
+
+    def components(self, hardware: Hardware, architecture: Architecture) -> NDArray[np.float64]:
+        """Return the fixed cost, the compute time and the memory time of each kernel."""
         found = []
         for kernels in self.blocks:
             placement = place(kernels, hardware, architecture)
-            variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
-            found.append(placement.launch_s + variable)
-        return sum_by(self.pair_row, np.concatenate(found)[self.pair_kernel] * self.pair_count, self.row_count)
+            compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
+            found.append(np.stack([placement.launch_s, compute, memory]))
+        return np.concatenate(found, axis=1)
+
+    def only(self, kernels: Integers) -> Stack:
+        """Return these kernels alone, renumbered in their order; of a stack of one block."""
+        (block,) = self.blocks
+        number = np.full(block.kernel_count, -1)
+        number[kernels] = np.arange(len(kernels))
+        members = _members(block)
+        kept = number[self.pair_kernel] >= 0
+        return Stack(
+            blocks=(_join([(block, [members[kernel] for kernel in kernels.tolist()])]),),
+            row_count=self.row_count,
+            pair_row=self.pair_row[kept],
+            pair_kernel=number[self.pair_kernel[kept]],
+            pair_count=self.pair_count[kept],
+        )
 
     def joules(self, hardware: Hardware, architecture: Architecture, scales: Mapping[ActionKey, int]) -> Floats:
         """Return the dynamic energy of each row: a column per scale, and a last one for actions without a scale.
@@ -90,13 +120,7 @@ class Stack:
                 columns[scales.get(key, -1)] += count * price_j
             found.append(np.stack([kernels.per_kernel(column) for column in columns]))
         per_kernel = np.concatenate(found, axis=1)
-        return np.stack(
-            [
-                sum_by(self.pair_row, column[self.pair_kernel] * self.pair_count, self.row_count)
-                for column in per_kernel
-            ],
-            axis=1,
-        )
+        return np.stack([self.rows(column) for column in per_kernel], axis=1)
 
 
 def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture) -> Stack:

@@ -26,7 +26,7 @@ from joulemap.query.answer import CalibrateAnswer
 from joulemap.store.connection import open_for_reading, open_in_memory, using
 from joulemap.store.read import read_columns, read_measurements
 from joulemap.workspace.calibration import GIVEN, CalibrationChoice
-from joulemap.workspace.catalogue import known_hardware
+from joulemap.workspace.catalogue import check_names, known_hardware
 from joulemap.workspace.plan import MODEL_VERSION, check_precision
 from joulemap.workspace.question import Question, ask, ensure_workload, find_workload_id, read_names, stored_key, trace
 
@@ -114,7 +114,10 @@ def find_target(path: Path, hardware: str | Hardware) -> Hardware:
         names, own = read_names([hardware])
         if len(names) != 1:
             raise UsageError(f"{name} holds {len(names)} hardware, expected one; name its file")
-        return next(iter(own.values())) if own else load_catalogue().find(names[0])
+        for label, one in own.items():
+            check_names(one, known_hardware(), label)
+            return one
+        return load_catalogue().find(names[0])
     try:
         return load_catalogue().hardware[find_entry(known_hardware(), name).id]
     except UnknownNameError:

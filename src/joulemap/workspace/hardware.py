@@ -13,6 +13,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError, UsageError
 from joulemap.store.connection import Connection, open_in_memory, using
+from joulemap.store.read_hardware import read_hardware
 from joulemap.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace.calibration import choose_calibration
 from joulemap.workspace.catalogue import check_names, known_hardware, opening_catalogue
@@ -42,12 +43,14 @@ def opening_hardware(
     if not at and not is_hardware_path(place):
         entry = find_entry(known_hardware(), place)
         choice.check({entry.id})
-        if choice.find(entry.id) is None:
-            with opening_catalogue(path) as connection:
+        with opening_catalogue(path) as connection:
+            if choice.find(entry.id) is None:
                 yield connection, entry.id, None
-            return
-    plain, mode = load_named(name)
-    choice.check({plain.id})
+                return
+            plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
+    else:
+        plain, mode = load_named(name)
+        choice.check({plain.id})
     used = choice.find(plain.id)
     hardware = choice.apply(plain, used).in_mode(mode)
     from joulemap.store.write_calibration import ensure_calibrations
