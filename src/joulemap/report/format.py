@@ -12,3 +12,13 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     MARKDOWN = "markdown"
+
+
+class TableFormat(StrEnum):
+    """How an answer that is one table is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    PARQUET = "parquet"
