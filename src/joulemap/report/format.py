@@ -22,3 +22,11 @@ class TableFormat(StrEnum):
     CSV = "csv"
     MARKDOWN = "markdown"
     PARQUET = "parquet"
+
+
+class ArchiveFormat(StrEnum):
+    """What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+    CSV = "csv"

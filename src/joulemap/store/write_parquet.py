@@ -23,7 +23,7 @@ def write_parquet(
 
     Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written.
     """
-    names = [_quote(name) for name, _ in columns]
+    names = [quote_name(name) for name, _ in columns]
     kinds = ["DECIMAL(38, 0)" if kind in WIDE_TYPES else kind for _, kind in columns]
     connection = duckdb.connect(":memory:")
     try:
@@ -32,9 +32,9 @@ def write_parquet(
             arrays = {f"c{index}": as_array(list(values)) for index, values in enumerate(zip(*rows, strict=True))}
             connection.register("incoming", arrays)
             connection.execute(f"INSERT INTO answer SELECT {', '.join(arrays)} FROM incoming")
-        metadata = _literal(json.dumps(about, ensure_ascii=False, default=str))
+        metadata = quote_text(json.dumps(about, ensure_ascii=False, default=str))
         connection.execute(
-            f"COPY answer TO {_literal(str(path))} (FORMAT parquet, KV_METADATA {{joulemap: {metadata}}})"
+            f"COPY answer TO {quote_text(str(path))} (FORMAT parquet, KV_METADATA {{joulemap: {metadata}}})"
         )
     except duckdb.IOException as error:
         raise OSError(str(error).splitlines()[0]) from error
@@ -44,9 +44,11 @@ def write_parquet(
         connection.close()
 
 
-def _quote(name: str) -> str:
+def quote_name(name: str) -> str:
+    """Return a name as an identifier of a statement."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(text: str) -> str:
+def quote_text(text: str) -> str:
+    """Return a text as a literal of a statement."""
     return "'" + text.replace("'", "''") + "'"

@@ -803,6 +803,26 @@ class Workspace:
             confine(connection)
             return find_projected(connection, run_sql(connection, statement, parameters))
 
+    def export_runs(self, folder: str | Path, run_ids: Sequence[int] = (), *, form: str = "parquet") -> int:
+        """Write runs, all if none is named, to a folder that is new or empty; return how many.
+
+        `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
+        Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+        """
+        from joulemap.workspace.archive import export_runs
+
+        return export_runs(self.path, Path(folder), run_ids, form)
+
+    def import_runs(self, folder: str | Path) -> tuple[int, int]:
+        """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
+
+        A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
+        whose parts do not add up, and DatabaseError; then nothing is stored.
+        """
+        from joulemap.workspace.archive import import_runs
+
+        return import_runs(self.path, Path(folder))
+
     def check(self) -> tuple[Finding, ...]:
         """Return every rule that the database breaks; an empty answer proves that the parts add up."""
         from joulemap.domain.answer.store import Finding
