@@ -25,20 +25,11 @@ from joulemap.domain.answer import (
 )
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.query import Parameter, Query, find_query, list_queries, run_query, run_sql
+from joulemap.query.check import check_query
 from joulemap.query.contract import parse_query
 from joulemap.query.run import parse_parameter
 from joulemap.store.connection import Connection, confine, open_for_reading
 from joulemap.store.migration import SCHEMA_VERSION
-
-SAMPLE: dict[str, Any] = {
-    "INTEGER[]": [1],
-    "DOUBLE": 0.0,
-    "INTEGER": 1,
-    "BIGINT": 1,
-    "VARCHAR": "",
-    "VARCHAR[]": [""],
-}
-"""A value of each type that parameters have, for planning a query without asking it."""
 
 RECORDS = {
     "compare.summary": comparison.Comparison,
@@ -97,12 +88,7 @@ def titles(query: Query) -> str:
 
 @pytest.mark.parametrize("query", list_queries(), ids=titles)
 def test_a_header_says_what_the_engine_says(query: Query, connection: Connection) -> None:
-    values = {parameter.name: SAMPLE[parameter.type] for parameter in query.parameters}
-    (statement,) = connection.extract_statements(query.sql)
-    assert statement.named_parameters == set(values)
-    relation = connection.sql(query.sql, params=values) if values else connection.sql(query.sql)
-    engine = [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
-    assert engine == [(column.name, column.type) for column in query.columns]
+    check_query(connection, query, SCHEMA_VERSION)
 
 
 @pytest.mark.parametrize("query", list_queries(), ids=titles)

@@ -13,6 +13,8 @@ from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.workspace.workspace import Workspace
+from test_calibration import hardware as target
+from test_calibration import made
 
 HEADER = "hardware,model,precision,batch,runtime,latency_s,power_w,source\n"
 GOOD = "H100,resnet18,fp16,1,graph,0.001,,a bench\n"
@@ -176,3 +178,30 @@ def test_the_score_on_the_command_line(joulemap: Run) -> None:
     shown = joulemap("measurements", "list", "--hardware", "T4", "--model", "resnet50")
     assert shown.returncode == ExitCode.OK
     assert "t4" in shown.stdout
+
+
+def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    path = tmp_path / "mine.csv"
+    modes = [f"jetson_orin_nano_8gb@{mode},resnet18,fp16,1,fused,0.01,8,a bench" for mode in ("7W", "15W")]
+    path.write_text(HEADER + "\n".join([*modes, "h200_sxm,resnet18,fp16,1,fused,0.001,300,a bench"]))
+    workspace.import_measurements(path)
+    for calibration in ("none", made(target("h200_sxm"))):
+        named = ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W", "h200_sxm"]
+        workspace.compare("resnet18", hardware=named, precision="fp16", calibration=calibration)
+    found = workspace.sql(
+        "SELECT measurement_id, run_id, predicted_latency_s, predicted_energy_j, predicted_power_w, "
+        "predicted_memory_bytes, calibration, latency_error_fraction, power_error_fraction "
+        "FROM calibrated_prediction_errors ORDER BY measurement_id, calibration, run_id"
+    )
+    expected = workspace.sql(
+        "SELECT m.measurement_id, max(r.run_id) AS run_id, arg_max(r.latency_s, r.run_id), "
+        "arg_max(r.energy_j, r.run_id), arg_max(r.average_power_w, r.run_id), arg_max(r.peak_memory_bytes, r.run_id), "
+        "r.calibration, arg_max(r.latency_s, r.run_id) / m.latency_s - 1e0, "
+        "arg_max(r.average_power_w, r.run_id) / m.power_w - 1e0 "
+        "FROM measurements AS m JOIN runs AS r ON configuration_name(r.hardware, r.power_mode) = m.hardware "
+        "AND r.model = m.model AND r.precision = m.precision AND r.batch = m.batch AND r.runtime = m.runtime "
+        "GROUP BY m.measurement_id, r.calibration, m.latency_s, m.power_w ORDER BY m.measurement_id, r.calibration"
+    )
+    assert len(found.rows) >= 4
+    assert found.rows == expected.rows

@@ -18,7 +18,7 @@ from joulemap.cli.option import (
     emit_sql,
     open_workspace,
 )
-from joulemap.report.format import Format
+from joulemap.report.format import ArchiveFormat, Format
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
 
@@ -87,6 +87,44 @@ def diff(
     emit(render_difference(answer, form, limit), output)
     if show_sql:
         emit_sql(answer.answers)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet, or is empty.")],
+    run: Annotated[
+        list[int] | None,
+        typer.Option("--run", help="Run id; repeat for several.", show_default="every run"),
+    ] = None,
+    form: Annotated[
+        ArchiveFormat,
+        typer.Option("--format", "-f", help="parquet: whole, to be imported; json or csv: the views of these runs."),
+    ] = ArchiveFormat.PARQUET,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """Write runs to a folder, with their workloads, hardware, calibrations, versions and digests.
+
+    \b
+    joulemap db export results
+    joulemap db export results --run 1 --run 5
+    joulemap db export results --run 1 --format json
+    """
+    count = open_workspace(db).export_runs(folder, run or (), form=form.value)
+    emit(f"{folder}: {count} {'run' if count == 1 else 'runs'}", None)
+
+
+@app.command("import")
+def import_(
+    folder: Annotated[Path, typer.Argument(help="What `joulemap db export` wrote as Parquet.")],
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """Read exported runs into a database, made if there is none; runs that it has are left as they are.
+
+    \b
+    joulemap db import results --db new.duckdb
+    """
+    fresh, known = open_workspace(db).import_runs(folder)
+    emit(f"{db}: {fresh} new, {known} stored already", None)
 
 
 @app.command()

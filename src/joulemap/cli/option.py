@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from joulemap.report.format import Format
+from joulemap.report.format import Format, TableFormat
 
 if TYPE_CHECKING:
     from joulemap.query import Answer
@@ -33,6 +33,9 @@ Database = Annotated[
     typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE),
 ]
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to write the answer.")]
+TableFormatOption = Annotated[
+    TableFormat, typer.Option("--format", "-f", help="How to write the answer; parquet needs --output.")
+]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the answer to this file, not to stdout.")]
 ShowSql = Annotated[bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")]
 Batch = Annotated[
@@ -169,27 +172,38 @@ def emit(text: str, output: Path | None) -> None:
         except OSError as error:
             raise UsageError(f"cannot write the answer: {error.strerror}") from error
         return
+    if output.exists() and not output.is_file():  # a device or a pipe, which a rename would replace by a file
+        try:
+            output.write_text(f"{text}\n", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+        return
+    _write_whole(output, lambda draft: draft.write_text(f"{text}\n", encoding="utf-8"))
+
+
+def _write_whole(output: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` write a file under another name, then give it its name, so that a half-written one is never seen."""
     draft = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        if output.exists() and not output.is_file():  # a device or a pipe, which a rename would replace by a file
-            output.write_text(f"{text}\n", encoding="utf-8")
-            return
-        draft.write_text(f"{text}\n", encoding="utf-8")
+        write(draft)
         draft.replace(output)
     except OSError as error:
+        from joulemap.errors import UsageError
+
+        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+    finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {output}: {error.strerror}") from error
     print(f"wrote {output}", file=sys.stderr)
 
 
-def emit_sql(answers: Iterable[Answer]) -> None:
+def emit_sql(answers: Iterable[Answer], queries: Path | None = None) -> None:
     """Print the statements behind an answer on stderr, with their parameters."""
     from joulemap.query import find_query
     from joulemap.query.run import show_sql
 
     for answer in answers:
-        print(show_sql(find_query(answer.title), answer.parameters), end="\n\n", file=sys.stderr)
+        print(show_sql(find_query(answer.title, queries), answer.parameters), end="\n\n", file=sys.stderr)
 
 
 def emit_answer(answer: Answer, form: Format, output: Path | None, columns: Sequence[str] = ()) -> None:
@@ -197,3 +211,43 @@ def emit_answer(answer: Answer, form: Format, output: Path | None, columns: Sequ
     from joulemap.report.render import render_answer
 
     emit(render_answer(answer, form, columns), output)
+
+
+def drawn(form: TableFormat) -> Format:
+    """Return the format to prepare drawing for: Parquet is not drawn."""
+    return Format.JSON if form is TableFormat.PARQUET else Format(form.value)
+
+
+def check_output(form: TableFormat, output: Path | None) -> None:
+    """Raise UsageError, before anything is asked, for Parquet without a file."""
+    if form is TableFormat.PARQUET and (output is None or (output.exists() and not output.is_file())):
+        from joulemap.errors import UsageError
+
+        raise UsageError("--format parquet needs a file: name one with --output")
+
+
+def emit_table(answer: Answer, form: TableFormat, output: Path | None, columns: Sequence[str] = ()) -> None:
+    """Write one query's answer, also as Parquet; `columns` limits what people see."""
+    if form is not TableFormat.PARQUET:
+        emit_answer(answer, Format(form.value), output, columns)
+        return
+    check_output(form, output)
+    assert output is not None
+    from joulemap.workspace.save import save_parquet
+
+    _write_whole(output, lambda draft: save_parquet(answer, draft))
+
+
+def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
+    """Return key -> value of `key=value`s; UsageError for one that is not of this form, or given twice."""
+    from joulemap.errors import UsageError
+
+    pairs: dict[str, str] = {}
+    for item in written or ():
+        key, separator, value = item.partition("=")
+        if not separator or not key:
+            raise UsageError(f"parameter {item!r} is not of the form key=value")
+        if key in pairs:
+            raise UsageError(f"parameter {key} is given twice")
+        pairs[key] = value
+    return pairs

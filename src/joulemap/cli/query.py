@@ -10,28 +10,48 @@ import typer
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Database,
-    FormatOption,
     Output,
     ShowSql,
+    TableFormatOption,
+    check_output,
+    drawn,
     emit,
-    emit_answer,
     emit_sql,
+    emit_table,
     open_workspace,
+    split_assignments,
 )
-from joulemap.report.format import Format
+from joulemap.report.format import TableFormat
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 
+Name = Annotated[str, typer.Argument(help="topic.name, or topic.name@version.")]
+Queries = Annotated[
+    Path | None,
+    typer.Option(
+        "--queries", envvar="JOULEMAP_QUERIES", help="A folder of your own query files: TOPIC/NAME.vN.sql, checked."
+    ),
+]
+
 
 @app.command("list")
-def list_(form: FormatOption = Format.TABLE, output: Output = None) -> None:
-    """List the queries that ship with joulemap.
+def list_(
+    queries: Queries = None,
+    form: TableFormatOption = TableFormat.TABLE,
+    output: Output = None,
+    db: Database = Path(DEFAULT_DATABASE),
+) -> None:
+    """List the queries that ship with joulemap, and those of your own folder after a check of every file.
 
     \b
     joulemap query list
+    joulemap query list --queries questions
     """
     from joulemap.query import Answer, Column, list_queries
 
+    check_output(form, output)
+    if queries is not None:
+        open_workspace(db).check_queries(queries)
     columns = (
         Column(name="query", type="VARCHAR", meaning="name@version"),
         Column(name="parameters", type="VARCHAR", meaning="what it takes"),
@@ -45,15 +65,13 @@ def list_(form: FormatOption = Format.TABLE, output: Output = None) -> None:
             ),
             query.summary,
         )
-        for query in list_queries()
+        for query in list_queries(queries)
     )
-    emit_answer(Answer(title="query list", columns=columns, rows=rows, sql="", parameters={}), form, output)
+    emit_table(Answer(title="query list", columns=columns, rows=rows, sql="", parameters={}), form, output)
 
 
 @app.command()
-def show(
-    name: Annotated[str, typer.Argument(help="topic.name, or topic.name@version.")], output: Output = None
-) -> None:
+def show(name: Name, queries: Queries = None, output: Output = None) -> None:
     """Print a query file: its header and its SQL.
 
     \b
@@ -61,16 +79,17 @@ def show(
     """
     from joulemap.query import find_query
 
-    emit(find_query(name).path.read_text(encoding="utf-8").rstrip(), output)
+    emit(find_query(name, queries).path.read_text(encoding="utf-8").rstrip(), output)
 
 
 @app.command()
 def run(
-    name: Annotated[str, typer.Argument(help="topic.name, or topic.name@version.")],
+    name: Name,
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="key=value; repeat for several.")
     ] = None,
-    form: FormatOption = Format.TABLE,
+    queries: Queries = None,
+    form: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -79,24 +98,22 @@ def run(
 
     \b
     joulemap query run run.list
-    joulemap query run edp.distribution -p run_id=1
+    joulemap query run edp.distribution@1 -p run_id=1
     joulemap query run compare.winner -p run_ids=1,2,3,4 -p metric=latency --format markdown
+    joulemap query run run.list --format parquet -o runs.parquet
     """
-    from joulemap.errors import UsageError
     from joulemap.query import find_query
     from joulemap.query.run import bind, parse_parameter
 
-    query = find_query(name)
-    written: dict[str, str] = {}
-    for item in parameter or []:
-        key, separator, value = item.partition("=")
-        if not separator:
-            raise UsageError(f"parameter {item!r} is not of the form key=value")
-        written[key] = value
+    check_output(form, output)
+    query = find_query(name, queries)
     declared = {entry.name: entry for entry in query.parameters}
-    given = {key: parse_parameter(declared[key], value) if key in declared else value for key, value in written.items()}
+    given = {
+        key: parse_parameter(declared[key], value) if key in declared else value
+        for key, value in split_assignments(parameter).items()
+    }
     bind(query, given)
-    answer = open_workspace(db, form).query(name, given)
-    emit_answer(answer, form, output)
+    answer = open_workspace(db, drawn(form)).query(name, given, queries=queries)
+    emit_table(answer, form, output)
     if show_sql:
-        emit_sql((answer,))
+        emit_sql((answer,), queries)

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from joulemap.cli.option import DEFAULT_DATABASE, Database, FormatOption, Output, emit_answer, open_workspace
-from joulemap.report.format import Format
+from joulemap.cli.option import (
+    DEFAULT_DATABASE,
+    Database,
+    Output,
+    TableFormatOption,
+    check_output,
+    drawn,
+    emit_table,
+    open_workspace,
+    split_assignments,
+)
+from joulemap.report.format import TableFormat
 
 
 def sql(
-    statement: Annotated[str, typer.Argument(help="One SELECT over the views.")],
-    form: FormatOption = Format.TABLE,
+    statement: Annotated[str, typer.Argument(help="One SELECT over the views.", show_default=False)] = "",
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Read the SELECT from this file; - is stdin.", allow_dash=True)
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("--parameter", "-p", help="name=value of a $name; as JSON, else text; repeat for several."),
+    ] = None,
+    form: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     db: Database = Path(DEFAULT_DATABASE),
 ) -> None:
@@ -25,5 +43,32 @@ def sql(
     \b
     joulemap sql "SELECT hardware, energy_j, latency_s FROM runs ORDER BY energy_j"
     joulemap sql "SELECT category, sum(energy_j) FROM energy_ledger WHERE run_id = 1 GROUP BY ALL" -f csv
+    joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
+    joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
     """
-    emit_answer(open_workspace(db, form).sql(statement), form, output)
+    from joulemap.query.run import read_value
+
+    check_output(form, output)
+    given = {key: read_value(value) for key, value in split_assignments(parameter).items()}
+    text = _read(statement, file)
+    emit_table(open_workspace(db, drawn(form)).sql(text, given), form, output)
+
+
+def _read(statement: str, file: Path | None) -> str:
+    """Return the statement that was typed, or that is in the file."""
+    from joulemap.errors import UsageError
+
+    if file is None:
+        if not statement.strip():
+            raise UsageError("nothing is asked: type a SELECT, or name a file with --file")
+        return statement
+    if statement:
+        raise UsageError("type a statement or name a file, not both")
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {file}: it is not UTF-8 text") from error

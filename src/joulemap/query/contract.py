@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,19 @@ import attrs
 from joulemap.errors import SqlError
 
 _HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/\n(?P<sql>.*)\Z", re.DOTALL)
-_KEYS: Final = {"name", "version", "schema", "summary", "grain", "order", "parameters", "columns"}
+_KINDS: Final = {
+    "name": str,
+    "version": int,
+    "schema": int,
+    "summary": str,
+    "grain": str,
+    "order": list,
+    "parameters": dict,
+    "columns": dict,
+}
+_KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
+_FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit")}
+"""Of each parameter and column, those that are text."""
 
 
 @attrs.frozen(kw_only=True)
@@ -90,14 +103,19 @@ class Query:
 
 def parse_query(path: Path) -> Query:
     """Return the query in a file; SqlError names file and reason if its header breaks the rules."""
-    found = _HEADER.match(path.read_text(encoding="utf-8"))
+    try:
+        found = _HEADER.match(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SqlError(f"{path.name}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SqlError(f"{path.name}: is not UTF-8 text") from error
     if found is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:
         header = tomllib.loads(found["header"])
     except tomllib.TOMLDecodeError as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
-    surplus, missing = set(header) - _KEYS, _KEYS - {"parameters"} - set(header)
+    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters"} - set(header)
     if surplus or missing:
         raise SqlError(
             f"{path.name}: header keys "
@@ -107,6 +125,7 @@ def parse_query(path: Path) -> Query:
                 if keys
             )
         )
+    _check_kinds(path, header)
     expected = f"{header['name'].rpartition('.')[2]}.v{header['version']}.sql"
     if path.name != expected or path.parent.name != header["name"].partition(".")[0]:
         raise SqlError(f"{path.name}: the header says {header['name']} version {header['version']}")
@@ -127,3 +146,24 @@ def parse_query(path: Path) -> Query:
         sql=found["sql"].strip(),
         path=path,
     )
+
+
+def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
+    """Raise SqlError for a header key that is not of its kind."""
+    for key, value in header.items():
+        kind = _KINDS[key]
+        is_right = type(value) is kind
+        if isinstance(value, list):
+            is_right = all(isinstance(entry, str) for entry in value)
+        elif isinstance(value, dict):
+            is_right = all(
+                isinstance(entry, dict)
+                and {"type", "meaning"} <= set(entry)
+                and all(isinstance(entry.get(field, ""), str) for field in _FIELDS[key])
+                for entry in value.values()
+            )
+        if not is_right:
+            wanted = _KIND_NAMES[kind] + (" with type and meaning" if kind is dict else "")
+            raise SqlError(f"{path.name}: the header's {key} is not {wanted}")
+    if not header["columns"]:
+        raise SqlError(f"{path.name}: the header has no columns")

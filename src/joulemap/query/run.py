@@ -126,21 +126,32 @@ def fetch(
     return tuple(row(*values) for values in run_query(connection, query, given).rows)
 
 
-def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+def read_value(text: str) -> Any:
+    """Return a parameter of a statement that declares no types: what JSON makes of it, else the text itself."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None = None) -> Answer:
     """Run one statement that a person typed, on a confined read-only connection.
 
-    Raises SqlError if it is not a single statement, does not parse, or was refused. A failure to read the file is
-    left to whoever opened it.
+    Raises SqlError if it is not a single statement, does not parse, or was refused; UsageError if the parameters given
+    are not those in it. A failure to read the file is left to whoever opened it.
     """
-    try:
-        statements = connection.extract_statements(sql)
-    except duckdb.Error as error:
-        raise SqlError(_first_line(error)) from error
-    if len(statements) != 1:
-        raise SqlError(f"expected one statement, found {len(statements)}")
-    if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-        raise SqlError(f"expected a SELECT, found {statements[0].type.name}; the database is read only here")
-    cursor = _execute(connection, sql, {})
+    statement = parse_statement(connection, sql)
+    if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+        raise SqlError(f"expected a SELECT, found {statement.type.name}; the database is read only here")
+    given = dict(parameters or {})
+    missing, surplus = set(statement.named_parameters) - set(given), set(given) - set(statement.named_parameters)
+    if missing:
+        raise UsageError(f"the statement needs {', '.join(f'-p {name}=VALUE' for name in sorted(missing))}")
+    if surplus:
+        raise UsageError(f"the statement has no ${', $'.join(sorted(surplus))}")
+    cursor = _execute(connection, sql, given)
     description = cursor.description or ()
     names = _distinct([str(entry[0]) for entry in description])
     return Answer(
@@ -150,8 +161,19 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
         ),
         rows=tuple(cursor.fetchall()) if description else (),
         sql=sql,
-        parameters={},
+        parameters=given,
     )
+
+
+def parse_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """Return the only statement of a text; SqlError if it does not parse, or holds none or several."""
+    try:
+        statements = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise SqlError(first_line(error)) from error
+    if len(statements) != 1:
+        raise SqlError(f"expected one statement, found {len(statements)}")
+    return statements[0]
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -172,10 +194,11 @@ def _execute(
     except ENGINE_ERRORS:
         raise
     except duckdb.Error as error:
-        raise SqlError(_first_line(error)) from error
+        raise SqlError(first_line(error)) from error
 
 
-def _first_line(error: duckdb.Error) -> str:
+def first_line(error: duckdb.Error) -> str:
+    """Return an engine's error as one line, with what it offers instead."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
     return " ".join([lines[0], *hints[:1]]) if lines else type(error).__name__

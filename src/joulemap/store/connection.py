@@ -188,8 +188,9 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 def confine(connection: Connection) -> None:
-    """Forbid files, network and settings to statements that a person types."""
+    """Forbid files, network, settings and variables of this program to statements that a person wrote."""
     for setting in (
+        "SET python_enable_replacements = false",
         "SET enable_external_access = false",
         "SET autoinstall_known_extensions = false",
         "SET autoload_known_extensions = false",

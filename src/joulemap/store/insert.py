@@ -15,7 +15,7 @@ ARROW_ROWS: Final = 200_000
 
 def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any]) -> None:
     """Insert columns (numpy arrays or lists of equal length, None for null) into a table by name."""
-    frame: Any = {name: _as_array(values) for name, values in columns.items()}
+    frame: Any = {name: as_array(values) for name, values in columns.items()}
     if len(next(iter(frame.values()))) >= ARROW_ROWS:
         import pyarrow as pa
 
@@ -26,7 +26,7 @@ def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any
     connection.unregister("_incoming")
 
 
-def _as_array(values: Any) -> Any:
+def as_array(values: Any) -> Any:
     """Return an array that the engine scans as it is: numbers as numbers, missing ones masked, all else as objects."""
     if isinstance(values, np.ndarray):
         return values.astype(object) if values.dtype.kind == "U" else values

@@ -13,7 +13,7 @@ from joulemap.errors import DatabaseError
 from joulemap.resource import folder
 from joulemap.store.clock import utc_now
 
-SCHEMA_VERSION: Final = 10
+SCHEMA_VERSION: Final = 12
 """The newest migration that this code knows; a test compares it with the files."""
 
 _RECORD_TABLE: Final = """
@@ -71,8 +71,8 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     return int(version)
 
 
-def migrate(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
-    """Apply the migrations that the database lacks and return their numbers.
+def migrate(connection: duckdb.DuckDBPyConnection, up_to: int | None = None) -> tuple[int, ...]:
+    """Apply the migrations that the database lacks, only those `up_to` a number if it is given; return their numbers.
 
     Raises DatabaseError if there is one to apply and an applied one differs from its file.
     """
@@ -83,7 +83,7 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
     done = []
     if len(applied) >= SCHEMA_VERSION:
         return ()
-    for migration in load_migrations():
+    for migration in load_migrations()[:up_to]:
         checksum = applied.get(migration.version)
         if checksum is not None:
             if checksum != migration.checksum:

@@ -42,6 +42,11 @@ def find_runs_of(connection: Connection, workload_id: int) -> dict[str, int]:
     return {str(key): int(run_id) for key, run_id in rows}
 
 
+def find_all_runs(connection: Connection) -> list[int]:
+    """Return the id of every stored run."""
+    return [int(run_id) for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()]
+
+
 def find_refusals(connection: Connection, run_ids: Iterable[int]) -> dict[int, str | None]:
     """Return run_id -> why it could not be evaluated, None where it was, for those of the runs that are stored."""
     rows = connection.execute("SELECT run_id, refusal FROM run WHERE list_contains(?, run_id)", [list(run_ids)])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
+from joulemap.errors import SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
 from joulemap.query.run import find_projected, run_queries
 from joulemap.store.connection import (
@@ -571,11 +571,47 @@ class Workspace:
         )
         return answer_sweep(self.path, sweep, self._talk, progress, max_latency_s)
 
-    def query(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
-        """Run a query of `queries/` read-only; raises UnknownNameError, UsageError, SqlError or DatabaseError."""
-        query = find_query(name)
+    def query(
+        self, name: str, parameters: Mapping[str, Any] | None = None, *, queries: str | Path | None = None
+    ) -> Answer:
+        """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
+
+        Raises UnknownNameError, UsageError, SqlError or DatabaseError.
+        """
+        own = None if queries is None else Path(queries)
+        query = find_query(name, own)
         with using(open_for_reading(self.path), self.path) as connection:
+            if own is not None and query.path.is_relative_to(own):
+                from joulemap.query.check import check_query
+                from joulemap.store.migration import SCHEMA_VERSION
+
+                confine(connection)
+                check_query(connection, query, SCHEMA_VERSION)
             return find_projected(connection, run_query(connection, query, parameters or {}))
+
+    def check_queries(self, queries: str | Path) -> None:
+        """Check the query files of a folder against their headers; SqlError names each that breaks a rule, and why.
+
+        Needs no database. Raises UsageError for a folder that is not there.
+        """
+        from joulemap.query import list_queries
+        from joulemap.query.check import check_query
+        from joulemap.store.migration import SCHEMA_VERSION
+        from joulemap.workspace.catalogue import opening_catalogue
+
+        own = Path(queries)
+        refused = []
+        found = list_queries(own)
+        with opening_catalogue(self.path) as connection:
+            confine(connection)
+            for query in found:
+                if query.path.is_relative_to(own):
+                    try:
+                        check_query(connection, query, SCHEMA_VERSION)
+                    except SqlError as error:
+                        refused.append(str(error))
+        if refused:
+            raise SqlError("; ".join(refused))
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
         """Run a query about the catalogue, whether or not there is a database.
@@ -758,11 +794,34 @@ class Workspace:
                 answers=(setting, constant, *(explanation.answers if explanation else ())),
             )
 
-    def sql(self, statement: str) -> Answer:
-        """Run one ad-hoc statement read-only, without access to files or settings."""
+    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Answer:
+        """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+
+        Raises SqlError, UsageError where the parameters are not those of the statement, or DatabaseError.
+        """
         with using(open_for_reading(self.path), self.path) as connection:
             confine(connection)
-            return find_projected(connection, run_sql(connection, statement))
+            return find_projected(connection, run_sql(connection, statement, parameters))
+
+    def export_runs(self, folder: str | Path, run_ids: Sequence[int] = (), *, form: str = "parquet") -> int:
+        """Write runs, all if none is named, to a folder that is new or empty; return how many.
+
+        `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
+        Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+        """
+        from joulemap.workspace.archive import export_runs
+
+        return export_runs(self.path, Path(folder), run_ids, form)
+
+    def import_runs(self, folder: str | Path) -> tuple[int, int]:
+        """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
+
+        A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
+        whose parts do not add up, and DatabaseError; then nothing is stored.
+        """
+        from joulemap.workspace.archive import import_runs
+
+        return import_runs(self.path, Path(folder))
 
     def check(self) -> tuple[Finding, ...]:
         """Return every rule that the database breaks; an empty answer proves that the parts add up."""

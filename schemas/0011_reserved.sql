@@ -1,0 +1,1 @@
+-- Nothing: the number is reserved.

@@ -1,0 +1,54 @@
+"""One answer to a Parquet file, by the engine's own writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from joulemap.errors import SqlError
+from joulemap.store.insert import as_array
+
+WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
+"""Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""
+
+
+def write_parquet(
+    path: Path, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]], about: Mapping[str, Any]
+) -> None:
+    """Write rows under columns of (name, DuckDB type); `about` becomes the file's metadata `joulemap`, as JSON.
+
+    Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written.
+    """
+    names = [quote_name(name) for name, _ in columns]
+    kinds = ["DECIMAL(38, 0)" if kind in WIDE_TYPES else kind for _, kind in columns]
+    connection = duckdb.connect(":memory:")
+    try:
+        connection.execute(f"CREATE TABLE answer ({', '.join(map(' '.join, zip(names, kinds, strict=True)))})")
+        if rows:
+            arrays = {f"c{index}": as_array(list(values)) for index, values in enumerate(zip(*rows, strict=True))}
+            connection.register("incoming", arrays)
+            connection.execute(f"INSERT INTO answer SELECT {', '.join(arrays)} FROM incoming")
+        metadata = quote_text(json.dumps(about, ensure_ascii=False, default=str))
+        connection.execute(
+            f"COPY answer TO {quote_text(str(path))} (FORMAT parquet, KV_METADATA {{joulemap: {metadata}}})"
+        )
+    except duckdb.IOException as error:
+        raise OSError(str(error).splitlines()[0]) from error
+    except duckdb.Error as error:
+        raise SqlError(f"cannot be written as Parquet: {str(error).splitlines()[0]}") from error
+    finally:
+        connection.close()
+
+
+def quote_name(name: str) -> str:
+    """Return a name as an identifier of a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return a text as a literal of a statement."""
+    return "'" + text.replace("'", "''") + "'"
