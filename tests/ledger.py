@@ -117,7 +117,7 @@ class Book:
         run_id = self._run_id
         self.connection.execute(
             "INSERT INTO run VALUES (?, ?, ?, ?, 'default', ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 1, '0', "
-            "TIMESTAMP '2020-01-01')",
+            "TIMESTAMP '2020-01-01', '')",
             [
                 run_id, str(run_id), self._workload(model, batch, parts, parameter_count), hardware, precision, batch,
                 runtime, refusal, units, peak_ops_per_s, bandwidth,
