@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,20 +30,20 @@ from joulemap.cli.option import (
     unless_auto,
 )
 from joulemap.report.format import Format
+from joulemap.report.level import CompareLevel, Metric, Sort
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from joulemap.domain.settings import Settings
     from joulemap.query import Answer
-
-
-class Level(StrEnum):
-    """How deep a comparison goes."""
-
-    SUMMARY = "summary"
-    SUBGRAPH = "subgraph"
+    from joulemap.workspace.workspace import Workspace
 
 
 def compare(
-    model: Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")],
+    model: Annotated[
+        list[str], typer.Argument(help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several.")
+    ],
     hardware: Annotated[
         str,
         typer.Option("--hardware", help="Ids, aliases, files or folders, comma-separated, each with @MODE or without; "
@@ -68,54 +67,125 @@ def compare(
     retrace: Retrace = False,
     calibration: Calibration = "auto",
     level: Annotated[
-        Level, typer.Option("--level", help="summary: one row per hardware; subgraph: who wins each subgraph.")
-    ] = Level.SUMMARY,
+        CompareLevel,
+        typer.Option("--level", help="summary: a row per hardware, or models against hardware; detailed: each run with "
+                     "the tree of its energy; subgraph, operator: who wins each."),
+    ] = CompareLevel.SUMMARY,
+    metric: Annotated[
+        Metric, typer.Option("--metric", help="Who wins a subgraph, operator or model. Of a part, memory is bytes "
+                             "moved off chip and edp its share of the run's."),
+    ] = Metric.ENERGY,
+    sort: Annotated[
+        Sort | None, typer.Option("--sort", help="Rank the hardware by this.", show_default="no ranking")
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="With the ranking: geometry, memory, power, utilization, bottlenecks.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With the ranking: every subgraph.")] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Subgraphs or operators to show in a table; json and csv have all.")
+    ] = 60,
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
 ) -> None:  # fmt: skip
-    """Compare a model on several hardware: energy, latency, memory, utilization, and what to choose.
+    """Compare models on several hardware: energy, latency, memory, utilization, and what to choose.
 
     Models by name ship traced; any other is traced the first time (a few seconds). Answers are stored.
 
     \b
     joulemap compare resnet18
-    joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --precision bf16 --batch 32
-    joulemap compare mobilenet_v2 --deployment edge --precision int8
+    joulemap compare resnet18 --hardware xeon_8490h --level detailed
+    joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
+    joulemap compare resnet18 mobilenet_v2 --hardware h100_sxm5,kpu_t256 --metric edp
+    joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --details
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024
     """
     workspace = open_workspace(db, form)
-    answer = workspace.compare(
-        model,
-        hardware=split_names(hardware),
-        architecture=split_names(architecture),
-        deployment=split_names(deployment),
-        power_mode=power_mode,
-        batch=batch,
-        precision=precision,
-        runtime=runtime,
-        baseline=baseline,
-        inputs=inputs or (),
-        arguments=read_arguments(arguments),
-        retrace=retrace,
-        calibration=calibration,
-    )
-    if level is Level.SUBGRAPH:
-        from joulemap.report.render import render_answer
-
-        winners = workspace.query("compare.winner", {"run_ids": list(answer.run_ids)})
-        emit(render_answer(winners, form), output)
-        answers: tuple[Answer, ...] = (winners,)
+    settings: Settings = {
+        "hardware": split_names(hardware),
+        "architecture": split_names(architecture),
+        "deployment": split_names(deployment),
+        "power_mode": power_mode,
+        "batch": batch,
+        "precision": precision,
+        "runtime": runtime,
+        "inputs": inputs or (),
+        "arguments": read_arguments(arguments),
+        "retrace": retrace,
+        "calibration": calibration,
+    }
+    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db)
+    is_ranked = sort is not None or details or verbose
+    _check(model, level, baseline, is_ranked)
+    if is_ranked:
+        text, answers = _rank(
+            workspace, model[0], sort or Sort.EFFICIENCY, details, verbose, settings, form, limit, again
+        )
+    elif level is not CompareLevel.SUMMARY or len(set(model)) > 1:
+        text, answers = _compare_in_depth(workspace, model, level, metric, settings, form, limit, again)
     else:
         from joulemap.report.compare import render_comparison
 
-        again = repeat_options(
-            batch=batch, input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db
-        )
-        emit(render_comparison(answer, form, again), output)
-        answers = answer.answers
+        answer = workspace.compare(model[0], baseline=baseline, **settings)
+        text, answers = render_comparison(answer, form, again, metric.value), answer.answers
+    emit(text, output)
     if show_sql:
         emit_sql(answers)
+
+
+def _check(models: Sequence[str], level: CompareLevel, baseline: str, is_ranked: bool) -> None:
+    """Raise UsageError for options that do not go together."""
+    from joulemap.errors import UsageError
+
+    is_summary = level is CompareLevel.SUMMARY and len(set(models)) == 1
+    if baseline and (is_ranked or not is_summary):
+        raise UsageError("--baseline is for the summary of one model; leave it out")
+    if is_ranked and not is_summary:
+        raise UsageError("--sort, --details and --verbose rank the hardware for one model at --level summary")
+
+
+def _rank(
+    workspace: Workspace,
+    model: str,
+    sort: Sort,
+    details: bool,
+    verbose: bool,
+    settings: Settings,
+    form: Format,
+    limit: int,
+    again: Sequence[str],
+) -> tuple[str, tuple[Answer, ...]]:
+    answer = workspace.rank_hardware(model, sort=sort.value, has_details=details, has_parts=verbose, **settings)
+    from joulemap.report.ranking import render_ranking
+
+    return render_ranking(answer, form, limit, again), answer.answers
+
+
+def _compare_in_depth(
+    workspace: Workspace,
+    models: Sequence[str],
+    level: CompareLevel,
+    metric: Metric,
+    settings: Settings,
+    form: Format,
+    limit: int,
+    again: Sequence[str],
+) -> tuple[str, tuple[Answer, ...]]:
+    if level is CompareLevel.SUMMARY:
+        matrix = workspace.compare_models(models, metric=metric.value, **settings)
+        from joulemap.report.matrix import render_matrix
+
+        return render_matrix(matrix, form, again), matrix.answers
+    if level is CompareLevel.DETAILED:
+        detail = workspace.compare_runs(models, **settings)
+        from joulemap.report.detail import render_details
+
+        return render_details(detail, form, again), detail.answers
+    part = workspace.compare_parts(models, level=level.value, metric=metric.value, **settings)
+    from joulemap.report.part import render_parts
+
+    return render_parts(part, form, limit, again), part.answers

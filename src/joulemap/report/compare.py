@@ -30,8 +30,11 @@ TIE_RATIO = 1.0005
 """Runs closer than this look alike at the digits shown."""
 
 
-def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str] = ()) -> str:
-    """Return the whole comparison, or for csv its table; `options` are what a follow-up command must repeat."""
+def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str] = (), metric: str = "energy") -> str:
+    """Return the whole comparison, or for csv its table; `options` are what a follow-up command must repeat.
+
+    `metric` is what those commands go into.
+    """
     if form is Format.JSON:
         return write_json(
             {
@@ -45,7 +48,7 @@ def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str
                 "insights": [attrs.asdict(row) for row in answer.insights],
                 "caveats": [attrs.asdict(row) for row in answer.caveats],
                 "calibrations": [attrs.asdict(row) for row in answer.calibrations],
-                "next_steps": next_steps(answer, options),
+                "next_steps": next_steps(answer, options, metric),
             }
         )
     if form is Format.CSV:
@@ -54,7 +57,7 @@ def render_comparison(answer: CompareAnswer, form: Format, options: Sequence[str
     is_markdown = form is Format.MARKDOWN
     title = f"{answer.model}, batch {answer.batch}, {answer.precision}, {answer.runtime}"
     answered = sum(row.status == "ok" for row in answer.rows)
-    steps = next_steps(answer, options)
+    steps = next_steps(answer, options, metric)
     sections = [
         ("Recommendations", _recommendations(answer, answered, is_markdown)),
         ("Comparison (per batch)", _table(answer, is_markdown)),
@@ -179,7 +182,7 @@ def _sentence(row: Insight, projected: dict[str, bool]) -> str:
     return f"{text} ({show_quantity(row.best_power_w, 'W')} against {show_quantity(row.other_power_w, 'W')})"
 
 
-def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
+def next_steps(answer: CompareAnswer, options: Sequence[str] = (), metric: str = "energy") -> list[str]:
     """Return commands that go deeper into this comparison, ready to paste into a shell."""
     answered = [row for row in answer.rows if row.status == "ok"]
     settings = repeat_settings(answer.precision, answer.runtime)
@@ -188,9 +191,11 @@ def next_steps(answer: CompareAnswer, options: Sequence[str] = ()) -> list[str]:
     steps: list[list[str]] = []
     if len(answered) > 1:
         pair = [answer.spelling.get(row.hardware, row.hardware) for row in (answered[-1], answered[0])]
-        steps.append(["explain", answer.model, *pair, *settings, *given, "--metric", "energy"])
+        steps.append(["explain", answer.model, *pair, *settings, *given, "--metric", metric])
     steps.append(["query", "run", "edp.distribution", "-p", f"run_id={answered[0].run_id}", *place])
     if len(answered) > 1:
         ids = ",".join(str(row.run_id) for row in answered)
-        steps.append(["query", "run", "compare.winner", "-p", f"run_ids={ids}", "-p", "metric=energy", *place])
+        which = ["-p", f"run_ids={ids}", "-p", f"metric={metric}"]
+        name = "compare.part" if metric == "memory" else "compare.winner"
+        steps.append(["query", "run", name, *which, *place])
     return write_steps(steps)

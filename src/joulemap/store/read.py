@@ -53,6 +53,12 @@ def find_refusals(connection: Connection, run_ids: Iterable[int]) -> dict[int, s
     return {int(run_id): refusal for run_id, refusal in rows.fetchall()}
 
 
+def find_batches(connection: Connection, run_ids: Iterable[int]) -> tuple[int, ...]:
+    """Return the batches of stored runs, each once, the smallest first."""
+    statement = "SELECT DISTINCT batch FROM run WHERE list_contains(?, run_id) ORDER BY batch"
+    return tuple(int(batch) for (batch,) in connection.execute(statement, [list(run_ids)]).fetchall())
+
+
 def find_parameter_count(connection: Connection, run_id: int) -> int:
     """Return how many parameters the model of a stored run has."""
     statement = "SELECT w.parameter_count FROM run AS r JOIN workload AS w USING (workload_id) WHERE r.run_id = ?"

@@ -213,6 +213,42 @@ def answering(
 
 
 @contextlib.contextmanager
+def answering_all(
+    path: Path, questions: Sequence[Question], talk: Callable[[str], None]
+) -> Iterator[tuple[tuple[int, ...], Connection]]:
+    """Give out the runs of several questions, question by question, each once, and a connection that holds them.
+
+    As `answering`; what is missing of a question is written in a transaction of its own.
+    """
+    if len(questions) == 1:
+        with answering(path, questions[0], talk) as found:
+            yield found
+        return
+    known = known_hardware()
+    for question in questions:
+        question.plan(known, question.workload_keys[0])
+    connection = open_if_there(path)
+    if connection is not None:
+        with using(connection, path):
+            stored: list[int] = []
+            for question in questions:
+                key = stored_key(connection, question)
+                found_runs = _stored_runs(connection, question.plan(known, key)) if key else ()
+                if not found_runs:
+                    break
+                stored += found_runs
+            else:
+                yield tuple(dict.fromkeys(stored)), connection
+                return
+    run_ids: list[int] = []
+    for question in questions:
+        with answering(path, question, talk) as (found_runs, _):
+            run_ids += found_runs
+    with using(open_for_reading(path), path) as connection:
+        yield tuple(dict.fromkeys(run_ids)), connection
+
+
+@contextlib.contextmanager
 def writing(path: Path) -> Iterator[Connection]:
     """Give out a connection that writes; what evaluating needs is imported while the engine opens the file."""
     opened = begin(lambda: open_for_writing(path, template(path)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from joulemap.errors import SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
     from joulemap.query.answer import (
         AnalyzeAnswer,
         CalibrateAnswer,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         RecommendAnswer,
     )
     from joulemap.query.edp import EdpAnswer
+    from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
     from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
 
@@ -145,6 +147,58 @@ class Workspace:
                 spelling=question.spelling,
                 answers=(best, summary, insight, caveat, calibration_rows),
             )
+
+    def compare_models(
+        self, models: Sequence[str], *, metric: str = "energy", **settings: Unpack[Settings]
+    ) -> MatrixAnswer:
+        """Return several models on each hardware, ranked both ways by energy, latency, edp or memory per batch.
+
+        Settings are the keywords of `compare`, without a baseline, and apply to every model. Raises as `compare`.
+        """
+        from joulemap.workspace.compare import compare_models
+
+        return compare_models(self.path, self._talk, models, metric, **settings)
+
+    def compare_runs(self, models: Sequence[str], **settings: Unpack[Settings]) -> DetailAnswer:
+        """Return models on one or several hardware in detail: figures of each run, and the tree of its energy.
+
+        Settings are as for `compare_models`. Raises as `compare`.
+        """
+        from joulemap.workspace.compare import compare_runs
+
+        return compare_runs(self.path, self._talk, models, **settings)
+
+    def compare_parts(
+        self, models: Sequence[str], *, level: str = "subgraph", metric: str = "energy", **settings: Unpack[Settings]
+    ) -> PartAnswer:
+        """Return each `subgraph` or `operator` of the models on each hardware, and who wins it by a metric.
+
+        The metric is energy, latency, edp (the share that adds up to the run's) or memory (bytes moved off chip).
+        Settings are as for `compare_models`. Raises as `compare`.
+        """
+        from joulemap.workspace.compare import compare_parts
+
+        return compare_parts(self.path, self._talk, models, level, metric, **settings)
+
+    def rank_hardware(
+        self,
+        model: str,
+        *,
+        sort: str = "efficiency",
+        has_details: bool = False,
+        has_parts: bool = False,
+        **settings: Unpack[Settings],
+    ) -> RankingAnswer:
+        """Return hardware ranked by latency, throughput, power, efficiency or energy, as a deployment chooses it.
+
+        `has_details` adds what each is made of and how its utilization spreads, `has_parts` every subgraph. Settings
+        are as for `compare_models`. Raises as `compare`.
+        """
+        from joulemap.workspace.compare import rank_hardware
+
+        return rank_hardware(
+            self.path, self._talk, model, sort, has_details=has_details, has_parts=has_parts, **settings
+        )
 
     def analyze(
         self,

@@ -1,0 +1,135 @@
+/*
+name = "compare.detail"
+version = 1
+schema = 3
+summary = "Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs"
+grain = "one row per run asked for, refused ones included"
+order = ["model", "position in run_ids"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+status = { type = "VARCHAR", meaning = "ok or unsupported" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
+compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and its registers" }
+memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
+control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next" }
+static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
+units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
+activation_bytes = { type = "BIGINT", unit = "B", meaning = "peak of live activations" }
+weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
+memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "of the hardware" }
+compute_bound_count = { type = "BIGINT", meaning = "subgraphs that compute bounds" }
+memory_bound_count = { type = "BIGINT", meaning = "subgraphs that memory bounds" }
+launch_bound_count = { type = "BIGINT", meaning = "subgraphs that their launch bounds" }
+compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that compute bounds" }
+memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
+launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
+clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why it is unsupported" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH ledger AS (
+    SELECT
+        l.run_id,
+        sum(l.energy_fj) AS energy_fj,
+        sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
+        sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
+        sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
+        sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    WHERE list_contains($run_ids, l.run_id)
+    GROUP BY l.run_id
+),
+allocation AS (
+    SELECT
+        run_id,
+        count(*) FILTER (WHERE bottleneck = 'compute') AS compute_bound_count,
+        count(*) FILTER (WHERE bottleneck = 'memory') AS memory_bound_count,
+        count(*) FILTER (WHERE bottleneck = 'launch') AS launch_bound_count,
+        nullif(CAST(sum(latency_fs) AS DOUBLE), 0e0) AS latency_fs,
+        CAST(sum(CASE WHEN bottleneck = 'compute' THEN latency_fs ELSE 0 END) AS DOUBLE) AS compute_fs,
+        CAST(sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS DOUBLE) AS memory_fs,
+        CAST(sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS DOUBLE) AS launch_fs
+    FROM run_subgraph
+    WHERE list_contains($run_ids, run_id)
+    GROUP BY run_id
+),
+answered AS (
+    SELECT
+        run_id, energy_j, energy_per_inference_j, latency_s, throughput_per_s, average_power_w, edp_js,
+        compute_utilization_fraction, bandwidth_utilization_fraction, units_used_count, peak_memory_bytes
+    FROM runs
+    WHERE list_contains($run_ids, run_id)
+),
+fact AS (
+    SELECT hardware_digest, max(value) AS memory_capacity_bytes
+    FROM hardware_fact
+    WHERE quantity = 'memory_capacity'
+    GROUP BY hardware_digest
+)
+SELECT
+    w.model,
+    configuration_name(v.hardware, r.power_mode) AS hardware,
+    v.architecture,
+    r.batch,
+    r.precision,
+    r.runtime,
+    CASE WHEN r.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
+    l.energy_fj,
+    s.energy_j,
+    s.energy_per_inference_j,
+    CAST(l.compute_fj AS DOUBLE) / 1e15 AS compute_energy_j,
+    CAST(l.memory_fj AS DOUBLE) / 1e15 AS memory_energy_j,
+    CAST(l.control_fj AS DOUBLE) / 1e15 AS control_energy_j,
+    CAST(l.static_fj AS DOUBLE) / 1e15 AS static_energy_j,
+    s.latency_s,
+    s.throughput_per_s,
+    s.average_power_w,
+    s.edp_js,
+    s.compute_utilization_fraction,
+    s.bandwidth_utilization_fraction,
+    s.units_used_count,
+    r.units_total_count,
+    v.unit_name,
+    s.peak_memory_bytes,
+    r.activation_bytes,
+    r.weight_bytes,
+    f.memory_capacity_bytes,
+    a.compute_bound_count,
+    a.memory_bound_count,
+    a.launch_bound_count,
+    a.compute_fs / a.latency_fs AS compute_time_fraction,
+    a.memory_fs / a.latency_fs AS memory_time_fraction,
+    a.launch_fs / a.latency_fs AS launch_time_fraction,
+    r.clock_fraction,
+    v.projection <> '' AS is_projection,
+    coalesce(r.refusal, '') AS reason,
+    r.run_id
+FROM run AS r
+JOIN workload AS w ON w.workload_id = r.workload_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+LEFT JOIN answered AS s ON s.run_id = r.run_id
+LEFT JOIN ledger AS l ON l.run_id = r.run_id
+LEFT JOIN allocation AS a ON a.run_id = r.run_id
+LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+WHERE list_contains($run_ids, r.run_id)
+ORDER BY w.model, list_position($run_ids, r.run_id), r.run_id

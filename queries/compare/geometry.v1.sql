@@ -1,0 +1,57 @@
+/*
+name = "compare.geometry"
+version = 1
+schema = 3
+summary = "What the hardware of several runs is made of: geometry, memory, power and its modes, peaks"
+grain = "one row per run and number of its hardware"
+order = ["position in run_ids", "run_id", "section, in the order geometry, memory, power, peak", "fact_index"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+section = { type = "VARCHAR", meaning = "geometry, memory, power or peak" }
+quantity = { type = "VARCHAR", meaning = "as in hardware_facts" }
+value = { type = "DOUBLE", meaning = "in unit" }
+unit = { type = "VARCHAR", meaning = "SI unit; 1 for a count or ratio" }
+basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled or assumed" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+memory_type = { type = "VARCHAR", meaning = "off-chip memory" }
+fact_index = { type = "INTEGER", meaning = "order in the description" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH number AS (
+    SELECT
+        r.run_id,
+        configuration_name(v.hardware, r.power_mode) AS hardware,
+        f.quantity,
+        f.value,
+        f.unit,
+        f.basis,
+        v.unit_name,
+        v.memory_type,
+        f.fact_index,
+        CASE
+            WHEN f.quantity IN ('unit_count', 'clock', 'process_node') OR f.quantity LIKE 'geometry.%' THEN 1
+            WHEN f.quantity IN ('memory_capacity', 'memory_bandwidth') OR f.quantity LIKE 'memory.%' THEN 2
+            WHEN f.quantity IN ('tdp', 'idle_power', 'static_power') OR f.quantity LIKE 'power_mode.%.tdp' THEN 3
+            WHEN f.quantity = 'peak.' || r.precision THEN 4
+        END AS position
+    FROM run AS r
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
+    WHERE list_contains($run_ids, r.run_id)
+)
+SELECT
+    hardware,
+    CASE position WHEN 1 THEN 'geometry' WHEN 2 THEN 'memory' WHEN 3 THEN 'power' ELSE 'peak' END AS section,
+    quantity,
+    value,
+    unit,
+    basis,
+    unit_name,
+    memory_type,
+    fact_index,
+    run_id
+FROM number
+WHERE position IS NOT NULL
+ORDER BY list_position($run_ids, run_id), run_id, position, fact_index

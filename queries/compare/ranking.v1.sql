@@ -1,0 +1,98 @@
+/*
+name = "compare.ranking"
+version = 1
+schema = 3
+summary = "Hardware ranked by what matters where it is deployed"
+grain = "one row per run asked for, refused ones included"
+order = ["rank, refused runs last", "hardware", "run_id"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to rank" }
+sort = { type = "VARCHAR", default = "efficiency", meaning = "latency, throughput, power, efficiency or energy" }
+[columns]
+rank = { type = "BIGINT", meaning = "1 for the best; ties go to the first name; null for a refused run" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+deployment = { type = "VARCHAR[]", meaning = "where it is used" }
+status = { type = "VARCHAR", meaning = "ok or unsupported" }
+sort = { type = "VARCHAR", meaning = "what it is ranked by" }
+best_ratio = { type = "DOUBLE", meaning = "how many times worse than the best; 1 for the best" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+inferences_per_s_per_w = { type = "DOUBLE", unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "static energy included: energy" }
+tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+model = { type = "VARCHAR", meaning = "model" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+reason = { type = "VARCHAR", meaning = "why it is unsupported" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH answered AS (
+    SELECT run_id, latency_s, throughput_per_s, average_power_w, energy_per_inference_j
+    FROM runs
+    WHERE list_contains($run_ids, run_id)
+),
+fact AS (
+    SELECT hardware_digest, max(value) AS tdp_w
+    FROM hardware_fact
+    WHERE quantity = 'tdp'
+    GROUP BY hardware_digest
+),
+asked AS (
+    SELECT
+        r.run_id,
+        w.model,
+        r.batch,
+        r.precision,
+        r.runtime,
+        configuration_name(v.hardware, r.power_mode) AS hardware,
+        v.architecture,
+        v.deployment,
+        v.projection <> '' AS is_projection,
+        r.refusal,
+        f.tdp_w,
+        s.latency_s,
+        s.throughput_per_s,
+        s.average_power_w,
+        s.energy_per_inference_j,
+        CASE $sort
+            WHEN 'latency' THEN s.latency_s
+            WHEN 'throughput' THEN 1e0 / s.throughput_per_s
+            WHEN 'power' THEN s.average_power_w
+            WHEN 'efficiency' THEN s.energy_per_inference_j
+            WHEN 'energy' THEN s.energy_per_inference_j
+            ELSE error('sort is ' || $sort || ', expected latency, throughput, power, efficiency or energy')
+        END AS cost
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN answered AS s ON s.run_id = r.run_id
+    LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+    WHERE list_contains($run_ids, r.run_id)
+)
+SELECT
+    CASE WHEN cost IS NOT NULL THEN row_number() OVER (ORDER BY cost NULLS LAST, hardware, run_id) END AS rank,
+    hardware,
+    architecture,
+    deployment,
+    CASE WHEN refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
+    $sort AS sort,
+    cost / nullif(min(cost) OVER (), 0e0) AS best_ratio,
+    latency_s,
+    throughput_per_s,
+    average_power_w,
+    1e0 / nullif(energy_per_inference_j, 0e0) AS inferences_per_s_per_w,
+    energy_per_inference_j,
+    tdp_w,
+    batch,
+    precision,
+    runtime,
+    model,
+    is_projection,
+    coalesce(refusal, '') AS reason,
+    run_id
+FROM asked
+ORDER BY rank NULLS LAST, hardware, run_id

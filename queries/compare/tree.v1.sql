@@ -1,0 +1,66 @@
+/*
+name = "compare.tree"
+version = 1
+schema = 3
+summary = "Where the energy of several runs goes: categories of their architectures and the actions in them"
+grain = "one row per run, category and action; the rows of a run sum to its energy, exactly"
+order = ["position in run_ids", "category_energy_fj descending", "category", "energy_fj descending", "component", "action", "part"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+category = { type = "VARCHAR", meaning = "the architecture's own" }
+category_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
+category_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the category" }
+category_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+component = { type = "VARCHAR", meaning = "what acts" }
+action = { type = "VARCHAR", meaning = "what it does" }
+part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "of the action" }
+share_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+category_share_fraction = { type = "DOUBLE", meaning = "of its category's energy" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH act AS (
+    SELECT l.run_id, a.category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    WHERE list_contains($run_ids, l.run_id)
+    GROUP BY l.run_id, a.category, a.component, a.action, a.part
+),
+branch AS (
+    SELECT
+        run_id,
+        category,
+        component,
+        action,
+        part,
+        energy_fj,
+        sum(energy_fj) OVER (PARTITION BY run_id, category) AS category_fj,
+        sum(energy_fj) OVER (PARTITION BY run_id) AS run_fj
+    FROM act
+)
+SELECT
+    w.model,
+    configuration_name(v.hardware, r.power_mode) AS hardware,
+    b.category,
+    b.category_fj AS category_energy_fj,
+    CAST(b.category_fj AS DOUBLE) / 1e15 AS category_energy_j,
+    CAST(b.category_fj AS DOUBLE) / nullif(CAST(b.run_fj AS DOUBLE), 0e0) AS category_fraction,
+    b.component,
+    b.action,
+    b.part,
+    b.energy_fj,
+    CAST(b.energy_fj AS DOUBLE) / 1e15 AS energy_j,
+    CAST(b.energy_fj AS DOUBLE) / nullif(CAST(b.run_fj AS DOUBLE), 0e0) AS share_fraction,
+    CAST(b.energy_fj AS DOUBLE) / nullif(CAST(b.category_fj AS DOUBLE), 0e0) AS category_share_fraction,
+    r.run_id
+FROM branch AS b
+JOIN run AS r ON r.run_id = b.run_id
+JOIN workload AS w ON w.workload_id = r.workload_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+ORDER BY
+    list_position($run_ids, r.run_id), r.run_id, b.category_fj DESC, b.category, b.energy_fj DESC, b.component, b.action,
+    b.part

@@ -1,0 +1,255 @@
+"""Comparisons in depth: parts and who wins them, whole runs, several models, rankings for a deployment."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
+from joulemap.query import find_query, run_query
+from joulemap.workspace.workspace import Workspace
+from ledger import Book, Part
+
+MODELS = ("resnet18", "mobilenet_v2", "vit_b_16", "squeezenet1_1", "swin_t")
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("level") / "results.duckdb")
+
+
+@pytest.fixture
+def book() -> Book:
+    """Two hardware on three parts: a wins the first, b the second, the third is a tie; c is refused."""
+    book = Book()
+    book.add_run(
+        [
+            Part(time_s=1.0, compute_j=2.0, static_j=1.0, mac_count=50, dram_bytes=4.0, pattern="conv2d+relu"),
+            Part(time_s=2.0, memory_j=4.0, launch_s=0.5, compute_s=0.5, memory_s=1.5, dram_bytes=8.0, pattern="conv2d"),
+            Part(time_s=1.0, control_j=3.0, launch_s=1.0, dram_bytes=1.0, pattern="add"),
+        ],
+        hardware="a",
+    )
+    book.add_run(
+        [
+            Part(time_s=2.0, compute_j=5.0, static_j=1.0, mac_count=50, dram_bytes=4.0, pattern="conv2d+relu"),
+            Part(time_s=1.0, memory_j=1.0, launch_s=0.5, compute_s=0.5, memory_s=0.5, dram_bytes=6.0, pattern="conv2d"),
+            Part(time_s=2.0, control_j=3.0, launch_s=2.0, dram_bytes=1.0, pattern="add"),
+        ],
+        hardware="b",
+    )
+    book.add_run([Part(time_s=1.0), Part(time_s=1.0), Part(time_s=1.0)], hardware="c", refusal="c has no memory")
+    return book
+
+
+def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
+    return run_query(book.connection, find_query(name), parameters).records()
+
+
+@pytest.mark.parametrize("level", ["subgraph", "operator"])
+def test_winners_worked_out_by_hand(level: str, book: Book) -> None:
+    rows = ask(book, "compare.part", run_ids=[1, 2, 3], level=level)
+    assert [(row["part_index"], row["hardware"], row["value"], row["rank"], row["tied_count"]) for row in rows] == [
+        (0, "a", 3.0, 1, 1),
+        (0, "b", 6.0, 2, 1),
+        (1, "b", 1.0, 1, 1),
+        (1, "a", 4.0, 2, 1),
+        (2, "a", 3.0, 1, 2),
+        (2, "b", 3.0, 2, 2),
+    ]
+    assert [row["ratio"] for row in rows] == [1.0, 2.0, 1.0, 4.0, 1.0, 1.0]
+    assert [row["winner"] for row in rows] == ["a", "a", "b", "b", "a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "values"),
+    [
+        ("latency", "s", [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]),
+        ("memory", "B", [4.0, 4.0, 6.0, 8.0, 1.0, 1.0]),
+        # E = 10 J and T = 4 s on a, 10 J and 5 s on b: (3 x 4 + 10 x 1) / 2 = 11 against (6 x 5 + 10 x 2) / 2 = 25
+        ("edp", "Js", [11.0, 25.0, 7.5, 18.0, 11.0, 17.5]),
+    ],
+)
+def test_each_metric_has_its_own_winners(metric: str, unit: str, values: list[float], book: Book) -> None:
+    rows = ask(book, "compare.part", run_ids=[2, 1], metric=metric)
+    assert [row["value"] for row in rows] == values
+    assert {row["unit"] for row in rows} == {unit}
+
+
+def test_victories_by_kind_worked_out_by_hand(book: Book) -> None:
+    rows = ask(book, "compare.victory", run_ids=[1, 2, 3])
+    assert [(row["hardware"], row["kind"], row["won_count"], row["tied_count"], row["verdict"]) for row in rows] == [
+        ("a", "conv2d", 1, 0, "some"),
+        ("a", "add", 0, 1, "none"),
+        ("b", "conv2d", 1, 0, "some"),
+        ("b", "add", 0, 1, "none"),
+    ]
+    assert {(row["hardware_won_count"], row["hardware_tied_count"], row["all_part_count"]) for row in rows} == {
+        (1, 1, 3)
+    }
+
+
+def test_a_metric_or_level_that_does_not_exist_is_refused(book: Book) -> None:
+    with pytest.raises(SqlError, match="expected energy, latency, edp or memory"):
+        ask(book, "compare.part", run_ids=[1], metric="beauty")
+    with pytest.raises(SqlError, match="expected subgraph or operator"):
+        ask(book, "compare.victory", run_ids=[1], level="tile")
+    with pytest.raises(SqlError, match="expected latency, throughput, power"):
+        ask(book, "compare.ranking", run_ids=[1], sort="beauty")
+    assert ask(book, "compare.part", run_ids=[3]) == ask(book, "compare.part", run_ids=[99]) == []
+
+
+def test_a_ranking_worked_out_by_hand(book: Book) -> None:
+    rows = ask(book, "compare.ranking", run_ids=[1, 2, 3], sort="latency")
+    assert [(row["rank"], row["hardware"], row["best_ratio"]) for row in rows] == [
+        (1, "a", 1.0),
+        (2, "b", 1.25),
+        (None, "c", None),
+    ]
+    assert rows[0]["throughput_per_s"] == 0.25
+    assert rows[0]["inferences_per_s_per_w"] == 0.1
+    assert rows[0]["energy_per_inference_j"] == 10.0
+    # 10 J in 5 s draw less power than 10 J in 4 s; their energies are equal, and a comes first by name
+    assert [row["hardware"] for row in ask(book, "compare.ranking", run_ids=[1, 2], sort="power")] == ["b", "a"]
+    assert [row["hardware"] for row in ask(book, "compare.ranking", run_ids=[2, 1], sort="energy")] == ["a", "b"]
+
+
+def test_the_spread_names_who_is_responsible(book: Book) -> None:
+    first, second = ask(book, "compare.spread", run_ids=[1, 2, 3])
+    # 100 operations in 1 s of 100 ops/s; over the run 100 in 4 s
+    assert (first["max_utilization_fraction"], first["max_kind"], first["max_name"]) == (1.0, "conv2d", "part0")
+    assert first["mean_utilization_fraction"] == 0.25
+    assert (first["idle_kind"], first["idle_time_fraction"]) == ("conv2d", 0.75)
+    assert [first[f"{bound}_bound_count"] for bound in ("compute", "memory", "launch")] == [1, 1, 1]
+    assert (second["idle_kind"], second["idle_time_fraction"]) == ("add", 0.6)
+
+
+@pytest.mark.parametrize("level", ["subgraph", "operator"])
+def test_parts_add_up_to_their_runs(level: str, workspace: Workspace) -> None:
+    answer = workspace.compare_parts(["mobilenet_v2"], level=level, metric="edp")
+    runs = {row.run_id: row for row in workspace.compare_runs(["mobilenet_v2"]).rows}
+    for run_id, run in runs.items():
+        rows = [row for row in answer.rows if row.run_id == run_id]
+        assert run.energy_j is not None
+        assert run.latency_s is not None
+        assert run.edp_js is not None
+        assert_close(sum(row.energy_j for row in rows), run.energy_j, rel=1e-12)
+        assert_close(sum(row.latency_s for row in rows), run.latency_s, rel=1e-12)
+        assert_close(sum(row.edp_share_js for row in rows), run.edp_js, rel=1e-12)
+    counted = {row.hardware: row.hardware_won_count + row.hardware_tied_count for row in answer.victories}
+    assert sum(counted.values()) >= len({row.part_index for row in answer.rows})
+
+
+def test_off_chip_bytes_of_operators_add_up_to_their_subgraphs(workspace: Workspace) -> None:
+    hardware = ["hailo_8", "coral", "xeon_8490h", "tda4vm_c7x_mma"]
+    whole, parts = (
+        workspace.compare_parts(["mobilenet_v2"], level=level, metric="memory", hardware=hardware, precision="int8")
+        for level in ("subgraph", "operator")
+    )
+    for run_id in whole.asked.run_ids:
+        summed = [sum(row.memory_bytes for row in answer.rows if row.run_id == run_id) for answer in (whole, parts)]
+        if summed[0]:
+            assert_close(summed[1], summed[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_tree_sums_to_the_run(model: str, workspace: Workspace) -> None:
+    answer = workspace.compare_runs([model])
+    for row in answer.rows:
+        branches = [branch for branch in answer.tree if branch.run_id == row.run_id]
+        assert sum(branch.energy_fj for branch in branches) == row.energy_fj
+        categories = {branch.category: branch.category_energy_fj for branch in branches}
+        assert sum(categories.values()) == row.energy_fj
+        assert row.compute_bound_count is not None
+        assert row.peak_memory_bytes == (row.activation_bytes or 0) + (row.weight_bytes or 0)
+
+
+def test_several_models_are_ranked_both_ways(workspace: Workspace) -> None:
+    answer = workspace.compare_models(MODELS[:3], hardware=["xeon_8490h", "h100_sxm5", "coral"], metric="latency")
+    answered = [row for row in answer.rows if row.status == "ok"]
+    assert len(answer.rows) == 9
+    assert len(answered) == 6
+    for model in MODELS[:3]:
+        rows = sorted((row for row in answered if row.model == model), key=lambda row: row.hardware_rank or 0)
+        assert [row.hardware_rank for row in rows] == [1, 2]
+        assert [row.value for row in rows] == sorted(row.value or 0.0 for row in rows)
+    for name in ("xeon_8490h", "h100_sxm5"):
+        assert sorted(row.model_rank or 0 for row in answered if row.hardware == name) == [1, 2, 3]
+    assert len(answer.asked.refusals) == 1
+
+
+def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
+    with pytest.raises(UsageError, match="unknown metric 'beauty'; known: energy"):
+        workspace.compare_models(["resnet18"], metric="beauty")
+    with pytest.raises(UsageError, match="unknown level 'tile'"):
+        workspace.compare_parts(["resnet18"], level="tile")
+    with pytest.raises(UsageError, match="needs a model"):
+        workspace.compare_runs([])
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
+        workspace.rank_hardware("resnet18", hardware=["coral"])
+
+
+def cells(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def as_cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, list) else str(value)
+
+
+ASKED: list[Sequence[str]] = [
+    ("resnet18", "--level", "detailed"),
+    ("resnet18", "--level", "subgraph", "--metric", "latency"),
+    ("vit_b_16", "--level", "operator", "--metric", "edp"),
+    ("mobilenet_v2", "squeezenet1_1", "swin_t", "--hardware", "tpu_v4,coral"),
+    ("mobilenet_v2", "--deployment", "embedded", "--precision", "int8", "--sort", "efficiency", "--details"),
+]
+
+
+@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
+def test_json_and_csv_hold_the_same_cells(arguments: Sequence[str], joulemap: Run, workspace: Workspace) -> None:
+    workspace.migrate()
+    place = ("--db", workspace.path)
+    table, document, drawn = (
+        joulemap("compare", *arguments, "--format", form, *place).stdout for form in ("csv", "json", "markdown")
+    )
+    rows = json.loads(document)["rows"]
+    assert [{name: as_cell(value) for name, value in row.items()} for row in rows] == cells(table)
+    assert "| " in drawn
+    for step in json.loads(document)["next_steps"]:
+        assert joulemap(*shlex.split(step)[1:]).returncode == 0, step
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("resnet18", "vit_b_16", "--sort", "energy"), "for one model at --level summary"),
+        (("resnet18", "--level", "detailed", "--details"), "for one model at --level summary"),
+        (("resnet18", "--level", "operator", "--baseline", "tpu_v4"), "--baseline is for the summary"),
+        (("resnet18", "--sort", "beauty"), "'beauty' is not one of 'latency'"),
+        (("resnet18", "--metric", "beauty"), "'beauty' is not one of 'energy'"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: Sequence[str], message: str, joulemap: Run) -> None:
+    done = joulemap("compare", *arguments)
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert message in done.stderr
+
+
+def test_an_empty_place_answers_several_models(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("compare", "mlp", "squeezenet1_1", "--hardware", "tpu_v4", "--db", tmp_path / "new.duckdb")
+    assert done.returncode == 0
+    assert "on tpu_v4, mlp has the least energy" in done.stdout
