@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.measurement import load_measurements
 from joulemap.columns.workload import columns_of
 from joulemap.mapping.memory import allocated_bytes
 from joulemap.trace.zoo import build_torchvision
@@ -91,3 +92,18 @@ def test_measured_peaks_are_met_on_families_that_the_workspace_was_not_fitted_to
     assert statistics.mean(sizes("own")) < 0.08
     assert statistics.mean(sizes("own", "fp16", "bf16", "tf32")) < 0.06
     assert statistics.mean(sizes("read")) > 2 * statistics.mean(sizes("own")), "holding arguments explains the rest"
+
+
+def test_the_streams_that_rows_tell_are_those_that_their_process_had_used() -> None:
+    benchmark = runpy.run_path(str(BENCHMARK))
+    rows = benchmark["load_rows"]()
+    found = {
+        (row.model, row.precision, row.batch, "graph"): count
+        for row, count in benchmark["streams"](rows, load_catalogue().find("h200_sxm"))
+    }
+    told = {
+        (row.model, row.precision, row.batch, row.runtime): row.stream_count
+        for row in load_measurements()
+        if row.stream_count is not None
+    }
+    assert told == found

@@ -14,14 +14,14 @@ calibrations = { type = "VARCHAR[]", default = [], meaning = "labels of the cali
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency, energy, power or memory" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-part = { type = "VARCHAR", meaning = "value of what divides the rows" }
+part = { type = "VARCHAR", meaning = "value of what divides the rows; single operators stand apart from models" }
 measurement_count = { type = "BIGINT", meaning = "measurements that have this quantity and a prediction" }
 mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error" }
 median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
 bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
 worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the row that is furthest off" }
 worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime" }
-rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three rows" }
+rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
 seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients, or a calibration, were chosen with their family in view" }
 seen = { type = "VARCHAR", meaning = "which coefficients and calibrations those are; empty where none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
@@ -48,7 +48,9 @@ WITH pair AS (
             WHEN 'precision' THEN e.precision
             WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE s.split END
             ELSE error('by is ' || $by || ', expected runtime, family, model, batch, precision or split')
-        END AS part,
+        END
+        || CASE WHEN e.family = 'operator' AND $by IN ('runtime', 'batch', 'precision') THEN ', operators' ELSE '' END
+        AS part,
         concat_ws(' ', e.model, e.precision, 'batch ' || e.batch, e.runtime) AS label,
         e.seen,
         e.calibration
@@ -76,7 +78,7 @@ scored AS (
         rank() OVER (PARTITION BY p.one.quantity, p.hardware, p.part ORDER BY p.one.measured) AS measured_rank,
         rank() OVER (PARTITION BY p.one.quantity, p.hardware, p.part ORDER BY p.one.predicted) AS predicted_rank
     FROM pair AS p
-    WHERE p.one.measured IS NOT NULL
+    WHERE p.one.measured IS NOT NULL AND p.one.predicted IS NOT NULL
 )
 SELECT
     quantity,
@@ -88,7 +90,7 @@ SELECT
     avg(error_fraction) AS bias_fraction,
     arg_max(error_fraction, abs(error_fraction)) AS worst_error_fraction,
     arg_max(label, abs(error_fraction)) AS worst_case,
-    CASE WHEN count(*) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
+    CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
     CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
     coalesce(string_agg(DISTINCT seen, '; ' ORDER BY seen) FILTER (WHERE seen <> ''), '') AS seen,
     string_agg(DISTINCT calibration, '; ' ORDER BY calibration) AS calibration

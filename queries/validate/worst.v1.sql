@@ -69,7 +69,7 @@ scored AS (
         s.split
     FROM pair AS p
     JOIN measurement_splits AS s ON s.measurement_id = p.measurement_id
-    WHERE p.one.measured IS NOT NULL
+    WHERE p.one.measured IS NOT NULL AND p.one.predicted IS NOT NULL
 )
 SELECT quantity, hardware, rank, model, family, precision, batch, runtime, measured, predicted, error_fraction, split
 FROM scored

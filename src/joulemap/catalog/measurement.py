@@ -29,6 +29,7 @@ BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled":
 """Mode of a bench -> runtime."""
 
 FIGURES: Final = ("latency_s", "energy_j", "power_w", "peak_memory_bytes")
+COUNTS: Final = ("batch", "stream_count")
 TEXTS: Final = ("hardware", "model", "precision", "source")
 
 SHOWN_FAULTS: Final = 5
@@ -59,7 +60,7 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
             details.append(f"SM clock {float(row['sm_clock_mhz']):.0f} MHz")
         yield _measurement(
             {
-                **{name: row.get(name, "") for name in ("hardware", "model", "precision", "batch", *FIGURES)},
+                **{name: row.get(name, "") for name in ("hardware", "model", "precision", *COUNTS, *FIGURES)},
                 "runtime": BENCH_RUNTIME[row["mode"]],
                 "scope": "board",
                 "source": told["source"],
@@ -75,7 +76,7 @@ def _measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
     def number(name: str) -> float | None:
         return float(row[name]) if row.get(name) not in (None, "") else None
 
-    peak = number("peak_memory_bytes")
+    peak, streams = number("peak_memory_bytes"), number("stream_count")
     return Measurement(
         hardware=row["hardware"],
         model=row["model"],
@@ -90,6 +91,7 @@ def _measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
         source=row["source"],
         conditions=row.get("conditions") or "not given",
         seen=row.get("seen") or seen,
+        stream_count=None if streams is None else int(streams),
     )
 
 
@@ -174,9 +176,10 @@ def _checked(
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")
-    batch = _number(row, "batch")
-    if batch != int(batch) or batch < 1:
-        raise ValueError(f"batch is {row['batch']!r}, expected a whole number from 1")
+    counts = {name: _number(row, name) for name in COUNTS if row.get(name) not in (None, "")}
+    for name, count in counts.items():
+        if count != int(count) or count < 1:
+            raise ValueError(f"{name} is {row[name]!r}, expected a whole number from 1")
     figures = {name: _number(row, name) for name in FIGURES if row.get(name) not in (None, "")}
     if not figures:
         raise ValueError(f"none of {', '.join(FIGURES)} is given")
@@ -193,7 +196,7 @@ def _checked(
     plain, at, mode = str(row["hardware"]).partition("@")
     entry = find_entry(entries, plain)
     name = f"{entry.id}@{entry.find_mode(mode)}" if at else entry.id
-    return _measurement({**row, **figures, "hardware": name, "batch": int(batch)})
+    return _measurement({**row, **figures, **counts, "hardware": name})
 
 
 def _number(row: Mapping[str, Any], name: str) -> float:

@@ -54,7 +54,8 @@ def import_(
     """Store the measurements of a file: all of its rows, or none with the lines that are wrong.
 
     Columns: hardware, model, precision, batch, runtime, source, and at least one of latency_s, energy_j, power_w and
-    peak_memory_bytes, per batch; optional scope, conditions and seen.
+    peak_memory_bytes, per batch; optional scope, conditions, seen and stream_count: on a GPU the framework's peak holds
+    a workspace for each stream that the process had used, so it is scored where that count is given.
 
     \b
     joulemap measurements import mine.csv

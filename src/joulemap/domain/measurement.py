@@ -29,3 +29,5 @@ class Measurement:
     """Versions, clocks, sizes: what the number depends on."""
     seen: str = ""
     """Which coefficients were chosen with this row in view; empty where none was."""
+    stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Streams of the process that had run a product by then, where the framework keeps a workspace for each."""

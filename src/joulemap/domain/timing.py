@@ -60,5 +60,7 @@ class Trial:
     scope: str
     """What energy and power cover, whether counted or not."""
     peak_memory_bytes: int | None
+    stream_count: int | None
+    """Streams that the process had used; None without a GPU."""
     device_name: str
     conditions: str

@@ -25,6 +25,9 @@ DEVICES: Final = ("cpu", "cuda")
 CAPTURE_WARM_UP: Final = 3
 """Calls before a graph is captured, so that libraries have chosen their kernels. Source: PyTorch, CUDA semantics."""
 
+STREAMS: Final = {"eager": 1, "graph": 2, "fused": 1}
+"""Streams that a measurement's calls run on by runtime: the default, or one that warms up and one captured."""
+
 
 def check_device(device: str, runtime: str) -> None:
     """Raise UsageError for a device that is not here, or a runtime that it has not."""
@@ -81,6 +84,7 @@ def run_trial(
         batch=subject.batch,
         scope=scope,
         peak_memory_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
+        stream_count=STREAMS[runtime] if device == "cuda" else None,
         device_name=_name(device),
         conditions="; ".join(part for part in parts if part),
     )

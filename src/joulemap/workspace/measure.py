@@ -150,6 +150,7 @@ def measure(
         peak_memory_bytes=trial.peak_memory_bytes,
         source=f"joulemap measure on {trial.device_name}",
         conditions=trial.conditions,
+        stream_count=trial.stream_count,
     )
     with using(open_for_writing(path), path) as connection, transaction(connection):
         measurement_id = _store(connection, measurement)

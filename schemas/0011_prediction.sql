@@ -1,6 +1,46 @@
+-- How many streams a measuring process had used, because a framework keeps a workspace for each; and predictions of what
+-- such a framework reports.
 -- Predictions are summed up for the runs of measured configurations alone: the newest run of each is found from keys
 -- first, and only its rows are read. Filters on a measurement reach its keys, because they partition the choice.
--- Columns and meaning are unchanged.
+
+ALTER TABLE measurement ADD COLUMN stream_count INTEGER;
+COMMENT ON COLUMN measurement.stream_count IS 'Streams of the measuring process that had run a product by then; null where not known';
+
+CREATE OR REPLACE VIEW measurements AS
+SELECT
+    measurement_id,
+    hardware,
+    model,
+    precision,
+    batch,
+    runtime,
+    scope,
+    latency_s,
+    energy_j,
+    power_w,
+    peak_memory_bytes,
+    source,
+    conditions,
+    seen,
+    stream_count
+FROM measurement;
+COMMENT ON VIEW measurements IS 'What somebody measured';
+
+CREATE VIEW allocators AS
+SELECT
+    hardware_digest,
+    max(value) FILTER (quantity = 'coefficient.allocator_workspace') AS workspace_bytes,
+    max(value) FILTER (quantity = 'coefficient.allocator_stream_limit') AS stream_limit
+FROM hardware_fact
+WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
+GROUP BY hardware_digest;
+COMMENT ON VIEW allocators IS 'Hardware on which a framework''s allocator keeps a workspace for each stream that it has used';
+
+CREATE MACRO allocated_bytes(run_bytes, workspace_bytes, stream_limit, stream_count) AS
+    CASE
+        WHEN workspace_bytes IS NULL THEN run_bytes
+        WHEN stream_count IS NOT NULL THEN CAST(run_bytes + least(stream_count, stream_limit) * workspace_bytes AS BIGINT)
+    END;
 
 CREATE OR REPLACE VIEW calibrated_prediction_errors AS
 SELECT
@@ -46,7 +86,9 @@ FROM (
         m.power_w AS measured_power_w,
         m.peak_memory_bytes AS measured_memory_bytes,
         m.seen AS measurement_seen,
-        r.weight_bytes + r.activation_bytes AS predicted_memory_bytes,
+        allocated_bytes(
+            r.weight_bytes + r.activation_bytes, o.workspace_bytes, o.stream_limit, m.stream_count
+        ) AS predicted_memory_bytes,
         r.calibration,
         r.calibration_digest,
         v.architecture
@@ -59,6 +101,7 @@ FROM (
         AND r.batch = m.batch
         AND r.runtime = m.runtime
     JOIN workload AS w ON w.workload_id = r.workload_id AND w.model = m.model
+    LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
     WHERE r.refusal IS NULL
     QUALIFY row_number() OVER (
         PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration

@@ -1,0 +1,68 @@
+/*
+name = "measure.score"
+version = 2
+schema = 11
+summary = "One measurement beside the prediction of the same configuration"
+grain = "one row"
+order = ["measurement_id"]
+[parameters]
+measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
+run_id = { type = "INTEGER", meaning = "number of the run that predicts it" }
+[columns]
+measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+model = { type = "VARCHAR", meaning = "as the measurement is stored" }
+hardware = { type = "VARCHAR", meaning = "id of the description that predicts" }
+precision = { type = "VARCHAR", meaning = "precision" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+scope = { type = "VARCHAR", meaning = "what measured energy and power cover" }
+measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median, per batch" }
+predicted_latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch; null where the hardware cannot run it" }
+latency_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
+measured_energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch; null without a counter" }
+predicted_energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
+energy_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
+measured_power_w = { type = "DOUBLE", unit = "W", meaning = "mean; null without a counter" }
+predicted_power_w = { type = "DOUBLE", unit = "W", meaning = "mean" }
+power_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
+measured_peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "as the framework reports it; null where it does not" }
+predicted_peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "what the framework would report of weights and activations; null where its workspaces are not known" }
+memory_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
+refusal = { type = "VARCHAR", meaning = "why there is no prediction; null where there is one" }
+source = { type = "VARCHAR", meaning = "where the measurement comes from" }
+conditions = { type = "VARCHAR", meaning = "what the measurement depends on" }
+*/
+SELECT
+    m.measurement_id,
+    n.run_id,
+    m.model,
+    m.hardware,
+    m.precision,
+    m.batch,
+    m.runtime,
+    m.scope,
+    m.latency_s AS measured_latency_s,
+    r.latency_s AS predicted_latency_s,
+    r.latency_s / m.latency_s AS latency_ratio,
+    m.energy_j AS measured_energy_j,
+    r.energy_j AS predicted_energy_j,
+    r.energy_j / m.energy_j AS energy_ratio,
+    m.power_w AS measured_power_w,
+    r.average_power_w AS predicted_power_w,
+    r.average_power_w / m.power_w AS power_ratio,
+    m.peak_memory_bytes AS measured_peak_memory_bytes,
+    CAST(p.allocated_bytes AS BIGINT) AS predicted_peak_memory_bytes,
+    p.allocated_bytes / CAST(m.peak_memory_bytes AS DOUBLE) AS memory_ratio,
+    n.refusal,
+    m.source,
+    m.conditions
+FROM measurement AS m
+JOIN run AS n ON n.run_id = $run_id
+LEFT JOIN runs AS r ON r.run_id = n.run_id
+LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest
+CROSS JOIN LATERAL (
+    SELECT allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count) AS allocated_bytes
+) AS p
+WHERE m.measurement_id = $measurement_id
+ORDER BY m.measurement_id
