@@ -103,6 +103,12 @@ def test_a_new_database_answers_the_same(source: Path, exported: Path, tmp_path:
         assert after.sql(statement).rows == before.sql(statement).rows, view
 
 
+@pytest.mark.parametrize("name", ["archive.duckdb", "o'dd; name.duckdb"])
+def test_a_database_of_any_name_takes_runs(name: str, source: Path, tmp_path: Path) -> None:
+    Workspace(source).export_runs(tmp_path / "it's; one", [1])
+    assert Workspace(tmp_path / name).import_runs(tmp_path / "it's; one") == (1, 0)
+
+
 def test_stored_runs_are_recognised_and_ids_are_new(exported: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.duckdb"
     workspace = Workspace(path)
@@ -241,10 +247,10 @@ def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, mo
     before = tables(path)
     insert = read_archive._insert
 
-    def fail(connection: Any, table: str, key: str) -> None:
+    def fail(connection: Any, archive: str, table: str, key: str) -> None:
         if table == "ledger_line":
             raise KeyboardInterrupt
-        insert(connection, table, key)
+        insert(connection, archive, table, key)
 
     monkeypatch.setattr(read_archive, "_insert", fail)
     with pytest.raises(KeyboardInterrupt):

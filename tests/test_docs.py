@@ -3,10 +3,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 from joulemap.cli.app import EPILOG
 from joulemap.errors import ExitCode
+from joulemap.report.format import Format
+from joulemap.report.render import render_answer
 from joulemap.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +28,30 @@ def test_a_documented_statement_answers(statement: str, database: Path) -> None:
 
 def test_there_are_documented_statements() -> None:
     assert len(STATEMENTS) >= 9
+
+
+TEN = re.findall(
+    r"^### (\d+)\. .*?```sql\n(.*?)\n```\n\n```text\n(.*?)\n```",
+    (ROOT / "docs" / "sql.md").read_text(),
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def test_there_are_ten_questions_with_their_answers() -> None:
+    assert [int(number) for number, _, _ in TEN] == list(range(1, 11))
+
+
+@pytest.mark.parametrize(("statement", "sample"), [one[1:] for one in TEN], ids=[one[0] for one in TEN])
+def test_a_sample_has_the_columns_of_its_answer(
+    statement: str, sample: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "ten.duckdb"
+    workspace = Workspace(path)
+    if not path.exists():
+        workspace.compare("resnet18")
+    answer = workspace.sql(statement)
+    drawn = render_answer(attrs.evolve(answer, rows=answer.rows[:5]), Format.TABLE)
+    assert sample.splitlines()[0].split() == drawn.splitlines()[0].split()
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:

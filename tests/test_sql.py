@@ -224,3 +224,28 @@ def test_a_folder_that_is_not_there_is_said(joulemap: Run) -> None:
     done = joulemap("query", "list", "--queries", "absent")
     assert done.returncode == ExitCode.USAGE
     assert "no folder of queries at absent" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("hardware", "list", "--deployment", "edge"),
+        ("measurements", "list", "--hardware", "t4"),
+        ("model", "list"),
+        ("model", "trace", "resnet18"),
+        ("query", "run", "run.list"),
+        ("query", "list"),
+    ],
+    ids=" ".join,
+)
+def test_an_answer_that_is_one_table_is_also_parquet(
+    command: tuple[str, ...], joulemap: Run, database: Path, tmp_path: Path
+) -> None:
+    rows = json.loads(joulemap(*command, "-f", "json", "--db", database).stdout)
+    assert joulemap(*command, "-f", "parquet", "--db", database).returncode == ExitCode.USAGE
+    joulemap(*command, "-f", "parquet", "-o", tmp_path / "a.parquet", "--db", database)
+    found = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    assert json.loads(json.dumps(found, default=str)) == [
+        {name: str(value).replace("T", " ") if name == "created_at" else value for name, value in row.items()}
+        for row in rows
+    ]

@@ -15,14 +15,17 @@ from joulemap.cli.option import (
     FormatOption,
     Output,
     ShowSql,
+    TableFormatOption,
+    check_output,
     emit,
     emit_answer,
     emit_sql,
+    emit_table,
     open_workspace,
     read_quantity,
     split_names,
 )
-from joulemap.report.format import Format
+from joulemap.report.format import Format, TableFormat
 
 if TYPE_CHECKING:
     from joulemap.query import Answer
@@ -56,7 +59,7 @@ def list_(
         str, typer.Option("--max-price", help="At most this purchase price, e.g. 500USD; unknown ones drop out.",
                           show_default="any")
     ] = "",
-    form: FormatOption = Format.TABLE,
+    form: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -68,6 +71,7 @@ def list_(
     joulemap hardware list --architecture gpu --format json
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
+    check_output(form, output)
     answer = open_workspace(db, form).hardware_list(
         architecture=architecture,
         deployment=deployment,
@@ -76,7 +80,7 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    emit_answer(answer, form, output, LISTED)
+    emit_table(answer, form, output, LISTED)
     if show_sql:
         emit_sql((answer,))
 

@@ -10,15 +10,16 @@ import typer
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Database,
-    FormatOption,
     Output,
     ShowSql,
+    TableFormatOption,
+    check_output,
     emit,
-    emit_answer,
     emit_sql,
+    emit_table,
     open_workspace,
 )
-from joulemap.report.format import Format
+from joulemap.report.format import TableFormat
 
 app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
 
@@ -30,7 +31,7 @@ LISTED = ("hardware", "model", "precision", "batch", "runtime", "latency_s", "en
 def list_(
     hardware: Annotated[str, typer.Option("--hardware", help="Only this hardware.", show_default="all")] = "",
     model: Annotated[str, typer.Option("--model", help="Only this model.", show_default="all")] = "",
-    form: FormatOption = Format.TABLE,
+    form: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -40,8 +41,9 @@ def list_(
     \b
     joulemap measurements list --hardware H200 --model resnet50
     """
+    check_output(form, output)
     answer = open_workspace(db, form).measurements(hardware, model)
-    emit_answer(answer, form, output, LISTED)
+    emit_table(answer, form, output, LISTED)
     if show_sql:
         emit_sql((answer,))
 

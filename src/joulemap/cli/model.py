@@ -17,13 +17,15 @@ from joulemap.cli.option import (
     Output,
     Retrace,
     ShowSql,
+    TableFormatOption,
+    check_output,
     emit,
-    emit_answer,
     emit_sql,
+    emit_table,
     open_workspace,
     read_arguments,
 )
-from joulemap.report.format import Format
+from joulemap.report.format import Format, TableFormat
 
 app = typer.Typer(help="Models: which there are, what they consist of.", rich_markup_mode=None)
 
@@ -32,7 +34,7 @@ Model = Annotated[str, typer.Argument(help="A known name, file.py:factory, model
 
 @app.command("list")
 def list_(
-    form: FormatOption = Format.TABLE,
+    form: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -43,8 +45,9 @@ def list_(
     joulemap model list
     joulemap model list --format csv
     """
+    check_output(form, output)
     answer = open_workspace(db, form).describe("model.list")
-    emit_answer(answer, form, output)
+    emit_table(answer, form, output)
     if show_sql:
         emit_sql((answer,))
 
@@ -86,7 +89,7 @@ def trace(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
-    form: FormatOption = Format.TABLE,
+    form: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -97,11 +100,12 @@ def trace(
     joulemap model trace resnet18
     joulemap model trace ./mine.py:net --input 1,3,64,64 --format csv
     """
+    check_output(form, output)
     answer = open_workspace(db, form).operators(
         model, batch=batch, inputs=inputs or (), arguments=read_arguments(arguments), retrace=retrace
     )
     columns = ("name", "operation", "output_shape", "mac_count", "input_bytes", "weight_bytes", "output_bytes",
                "subgraph_index", "fusion_pattern", "is_counted")  # fmt: skip
-    emit_answer(answer, form, output, columns)
+    emit_table(answer, form, output, columns)
     if show_sql:
         emit_sql((answer,))

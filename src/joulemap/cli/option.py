@@ -131,14 +131,14 @@ def unless_auto(calibration: str) -> str | None:
     return None if calibration == "auto" else calibration
 
 
-def open_workspace(path: Path, form: Format = Format.JSON) -> Workspace:
+def open_workspace(path: Path, form: Format | TableFormat = Format.JSON) -> Workspace:
     """Return the workspace of a database; what takes time is said on stderr, to people only.
 
     Where the answer will be drawn for people, what draws it is imported while the engine works.
     """
     from joulemap.workspace.workspace import Workspace
 
-    if form in (Format.TABLE, Format.MARKDOWN):
+    if form.value in (Format.TABLE.value, Format.MARKDOWN.value):
         from joulemap.background import begin
 
         begin(_import_drawing)
@@ -211,11 +211,6 @@ def emit_answer(answer: Answer, form: Format, output: Path | None, columns: Sequ
     from joulemap.report.render import render_answer
 
     emit(render_answer(answer, form, columns), output)
-
-
-def drawn(form: TableFormat) -> Format:
-    """Return the format to prepare drawing for: Parquet is not drawn."""
-    return Format.JSON if form is TableFormat.PARQUET else Format(form.value)
 
 
 def check_output(form: TableFormat, output: Path | None) -> None:

@@ -14,7 +14,6 @@ from joulemap.cli.option import (
     ShowSql,
     TableFormatOption,
     check_output,
-    drawn,
     emit,
     emit_sql,
     emit_table,
@@ -113,7 +112,7 @@ def run(
         for key, value in split_assignments(parameter).items()
     }
     bind(query, given)
-    answer = open_workspace(db, drawn(form)).query(name, given, queries=queries)
+    answer = open_workspace(db, form).query(name, given, queries=queries)
     emit_table(answer, form, output)
     if show_sql:
         emit_sql((answer,), queries)

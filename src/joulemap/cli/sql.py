@@ -14,7 +14,6 @@ from joulemap.cli.option import (
     Output,
     TableFormatOption,
     check_output,
-    drawn,
     emit_table,
     open_workspace,
     split_assignments,
@@ -51,7 +50,7 @@ def sql(
     check_output(form, output)
     given = {key: read_value(value) for key, value in split_assignments(parameter).items()}
     text = _read(statement, file)
-    emit_table(open_workspace(db, drawn(form)).sql(text, given), form, output)
+    emit_table(open_workspace(db, form).sql(text, given), form, output)
 
 
 def _read(statement: str, file: Path | None) -> str:

@@ -12,14 +12,15 @@ from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Calibration,
     Database,
-    FormatOption,
     Output,
     ShowSql,
-    emit_answer,
+    TableFormatOption,
+    check_output,
     emit_sql,
+    emit_table,
     open_workspace,
 )
-from joulemap.report.format import Format
+from joulemap.report.format import TableFormat
 
 
 class By(StrEnum):
@@ -51,7 +52,7 @@ def validate(
     precision: Annotated[str, typer.Option("--precision", help="Only this precision.", show_default="all")] = "",
     by: Annotated[By, typer.Option("--by", help="What divides a hardware's rows.")] = By.RUNTIME,
     calibration: Calibration = "auto",
-    form: FormatOption = Format.TABLE,
+    form: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
@@ -68,9 +69,10 @@ def validate(
     joulemap validate --by batch --format json
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
+    check_output(form, output)
     answer = open_workspace(db, form).validate(
         hardware, model, precision=precision, by=by.value, calibration=calibration
     )
-    emit_answer(answer, form, output, OPERATORS if by is By.OPERATOR else SCORED)
+    emit_table(answer, form, output, OPERATORS if by is By.OPERATOR else SCORED)
     if show_sql:
         emit_sql((answer,))

@@ -13,9 +13,6 @@ from joulemap.store.connection import Connection, transaction
 from joulemap.store.migration import migrate
 from joulemap.store.write_parquet import quote_name, quote_text
 
-ARCHIVE: Final = "archive_of_runs"
-"""What the archive's database is called while it is attached."""
-
 ACTION: Final = "architecture, category, component, action, part, per"
 """What tells two actions apart."""
 
@@ -64,27 +61,29 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
 
     Returns (new runs, runs stored already), in one transaction. What has a key or digest is stored once; ids are new.
     """
-    connection.execute(f"ATTACH {quote_text(str(path))} AS {ARCHIVE} (READ_ONLY)")
+    databases = {str(name) for (name,) in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
+    archive = next(name for name in ("archive", "other_archive") if name not in databases)
+    connection.execute(f"ATTACH {quote_text(str(path))} AS {archive} (READ_ONLY)")
     try:
         with transaction(connection):
-            _number(connection, "action", "action_id", ACTION)
-            _number(connection, "workload", "workload_id", "workload_key")
-            _number(connection, "run", "run_id", "run_key")
+            _number(connection, archive, "action", "action_id", ACTION)
+            _number(connection, archive, "workload", "workload_id", "workload_key")
+            _number(connection, archive, "run", "run_id", "run_key")
             for key, table in (("hardware_digest", "hardware_version"), ("calibration_digest", "calibration")):
                 connection.execute(
-                    f"CREATE TEMP TABLE fresh_{key} AS SELECT {key} FROM {ARCHIVE}.{table} "
+                    f"CREATE TEMP TABLE fresh_{key} AS SELECT {key} FROM {archive}.{table} "
                     f"WHERE {key} NOT IN (SELECT {key} FROM {table})"
                 )
             for table, key in KEYS.items():
-                _insert(connection, table, key)
+                _insert(connection, archive, table, key)
             counts = connection.execute("SELECT count(*) FILTER (WHERE is_fresh), count(*) FROM new_run_id").fetchall()
     finally:
-        connection.execute(f"DETACH {ARCHIVE}")
+        connection.execute(f"DETACH {archive}")
     ((fresh, total),) = counts
     return int(fresh), int(total) - int(fresh)
 
 
-def _number(connection: Connection, table: str, id_column: str, identity: str) -> None:
+def _number(connection: Connection, archive: str, table: str, id_column: str, identity: str) -> None:
     """Make a table of old id -> new id: that of the same row here, or the next numbers for what is fresh."""
     connection.execute(
         f"CREATE TEMP TABLE new_{id_column} AS "
@@ -92,14 +91,14 @@ def _number(connection: Connection, table: str, id_column: str, identity: str) -
         f"(SELECT coalesce(max({id_column}), 0) FROM {table}) + row_number() OVER ("
         f"PARTITION BY h.{id_column} IS NULL ORDER BY a.{id_column} "
         f"ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS new "
-        f"FROM {ARCHIVE}.{table} AS a LEFT JOIN {table} AS h USING ({identity})"
+        f"FROM {archive}.{table} AS a LEFT JOIN {table} AS h USING ({identity})"
     )
 
 
-def _insert(connection: Connection, table: str, key: str) -> None:
+def _insert(connection: Connection, archive: str, table: str, key: str) -> None:
     """Insert the rows of a table that belong to something fresh, in their order, ids replaced by those here."""
     columns = _columns(connection, table)
-    source = f"{ARCHIVE}.{table} AS t"
+    source = f"{archive}.{table} AS t"
     values = {name: f"t.{quote_name(name)}" for name in columns}
     for name in columns:
         if name in ("action_id", "workload_id", "run_id"):
