@@ -66,8 +66,9 @@ view `prediction_errors`, one per measurement, with both numbers.
 
 Rows whose batch, image size or device count is not that of one run are left out: MLPerf offline and server results,
 streaming rates, several cores at once. `fp16` of published rows is mixed precision; a compiled result is runtime
-`fused`, a framework's own loop `eager`. Predicted memory is weights and live activations; what a measuring process
-holds beside them is a rule of its own, which [model.md](model.md) states and `benchmarks/memory.py` scores.
+`fused`, a framework's own loop `eager`. Memory of a GPU is scored where a row tells how many streams its process had
+used, because the framework's allocator keeps a workspace for each ([model.md](model.md)). Single operators
+(`, operators`) stand apart from models: many of them take less time than a launch.
 """
 
 SPLIT_TEXT: Final = """\
@@ -97,8 +98,9 @@ TAIL: Final = """\
 ## Your own rows
 A CSV file with a header, or a JSON list of objects: `hardware` (id or alias, with `@MODE`), `model`, `precision`,
 `batch`, `runtime`, `source`, at least one of `latency_s`, `energy_j`, `power_w`, `peak_memory_bytes` (per batch), and
-optionally `scope`, `conditions`, `seen` (which coefficients were chosen with the row in view). A file with a wrong line
-is refused whole, with the lines and what was expected; a row that is stored already is not stored twice.
+optionally `scope`, `conditions`, `seen` (which coefficients were chosen with the row in view) and `stream_count`. A file
+with a wrong line is refused whole, with the lines and what was expected; a row that is stored already is not stored
+twice.
 """
 
 
@@ -154,7 +156,8 @@ def _position(part: str) -> tuple[int, str]:
     """Return what sorts parts: numbers by size, splits from fitted to unseen, all else by name."""
     if part in SPLITS:
         return SPLITS.index(part), part
-    return (int(part), "") if part.isdigit() else (0, part)
+    leading, _, rest = part.partition(", ")
+    return (int(leading), rest) if leading.isdigit() else (0, part)
 
 
 def operator_lines(answer: Sequence[Row]) -> Iterator[str]:
