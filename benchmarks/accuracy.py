@@ -98,9 +98,9 @@ TAIL: Final = """\
 ## Your own rows
 A CSV file with a header, or a JSON list of objects: `hardware` (id or alias, with `@MODE`), `model`, `precision`,
 `batch`, `runtime`, `source`, at least one of `latency_s`, `energy_j`, `power_w`, `peak_memory_bytes` (per batch), and
-optionally `scope`, `conditions`, `seen` (which coefficients were chosen with the row in view) and `stream_count`. A file
-with a wrong line is refused whole, with the lines and what was expected; a row that is stored already is not stored
-twice.
+optionally `scope`, `conditions`, `seen` (which coefficients were chosen with the row in view) and `stream_count`. A
+file with a wrong line is refused whole, with the lines and what was expected; a row that is stored already is not
+stored twice.
 """
 
 
