@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,21 +25,23 @@ from joulemap.cli.option import (
     emit_sql,
     open_workspace,
     read_arguments,
+    repeat_options,
+    unless_auto,
 )
 from joulemap.report.format import Format
-
-
-class Metric(StrEnum):
-    """What is explained."""
-
-    ENERGY = "energy"
+from joulemap.report.level import ExplainLevel, Metric
 
 
 def explain(
     model: Annotated[str, typer.Argument(help="A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME.")],
     hardware_a: Annotated[str, typer.Argument(metavar="A", help=ONE_HARDWARE)],
     hardware_b: Annotated[str, typer.Argument(metavar="B", help=ONE_HARDWARE)],
-    metric: Annotated[Metric, typer.Option("--metric", help="What to explain.")] = Metric.ENERGY,
+    metric: Annotated[
+        Metric, typer.Option("--metric", help="What to explain; memory is the peak, weights and activations.")
+    ] = Metric.ENERGY,
+    level: Annotated[
+        ExplainLevel, typer.Option("--level", help="The table to show: terms, energy by category, or subgraphs.")
+    ] = ExplainLevel.TERM,
     batch: Batch = None,
     precision: Precision = "fp32",
     runtime: Runtime = "fused",
@@ -54,13 +55,16 @@ def explain(
     show_sql: ShowSql = False,
     db: Database = Path(DEFAULT_DATABASE),
 ) -> None:
-    """Explain why B uses more or less energy than A: terms that sum to the difference exactly.
+    """Explain why B needs more or less than A: sentences, and terms that sum to the difference exactly.
 
-    A term is an action that only one side has, a shared action that happens more often (count) or costs more each
-    time (price), or static energy.
+    A term of the energy is an action that only one side has, a shared action that happens more often (count) or costs
+    more each time (price), or static energy; a term of the latency is likewise of what bounds each subgraph. json has
+    every level, csv the table of one.
 
     \b
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
+    joulemap explain resnet18 xeon_8490h h100_sxm5 --metric latency
+    joulemap explain vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric edp --level subgraph
     joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
     """
     answer = open_workspace(db, form).explain(
@@ -78,6 +82,7 @@ def explain(
     )
     from joulemap.report.explain import render_explanation
 
-    emit(render_explanation(answer, form, limit), output)
+    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db)
+    emit(render_explanation(answer, form, limit, level, again), output)
     if show_sql:
         emit_sql(answer.answers)

@@ -28,11 +28,22 @@ if TYPE_CHECKING:
         Violation,
     )
     from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
-    from joulemap.domain.answer.explanation import Constant, EnergyTerm, EnergyTotal, Setting
+    from joulemap.domain.answer.explanation import (
+        CategoryDifference,
+        Constant,
+        Effect,
+        EnergyTerm,
+        MetricTerm,
+        RunPair,
+        Setting,
+        SubgraphDifference,
+        Traffic,
+    )
     from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
     from joulemap.domain.answer.score import Score
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Limits
+    from joulemap.domain.note import ArchitectureNote
     from joulemap.domain.timing import Timing
     from joulemap.query.run import Answer
 
@@ -162,12 +173,29 @@ class CostAnswer:
 
 @attrs.frozen(kw_only=True)
 class ExplainAnswer:
-    """Why run B uses more or less energy than run A; the terms sum to the difference exactly."""
+    """Why run B differs from run A in a metric; the terms sum to the difference exactly."""
 
-    total: EnergyTotal
+    metric: str
+    """energy, latency, memory or edp."""
+    total: RunPair
     terms: tuple[EnergyTerm, ...]
+    """Of the energy, also where another metric is explained; the largest first."""
+    metric_terms: tuple[MetricTerm, ...]
+    """Of the metric, where that is not energy; the largest first."""
+    effects: tuple[Effect, ...]
+    """Of the energy, by kind of cause."""
+    categories: tuple[CategoryDifference, ...]
+    """Of the energy, the largest difference first."""
+    subgraphs: tuple[SubgraphDifference, ...]
+    """The largest difference in the metric first."""
+    traffic: tuple[Traffic, ...]
+    """Bytes that each memory carries; empty unless memory is explained."""
+    notes: tuple[ArchitectureNote, ...]
+    """What the two classes are known for: no result."""
     calibrations: tuple[RunCalibration, ...]
     """Those that its runs used; empty where all ran with the class defaults."""
+    spelling: Mapping[str, str]
+    """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
     answers: tuple[Answer, ...]
 
 
@@ -237,7 +265,9 @@ class DifferenceAnswer:
     settings: tuple[Setting, ...]
     constants: tuple[Constant, ...]
     explanation: ExplainAnswer | None
-    """None where a run was refused."""
+    """Of the energy; None where a run was refused."""
+    delays: tuple[MetricTerm, ...]
+    """Of the latency, the largest first; empty where a run was refused."""
     answers: tuple[Answer, ...]
 
 

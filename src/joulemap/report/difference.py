@@ -9,7 +9,7 @@ import attrs
 from joulemap.domain.answer.explanation import Constant
 from joulemap.query.answer import DifferenceAnswer
 from joulemap.report.cell import show, show_quantity
-from joulemap.report.explain import render_explanation
+from joulemap.report.explain import draw_effects, draw_head, draw_metric_terms, draw_terms
 from joulemap.report.format import Format
 from joulemap.report.render import draw_table, write_csv, write_json
 
@@ -23,7 +23,10 @@ def render_difference(answer: DifferenceAnswer, form: Format, limit: int) -> str
                 "settings": [attrs.asdict(row) for row in answer.settings],
                 "constants": [attrs.asdict(row) for row in answer.constants],
                 "total": attrs.asdict(explanation.total) if explanation else None,
+                "effects": [attrs.asdict(row) for row in explanation.effects] if explanation else [],
                 "terms": [attrs.asdict(row) for row in explanation.terms] if explanation else [],
+                "delays": [attrs.asdict(row) for row in answer.delays],
+                "subgraphs": [attrs.asdict(row) for row in explanation.subgraphs] if explanation else [],
             }
         )
     if form is Format.CSV:
@@ -37,11 +40,16 @@ def render_difference(answer: DifferenceAnswer, form: Format, limit: int) -> str
     )
     parts = [f"Settings that differ\n{settings}" if answer.settings else "No setting differs"]
     parts.append(_constants(answer.constants, limit, is_markdown) if answer.constants else "No constant differs")
-    parts.append(
-        render_explanation(explanation, form, limit)
-        if explanation
-        else "A run was refused: there is no energy to compare"
-    )
+    if explanation is None:
+        parts.append("A run was refused: there is no energy to compare")
+        return "\n\n".join(parts)
+    parts += [
+        draw_head(explanation),
+        f"What moved the energy\n{draw_effects(explanation, is_markdown)}",
+        f"Terms of the energy\n{draw_terms(explanation, limit, is_markdown)}",
+        "What moved the latency\n"
+        + draw_metric_terms("latency", answer.delays, explanation.total.latency_difference_fs, limit, is_markdown),
+    ]
     return "\n\n".join(parts)
 
 
@@ -64,4 +72,9 @@ def _constants(constants: Sequence[Constant], limit: int, is_markdown: bool) -> 
     )
     rest = len(constants) - limit
     more = f"\nand {rest} more; --format json has all" if rest > 0 else ""
-    return f"Constants that differ\n{table}{more}"
+    moved = sum(row.moved_fj for row in constants if row.moved_fj is not None)
+    return (
+        f"Constants that differ\n{table}{more}\n\n"
+        f"prices moved {moved:,} fJ in all, the effects price and static power; "
+        "what other constants moved is in the counts and the time"
+    )

@@ -56,3 +56,11 @@ class Sort(StrEnum):
     POWER = "power"
     EFFICIENCY = "efficiency"
     ENERGY = "energy"
+
+
+class ExplainLevel(StrEnum):
+    """What a row of an explanation is."""
+
+    TERM = "term"
+    CATEGORY = "category"
+    SUBGRAPH = "subgraph"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from joulemap.errors import SqlError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.errors import SqlError, UnsupportedError, UsageError
 from joulemap.query import Answer, find_query, run_query, run_sql
 from joulemap.query.run import find_projected, run_queries
 from joulemap.store.connection import (
-    Connection,
     confine,
     open_for_reading,
     open_for_writing,
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
     from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
-
-METRICS: Final = ("energy",)
-"""What an explanation decomposes: each is a query `explain.METRIC`."""
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -295,14 +291,17 @@ class Workspace:
     ) -> ExplainAnswer:
         """Return why B differs from A in a metric, as terms that sum to the difference exactly.
 
+        The metric is energy, latency, memory (peak bytes) or edp, energy x latency.
+
         Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a metric that is
         not explained, or for a folder in place of a hardware.
         """
-        from joulemap.domain.answer.comparison import Comparison
+        from joulemap.domain.settings import COMPARED
+        from joulemap.workspace.explain import explain_pair
         from joulemap.workspace.question import answering, ask
 
-        if metric not in METRICS:
-            raise UsageError(f"cannot explain {metric!r}; known: {', '.join(METRICS)}")
+        if metric not in COMPARED:
+            raise UsageError(f"cannot explain {metric!r}; known: {', '.join(COMPARED)}")
         question = ask(
             model,
             hardware=(hardware_a, hardware_b),
@@ -317,11 +316,7 @@ class Workspace:
         if len(question.choice.names) != 2:
             raise UsageError(f"{len(question.choice.names)} hardware are named, expected two: name files, not folders")
         with answering(self.path, question, self._talk) as (run_ids, connection):
-            summary = run_query(connection, find_query("compare.summary"), {"run_ids": list(run_ids)})
-            refused = [row for row in (Comparison(*values) for values in summary.rows) if row.status != "ok"]
-            if refused:
-                raise UnsupportedError("; ".join(row.reason for row in refused))
-            return _explain(connection, run_ids[0], run_ids[-1], metric)
+            return explain_pair(connection, run_ids[0], run_ids[-1], metric, question.spelling)
 
     def pareto(
         self,
@@ -827,26 +822,10 @@ class Workspace:
 
         Raises UnknownNameError for a run that is not stored, DatabaseError.
         """
-        from joulemap.domain.answer.explanation import Constant, Setting
-        from joulemap.query.answer import DifferenceAnswer
+        from joulemap.workspace.explain import find_difference
 
         with using(open_for_reading(self.path), self.path) as connection:
-            refusals = find_refusals(connection, [run_a, run_b])
-            for run_id in (run_a, run_b):
-                if run_id not in refusals:
-                    raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
-            sides = {"run_a": run_a, "run_b": run_b}
-            setting = run_query(connection, find_query("run.setting"), sides)
-            constant = run_query(connection, find_query("run.constant"), sides)
-            explanation = None
-            if all(refusal is None for refusal in refusals.values()):
-                explanation = _explain(connection, run_a, run_b, "energy")
-            return DifferenceAnswer(
-                settings=tuple(Setting(*row) for row in setting.rows),
-                constants=tuple(Constant(*row) for row in constant.rows),
-                explanation=explanation,
-                answers=(setting, constant, *(explanation.answers if explanation else ())),
-            )
+            return find_difference(connection, run_a, run_b)
 
     def sql(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Answer:
         """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
@@ -907,21 +886,3 @@ class Workspace:
 
         open_for_writing(self.path).close()
         return SCHEMA_VERSION
-
-
-def _explain(connection: Connection, run_a: int, run_b: int, metric: str) -> ExplainAnswer:
-    """Return why run B differs from run A in a metric; both are stored and evaluated."""
-    from joulemap.domain.answer.calibration import RunCalibration
-    from joulemap.domain.answer.explanation import EnergyTerm, EnergyTotal
-    from joulemap.query.answer import ExplainAnswer
-
-    sides = {"run_a": run_a, "run_b": run_b}
-    total = find_projected(connection, run_query(connection, find_query("explain.total"), sides))
-    terms = run_query(connection, find_query(f"explain.{metric}"), sides)
-    used = run_query(connection, find_query("calibration.run"), {"run_ids": [run_a, run_b]})
-    return ExplainAnswer(
-        total=EnergyTotal(*total.rows[0]),
-        terms=tuple(EnergyTerm(*row) for row in terms.rows),
-        calibrations=tuple(RunCalibration(*row) for row in used.rows),
-        answers=(total, terms, used),
-    )

@@ -28,8 +28,94 @@ class EnergyTerm:
 
 
 @attrs.frozen
-class EnergyTotal:
-    """The row of `explain.total`: both runs and their difference, exact in femtojoules."""
+class MetricTerm:
+    """A row of `explain.latency`, `explain.memory` or `explain.edp`: one term of the difference B minus A."""
+
+    term: str
+    place: str
+    per: str
+    part_count: int
+    count_a: float
+    count_b: float
+    price_a: float | None
+    price_b: float | None
+    price_unit: str
+    difference_exact: int
+    """In fs, in bytes, or twice in fJ fs."""
+    difference: float
+    unit: str
+    share_fraction: float | None
+
+
+@attrs.frozen
+class Effect:
+    """A row of `explain.effect`: a kind of cause, and what it moved the energy."""
+
+    effect: str
+    """`only in A`, `only in B`, `count`, `price`, `time` or `static power`."""
+    difference_fj: int
+    difference_j: float
+    share_fraction: float | None
+    action_count: int
+    largest_action: str | None
+    largest_difference_j: float | None
+
+
+@attrs.frozen
+class CategoryDifference:
+    """A row of `explain.category`: a category of either side."""
+
+    category: str
+    energy_a_fj: int
+    energy_b_fj: int
+    difference_fj: int
+    energy_a_j: float
+    energy_b_j: float
+    difference_j: float
+    share_fraction: float | None
+
+
+@attrs.frozen
+class SubgraphDifference:
+    """A row of `explain.subgraph`: a subgraph on both sides, matched by name."""
+
+    name: str
+    fusion_pattern: str
+    energy_a_fj: int
+    energy_b_fj: int
+    energy_difference_fj: int
+    latency_a_fs: int
+    latency_b_fs: int
+    latency_difference_fs: int
+    edp_difference_exact: int
+    """Twice, in fJ fs."""
+    memory_a_bytes: float
+    memory_b_bytes: float
+    difference: float
+    """Of the metric that is explained."""
+    unit: str
+    share_fraction: float | None
+    bottleneck_a: str | None
+    bottleneck_b: str | None
+
+
+@attrs.frozen
+class Traffic:
+    """A row of `explain.traffic`: the bytes that one memory carries on both sides."""
+
+    component: str
+    action: str
+    bytes_a: float | None
+    bytes_b: float | None
+    difference_bytes: float
+    energy_a_j: float
+    energy_b_j: float
+    is_off_chip: bool
+
+
+@attrs.frozen
+class RunPair:
+    """The row of `explain.total`: both runs and their differences, exact in femtojoules, femtoseconds and bytes."""
 
     model: str
     hardware_a: str
@@ -41,6 +127,28 @@ class EnergyTotal:
     energy_b_j: float
     difference_j: float
     ratio: float
+    latency_a_fs: int
+    latency_b_fs: int
+    latency_difference_fs: int
+    latency_a_s: float
+    latency_b_s: float
+    latency_ratio: float | None
+    edp_a_js: float
+    edp_b_js: float
+    edp_difference_exact: int
+    """Twice, in fJ fs."""
+    edp_ratio: float | None
+    memory_a_bytes: int
+    memory_b_bytes: int
+    memory_difference_bytes: int
+    memory_ratio: float | None
+    architecture_a: str
+    architecture_b: str
+    batch: int
+    precision: str
+    runtime: str
+    run_a: int
+    run_b: int
 
 
 @attrs.frozen
@@ -62,8 +170,9 @@ class Constant:
     value_b: float | None
     unit: str
     ratio: float | None
+    moved_fj: int | None
+    """Of an energy per action that both sides have: its price term, exact."""
     moved_j: float | None
-    """Of an energy per action: B's count times the difference of the prices."""
     basis_a: str | None
     basis_b: str | None
     source_a: str | None

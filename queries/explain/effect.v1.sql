@@ -1,0 +1,146 @@
+/*
+name = "explain.effect"
+version = 1
+schema = 3
+summary = "What moved the energy from one run to another, by kind of cause: an exact additive decomposition"
+grain = "one row per effect, six in all; they sum to the difference B minus A, exactly"
+order = ["only in A, only in B, count, price, time, static power"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+[columns]
+effect = { type = "VARCHAR", meaning = "only in A, only in B, count and price (of actions that both have), time (static power for a longer or shorter time), static power (at its price)" }
+difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "this effect of B minus A, exact" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "this effect of B minus A" }
+share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
+action_count = { type = "BIGINT", meaning = "actions that it moved" }
+largest_action = { type = "VARCHAR", meaning = "component.action that it moved most; null where it moved none" }
+largest_difference_j = { type = "DOUBLE", unit = "J", meaning = "what it moved that one" }
+*/
+WITH side AS (
+    SELECT
+        l.run_id,
+        a.component,
+        a.action,
+        a.category,
+        a.part,
+        a.per,
+        sum(l.action_count ORDER BY l.operator_index) AS action_count,
+        max(e.energy_per_action_fj) AS price_fj,
+        max(e.basis) AS basis,
+        sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    WHERE l.run_id IN ($run_a, $run_b)
+    GROUP BY l.run_id, a.component, a.action, a.category, a.part, a.per
+),
+joined AS (
+    SELECT
+        coalesce(a.component, b.component) AS component,
+        coalesce(a.action, b.action) AS action,
+        coalesce(a.part, b.part) AS part,
+        coalesce(a.per, b.per) AS per,
+        a.category AS category_a,
+        b.category AS category_b,
+        coalesce(a.action_count, 0e0) AS count_a,
+        coalesce(b.action_count, 0e0) AS count_b,
+        a.price_fj AS price_a,
+        b.price_fj AS price_b,
+        a.basis AS basis_a,
+        b.basis AS basis_b,
+        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
+    FROM (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = $run_a
+    ) AS a
+    FULL JOIN (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = $run_b
+    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
+),
+split AS (
+    SELECT
+        component,
+        action,
+        part,
+        per,
+        category_a,
+        category_b,
+        count_a,
+        count_b,
+        price_a,
+        price_b,
+        basis_a,
+        basis_b,
+        difference_fj,
+        price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
+        CASE
+            WHEN price_a = price_b THEN difference_fj
+            WHEN count_a = count_b THEN 0
+            ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
+        END AS by_count_fj
+    FROM joined
+),
+time AS (
+    SELECT
+        component,
+        action,
+        difference_fj,
+        CASE
+            WHEN price_a IS NULL OR price_b IS NULL OR price_a = price_b THEN difference_fj
+            WHEN count_a = count_b THEN 0
+            ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
+        END AS by_time_fj
+    FROM split
+    WHERE part = 'static'
+),
+moved AS (
+    SELECT
+        CASE WHEN price_b IS NULL THEN 1 ELSE 2 END AS position,
+        component || '.' || action AS name,
+        difference_fj
+    FROM split
+    WHERE NOT is_shared AND part <> 'static'
+    UNION ALL
+    SELECT 3, component || '.' || action, by_count_fj
+    FROM split
+    WHERE is_shared
+    UNION ALL
+    SELECT 4, component || '.' || action, difference_fj - by_count_fj
+    FROM split
+    WHERE is_shared
+    UNION ALL
+    SELECT 5, component || '.' || action, by_time_fj
+    FROM time
+    UNION ALL
+    SELECT 6, component || '.' || action, difference_fj - by_time_fj
+    FROM time
+),
+summed AS (
+    SELECT
+        position,
+        sum(difference_fj) AS difference_fj,
+        count(*) AS action_count,
+        min({'size': -abs(difference_fj), 'name': name, 'fj': difference_fj}) AS largest
+    FROM moved
+    WHERE difference_fj <> 0
+    GROUP BY position
+)
+SELECT
+    e.effect,
+    coalesce(s.difference_fj, 0) AS difference_fj,
+    CAST(coalesce(s.difference_fj, 0) AS DOUBLE) / 1e15 AS difference_j,
+    CAST(coalesce(s.difference_fj, 0) AS DOUBLE) / nullif(CAST(sum(s.difference_fj) OVER () AS DOUBLE), 0e0)
+        AS share_fraction,
+    coalesce(s.action_count, 0) AS action_count,
+    s.largest.name AS largest_action,
+    s.largest.fj / 1e15 AS largest_difference_j
+FROM (
+    VALUES (1, 'only in A'), (2, 'only in B'), (3, 'count'), (4, 'price'), (5, 'time'), (6, 'static power')
+) AS e (position, effect)
+LEFT JOIN summed AS s ON s.position = e.position
+ORDER BY e.position

@@ -1,0 +1,81 @@
+/*
+name = "explain.memory"
+version = 1
+schema = 3
+summary = "Why one run keeps more bytes than another: an exact additive decomposition of its peak memory"
+grain = "one row per term that is not zero; terms sum to the difference B minus A, exactly"
+order = ["absolute difference_exact descending", "place", "term"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+[columns]
+term = { type = "VARCHAR", meaning = "count (more or fewer elements) or price (bytes of each)" }
+place = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
+per = { type = "VARCHAR", meaning = "what one count is" }
+part_count = { type = "BIGINT", meaning = "1" }
+count_a = { type = "DOUBLE", meaning = "how many on A" }
+count_b = { type = "DOUBLE", meaning = "how many on B" }
+price_a = { type = "DOUBLE", meaning = "bytes of one on A; null without a count" }
+price_b = { type = "DOUBLE", meaning = "bytes of one on B; null without a count" }
+price_unit = { type = "VARCHAR", meaning = "of the prices" }
+difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, in B, exact" }
+difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
+unit = { type = "VARCHAR", meaning = "SI unit of difference" }
+share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
+*/
+WITH side AS (
+    SELECT
+        r.run_id,
+        unnest([
+            {'place': 'weights', 'per': 'parameter', 'work': w.parameter_count, 'held': r.weight_bytes},
+            {'place': 'activations', 'per': 'B', 'work': r.activation_bytes, 'held': r.activation_bytes}
+        ]) AS one
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    WHERE r.run_id IN ($run_a, $run_b) AND r.refusal IS NULL
+),
+met AS (
+    SELECT
+        a.one.place AS place,
+        a.one.per AS per,
+        CAST(a.one.work AS DOUBLE) AS work_a,
+        CAST(b.one.work AS DOUBLE) AS work_b,
+        CAST(a.one.held AS HUGEINT) AS held_a,
+        CAST(b.one.held AS HUGEINT) AS held_b
+    FROM side AS a
+    JOIN side AS b ON b.run_id = $run_b AND b.one.place = a.one.place
+    WHERE a.run_id = $run_a
+),
+parted AS (
+    SELECT
+        place, per, work_a, work_b, held_a, held_b,
+        CASE
+            WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
+            ELSE CAST(round_even((work_b - work_a) * ((held_a / work_a + held_b / work_b) / 2e0), 0) AS HUGEINT)
+        END AS by_work
+    FROM met
+),
+terms AS (
+    SELECT 'count' AS term, place, per, work_a, work_b, held_a, held_b, by_work AS difference_exact
+    FROM parted
+    UNION ALL
+    SELECT 'price', place, per, work_a, work_b, held_a, held_b, held_b - held_a - by_work
+    FROM parted
+)
+SELECT
+    term,
+    place,
+    per,
+    CAST(1 AS BIGINT) AS part_count,
+    work_a AS count_a,
+    work_b AS count_b,
+    CAST(held_a AS DOUBLE) / nullif(work_a, 0e0) AS price_a,
+    CAST(held_b AS DOUBLE) / nullif(work_b, 0e0) AS price_b,
+    'B' AS price_unit,
+    difference_exact,
+    CAST(difference_exact AS DOUBLE) AS difference,
+    'B' AS unit,
+    CAST(difference_exact AS DOUBLE) / nullif(CAST(sum(difference_exact) OVER () AS DOUBLE), 0e0) AS share_fraction
+FROM terms
+WHERE difference_exact <> 0
+ORDER BY abs(difference_exact) DESC, place, term

@@ -1,0 +1,110 @@
+/*
+name = "explain.subgraph"
+version = 1
+schema = 3
+summary = "Two runs subgraph by subgraph, and what each adds to the difference"
+grain = "one row per subgraph of either, matched by name; energies, times and shares sum to the difference, exactly"
+order = ["absolute difference of the metric descending", "name"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory: what share_fraction and the order are of" }
+[columns]
+name = { type = "VARCHAR", meaning = "operator that leads it" }
+fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
+energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact; 0 where A has no such subgraph" }
+energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact; 0 where B has no such subgraph" }
+energy_difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
+latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "on A, exact" }
+latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "on B, exact" }
+latency_difference_fs = { type = "HUGEINT", unit = "fs", meaning = "B minus A, exact" }
+edp_difference_exact = { type = "HUGEINT", meaning = "twice its part of the difference of E T, in fJ fs, exact: its energy difference x (T of A + T of B) + its time difference x (E of A + E of B)" }
+memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on A" }
+memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on B" }
+difference = { type = "DOUBLE", meaning = "of the metric, B minus A, in unit" }
+unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
+share_fraction = { type = "DOUBLE", meaning = "of the metric's whole difference" }
+bottleneck_a = { type = "VARCHAR", meaning = "what bounds it on A" }
+bottleneck_b = { type = "VARCHAR", meaning = "what bounds it on B" }
+*/
+WITH energy AS (
+    SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
+    FROM ledger_line
+    WHERE run_id IN ($run_a, $run_b)
+    GROUP BY run_id, subgraph_index
+),
+part AS (
+    SELECT
+        s.run_id,
+        g.name,
+        g.pattern,
+        coalesce(e.energy_fj, 0) AS energy_fj,
+        s.latency_fs,
+        s.dram_bytes,
+        s.bottleneck
+    FROM run_subgraph AS s
+    JOIN run AS r ON r.run_id = s.run_id
+    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+    LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
+    WHERE s.run_id IN ($run_a, $run_b)
+),
+met AS (
+    SELECT
+        coalesce(a.name, b.name) AS name,
+        coalesce(a.pattern, b.pattern) AS fusion_pattern,
+        CAST(coalesce(a.energy_fj, 0) AS HUGEINT) AS energy_a_fj,
+        CAST(coalesce(b.energy_fj, 0) AS HUGEINT) AS energy_b_fj,
+        CAST(coalesce(a.latency_fs, 0) AS HUGEINT) AS latency_a_fs,
+        CAST(coalesce(b.latency_fs, 0) AS HUGEINT) AS latency_b_fs,
+        coalesce(a.dram_bytes, 0e0) AS memory_a_bytes,
+        coalesce(b.dram_bytes, 0e0) AS memory_b_bytes,
+        a.bottleneck AS bottleneck_a,
+        b.bottleneck AS bottleneck_b
+    FROM (
+        SELECT name, pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_a
+    ) AS a
+    FULL JOIN (
+        SELECT name, pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_b
+    ) AS b ON b.name = a.name
+),
+weighed AS (
+    SELECT
+        name, fusion_pattern, energy_a_fj, energy_b_fj, latency_a_fs, latency_b_fs, memory_a_bytes, memory_b_bytes,
+        bottleneck_a, bottleneck_b,
+        (energy_b_fj - energy_a_fj) * CAST(sum(latency_a_fs + latency_b_fs) OVER () AS HUGEINT)
+        + (latency_b_fs - latency_a_fs) * CAST(sum(energy_a_fj + energy_b_fj) OVER () AS HUGEINT)
+            AS edp_difference_exact
+    FROM met
+),
+valued AS (
+    SELECT
+        name, fusion_pattern, energy_a_fj, energy_b_fj, latency_a_fs, latency_b_fs, memory_a_bytes, memory_b_bytes,
+        bottleneck_a, bottleneck_b, edp_difference_exact,
+        CASE $metric
+            WHEN 'energy' THEN CAST(energy_b_fj - energy_a_fj AS DOUBLE) / 1e15
+            WHEN 'latency' THEN CAST(latency_b_fs - latency_a_fs AS DOUBLE) / 1e15
+            WHEN 'edp' THEN CAST(edp_difference_exact AS DOUBLE) / 2e30
+            WHEN 'memory' THEN memory_b_bytes - memory_a_bytes
+            ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
+        END AS difference
+    FROM weighed
+)
+SELECT
+    name,
+    fusion_pattern,
+    energy_a_fj,
+    energy_b_fj,
+    energy_b_fj - energy_a_fj AS energy_difference_fj,
+    latency_a_fs,
+    latency_b_fs,
+    latency_b_fs - latency_a_fs AS latency_difference_fs,
+    edp_difference_exact,
+    memory_a_bytes,
+    memory_b_bytes,
+    difference,
+    CASE $metric WHEN 'energy' THEN 'J' WHEN 'latency' THEN 's' WHEN 'edp' THEN 'Js' ELSE 'B' END AS unit,
+    difference / nullif(sum(difference ORDER BY name) OVER (), 0e0) AS share_fraction,
+    bottleneck_a,
+    bottleneck_b
+FROM valued
+ORDER BY abs(difference) DESC, name

@@ -1,0 +1,45 @@
+/*
+name = "explain.traffic"
+version = 1
+schema = 3
+summary = "Bytes that each memory of two runs carries"
+grain = "one row per memory action that is counted in bytes"
+order = ["absolute difference_bytes descending", "component", "action"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+[columns]
+component = { type = "VARCHAR", meaning = "what acts" }
+action = { type = "VARCHAR", meaning = "what it does" }
+bytes_a = { type = "DOUBLE", unit = "B", meaning = "on A; null where A has no such action" }
+bytes_b = { type = "DOUBLE", unit = "B", meaning = "on B; null where B has no such action" }
+difference_bytes = { type = "DOUBLE", unit = "B", meaning = "B minus A" }
+energy_a_j = { type = "DOUBLE", unit = "J", meaning = "that it costs on A" }
+energy_b_j = { type = "DOUBLE", unit = "J", meaning = "that it costs on B" }
+is_off_chip = { type = "BOOLEAN", meaning = "reads or writes dram" }
+*/
+WITH side AS (
+    SELECT
+        l.run_id,
+        a.component,
+        a.action,
+        CAST(sum(CAST(l.action_count AS DECIMAL(38, 6))) AS DOUBLE) AS byte_count,
+        CAST(sum(l.energy_fj) AS DOUBLE) / 1e15 AS energy_j
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    WHERE l.run_id IN ($run_a, $run_b) AND a.part = 'memory' AND a.per = 'B'
+    GROUP BY l.run_id, a.component, a.action
+)
+SELECT
+    coalesce(a.component, b.component) AS component,
+    coalesce(a.action, b.action) AS action,
+    a.byte_count AS bytes_a,
+    b.byte_count AS bytes_b,
+    coalesce(b.byte_count, 0e0) - coalesce(a.byte_count, 0e0) AS difference_bytes,
+    coalesce(a.energy_j, 0e0) AS energy_a_j,
+    coalesce(b.energy_j, 0e0) AS energy_b_j,
+    coalesce(a.component, b.component) = 'dram' AS is_off_chip
+FROM (SELECT component, action, byte_count, energy_j FROM side WHERE run_id = $run_a) AS a
+FULL JOIN (SELECT component, action, byte_count, energy_j FROM side WHERE run_id = $run_b) AS b
+    ON b.component = a.component AND b.action = a.action
+ORDER BY abs(difference_bytes) DESC, component, action

@@ -1,0 +1,155 @@
+/*
+name = "run.constant"
+version = 2
+schema = 3
+summary = "Constants of the hardware in which two runs differ, and what each price moved: exactly its part of the difference"
+grain = "one row per constant that differs or that only one side has"
+order = ["moved_j by size descending, nulls last", "constant"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+[columns]
+constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, or energy.COMPONENT.ACTION of the energy reference table" }
+value_a = { type = "DOUBLE", meaning = "on A, in unit; null where A has none" }
+value_b = { type = "DOUBLE", meaning = "on B, in unit; null where B has none" }
+unit = { type = "VARCHAR", meaning = "SI unit" }
+ratio = { type = "DOUBLE", meaning = "B over A" }
+moved_fj = { type = "HUGEINT", unit = "fJ", meaning = "of an energy per action that both have: its price term, exact; together the effects price and static power of explain.effect; null for other constants, whose effect is in the counts and the time" }
+moved_j = { type = "DOUBLE", unit = "J", meaning = "the same" }
+basis_a = { type = "VARCHAR", meaning = "where it comes from on A" }
+basis_b = { type = "VARCHAR", meaning = "where it comes from on B" }
+source_a = { type = "VARCHAR", meaning = "document, measurement or arithmetic on A" }
+source_b = { type = "VARCHAR", meaning = "document, measurement or arithmetic on B" }
+*/
+WITH side AS (
+    SELECT
+        l.run_id,
+        a.component,
+        a.action,
+        a.category,
+        a.part,
+        a.per,
+        sum(l.action_count ORDER BY l.operator_index) AS action_count,
+        max(e.energy_per_action_fj) AS price_fj,
+        max(e.basis) AS basis,
+        sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    WHERE l.run_id IN ($run_a, $run_b)
+    GROUP BY l.run_id, a.component, a.action, a.category, a.part, a.per
+),
+joined AS (
+    SELECT
+        coalesce(a.component, b.component) AS component,
+        coalesce(a.action, b.action) AS action,
+        coalesce(a.part, b.part) AS part,
+        coalesce(a.per, b.per) AS per,
+        a.category AS category_a,
+        b.category AS category_b,
+        coalesce(a.action_count, 0e0) AS count_a,
+        coalesce(b.action_count, 0e0) AS count_b,
+        a.price_fj AS price_a,
+        b.price_fj AS price_b,
+        a.basis AS basis_a,
+        b.basis AS basis_b,
+        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
+    FROM (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = $run_a
+    ) AS a
+    FULL JOIN (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = $run_b
+    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
+),
+split AS (
+    SELECT
+        component,
+        action,
+        part,
+        per,
+        category_a,
+        category_b,
+        count_a,
+        count_b,
+        price_a,
+        price_b,
+        basis_a,
+        basis_b,
+        difference_fj,
+        price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
+        CASE
+            WHEN price_a = price_b THEN difference_fj
+            WHEN count_a = count_b THEN 0
+            ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
+        END AS by_count_fj
+    FROM joined
+),
+moved AS (
+    SELECT
+        'energy.' || component || '.' || action AS name,
+        sum(
+            difference_fj
+            - CASE
+                WHEN price_a = price_b THEN difference_fj
+                WHEN count_a = count_b THEN 0
+                ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
+            END
+        ) AS moved_fj
+    FROM split
+    WHERE price_a IS NOT NULL AND price_b IS NOT NULL
+    GROUP BY component, action
+),
+constant AS (
+    SELECT r.run_id, f.quantity AS name, f.value, f.unit, f.basis, f.source
+    FROM run AS r
+    JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
+    WHERE r.run_id IN ($run_a, $run_b)
+    UNION ALL
+    SELECT
+        r.run_id,
+        'energy.' || a.component || '.' || a.action,
+        e.energy_per_action_fj / 1e15,
+        'J/' || a.per,
+        e.basis,
+        e.source
+    FROM run AS r
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest
+    JOIN action AS a ON a.action_id = e.action_id
+    WHERE r.run_id IN ($run_a, $run_b)
+),
+pair AS (
+    SELECT
+        coalesce(a.name, b.name) AS name,
+        a.value AS value_a,
+        b.value AS value_b,
+        coalesce(a.unit, b.unit) AS unit,
+        a.basis AS basis_a,
+        b.basis AS basis_b,
+        a.source AS source_a,
+        b.source AS source_b
+    FROM (SELECT name, value, unit, basis, source FROM constant WHERE run_id = $run_a) AS a
+    FULL JOIN (SELECT name, value, unit, basis, source FROM constant WHERE run_id = $run_b) AS b ON b.name = a.name
+)
+SELECT
+    p.name AS constant,
+    p.value_a,
+    p.value_b,
+    p.unit,
+    p.value_b / nullif(p.value_a, 0e0) AS ratio,
+    m.moved_fj,
+    CAST(m.moved_fj AS DOUBLE) / 1e15 AS moved_j,
+    p.basis_a,
+    p.basis_b,
+    p.source_a,
+    p.source_b
+FROM pair AS p
+LEFT JOIN moved AS m ON m.name = p.name
+WHERE p.value_a IS DISTINCT FROM p.value_b
+    OR p.basis_a IS DISTINCT FROM p.basis_b
+    OR p.source_a IS DISTINCT FROM p.source_b
+ORDER BY abs(moved_j) DESC NULLS LAST, constant
