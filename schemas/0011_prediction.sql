@@ -184,7 +184,7 @@ WITH newest AS (
         r.workload_id,
         r.calibration,
         v.architecture,
-        coalesce(f.value, 0e0) AS kernel_gap_s
+        coalesce(f.value, 0e0) * coalesce(g.value, 1e0) AS kernel_gap_s
     FROM (
         SELECT DISTINCT hardware, model, precision, batch, runtime
         FROM operator_measurement
@@ -199,6 +199,8 @@ WITH newest AS (
     JOIN workload AS w ON w.workload_id = r.workload_id AND w.model = m.model
     LEFT JOIN hardware_fact AS f
         ON f.hardware_digest = v.hardware_digest AND f.quantity = 'coefficient.kernel_gap'
+    LEFT JOIN hardware_fact AS g
+        ON g.hardware_digest = v.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
     WHERE r.refusal IS NULL
     QUALIFY row_number() OVER (
         PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime ORDER BY r.run_id DESC

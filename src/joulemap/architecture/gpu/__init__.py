@@ -82,6 +82,7 @@ class Gpu:
         waves = np.where(tiling.waves > 0.0, tiling.waves, ceil_divide(tiles, engine.units))
         tiled_macs = np.where(times.native_macs > 0.0, times.native_macs, tiling.executed_macs)
         executed = np.maximum(tiled_macs, work.mac_count)
+        occupancy = np.where(tiling.occupancy > 0.0, tiling.occupancy, np.minimum(tiles / engine.units, 1.0))
         compute, memory = _balance(kernels, times)
         far = np.minimum(read + written, kernels.moved_bytes)
         again = np.where(times.pass_bytes > find_last_level(device).capacity.value, times.pass_bytes, 0.0)
@@ -102,7 +103,7 @@ class Gpu:
                 "tile_m": tiling.rows,
                 "tile_n": tiling.columns,
                 "instruction_s": times.instruction_s,
-                "product_s": np.where(active, times.product_s * np.minimum(tiles / engine.units, 1.0), 0.0),
+                "product_s": np.where(active, times.product_s * occupancy, 0.0),
                 "busy_s": times.busy_s,
                 "multiplied": np.where(active, executed * tiling.multiplication_share, 0.0),
                 "kernel_count": np.where(kernels.leads, times.kernel_count, 0.0),

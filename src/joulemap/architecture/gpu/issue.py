@@ -55,11 +55,11 @@ def issue_work(kernels: KernelColumns, engine: Engine, sorts: Products) -> Issue
         elements = np.maximum(work.output_element_count, 1.0) / samples
         steps = np.clip(2.0 ** np.ceil(np.log2(elements)), *PADDING_STEPS) / PADDING_STEPS[0]
         busy = np.where(work.of_kind("batch_norm"), steps * engine.value("batch_norm_step"), busy)
-    rides = kernels.rides
-    riding = riding_seconds(kernels, engine)
+    # no more than alone: arithmetic that bytes hide there is hidden here
+    riding = np.minimum(riding_seconds(kernels, engine), instruction)
     return Issue(
-        busy_s=np.where(rides, riding, busy),
-        instruction_s=np.where(rides, riding, instruction),
+        busy_s=np.where(kernels.rides, riding, busy),
+        instruction_s=np.where(kernels.rides, riding, instruction),
     )
 
 

@@ -79,6 +79,8 @@ class Tiling:
     columns: Floats
     executed_macs: Floats
     """MAC slots of the tiles, padding included."""
+    occupancy: Floats
+    """Part of the units that have a block, over the time of the product: whole waves less what the last lacks."""
     multiplication_share: Floats
     """Multiplications over MACs: below 1 under Winograd's algorithm."""
 
@@ -189,6 +191,7 @@ def tile_products(kernels: KernelColumns, engine: Engine, sorts: Products) -> Ti
         rows=spread(tile_m[shape, 0], PLAIN_EDGE),
         columns=spread(tile_n[shape, 0], PLAIN_EDGE),
         executed_macs=np.where(few, work.mac_count, spread(executed)),
+        occupancy=spread(taken[shape, each] / _waves_taken(taken[shape, each])),
         multiplication_share=1.0 / gain,
     )
 

@@ -94,7 +94,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     passes = _passes(kernels, engine, attends)
     hidden = attends & work.of_kind("softmax")
     busy = np.where(hidden, 0.0, products + issue.busy_s + passes.busy_s)
-    instruction = np.where(is_native, native_rate, issue.instruction_s) + passes.busy_s
+    instruction = np.where(is_native, native_rate, issue.instruction_s) + passes.instruction_s
     group_width = work.gemm_k / np.maximum(work.tap_count, 1.0)
     sharpness = np.full_like(busy, 3.0)
     for kind, value in SHARPNESS_OF.items():
@@ -165,6 +165,7 @@ class _Passes:
     fixed_s: Floats
     count: Floats
     busy_s: Floats
+    instruction_s: Floats
     moved_bytes: Floats
 
 
@@ -197,6 +198,7 @@ def _passes(kernels: KernelColumns, engine: Engine, attends: Booleans) -> _Passe
         fixed_s=fixed,
         count=count,
         busy_s=busy,
+        instruction_s=busy,
         moved_bytes=moved,
     )
 
@@ -217,6 +219,7 @@ def _epilogue_passes(kernels: KernelColumns, engine: Engine, attends: Booleans) 
         fixed_s=often * engine.value("fixed_cost.elementwise"),
         count=often,
         busy_s=engine.stream_seconds(moved),
+        instruction_s=np.zeros_like(moved),
         moved_bytes=moved,
     )
 
