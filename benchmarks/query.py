@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.domain.settings import Settings
 from joulemap.errors import JoulemapError
 from joulemap.query import Query, list_queries, run_query
 from joulemap.query.run import bind
@@ -144,11 +145,29 @@ def ask_queries(path: Path) -> list[Timing]:
 def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
     """Return the timing of answers that consist of several queries, everything they need being stored."""
     workspace = Workspace(path)
-    every = {"hardware": HARDWARE, "batch": BATCH}
+    every: Settings = {"hardware": HARDWARE, "batch": BATCH}
     answers: list[tuple[str, str, Callable[[], int]]] = [
         ("compare", "one", lambda: len(workspace.compare(MODEL, **every).rows)),
+        ("compare --level detailed", "one", lambda: len(workspace.compare_runs([MODEL], **every).tree)),
+        ("compare --level subgraph", "one", lambda: len(workspace.compare_parts([MODEL], **every).rows)),
+        (
+            "compare --level operator",
+            "one",
+            lambda: len(workspace.compare_parts([MODEL], level="operator", **every).rows),
+        ),
+        ("compare, all models", "all", lambda: len(workspace.compare_models(models, **every).rows)),
+        (
+            "compare --sort --details",
+            "one",
+            lambda: len(workspace.rank_hardware(MODEL, has_details=True, has_parts=True, **every).numbers),
+        ),
         ("analyze", "one", lambda: len(workspace.analyze(MODEL, HARDWARE[1], batch=BATCH).operators)),
         ("explain", "one", lambda: len(workspace.explain(MODEL, *HARDWARE[:2], batch=BATCH).terms)),
+        (
+            "explain --metric edp",
+            "one",
+            lambda: len(workspace.explain(MODEL, *HARDWARE[:2], metric="edp", batch=BATCH).metric_terms),
+        ),
         ("edp", "one", lambda: len(workspace.edp(MODEL, HARDWARE[1], batch=BATCH).operators)),
         (
             "edp --against",

@@ -108,6 +108,14 @@ def test_a_metric_or_level_that_does_not_exist_is_refused(book: Book) -> None:
     assert ask(book, "compare.part", run_ids=[3]) == ask(book, "compare.part", run_ids=[99]) == []
 
 
+def test_too_many_workloads_are_asked_in_turns(book: Book) -> None:
+    ids = [book.add_run([Part(time_s=1.0, compute_j=1.0)], model=f"net{number}", hardware="a") for number in range(33)]
+    for name in ("compare.part", "compare.victory", "compare.tree"):
+        assert ask(book, name, run_ids=ids[:32])
+        with pytest.raises(SqlError, match="more than 32 workloads"):
+            ask(book, name, run_ids=ids)
+
+
 def test_a_ranking_worked_out_by_hand(book: Book) -> None:
     rows = ask(book, "compare.ranking", run_ids=[1, 2, 3], sort="latency")
     assert [(row["rank"], row["hardware"], row["best_ratio"]) for row in rows] == [

@@ -187,8 +187,8 @@ def test_the_prediction_of_a_group_is_its_operators_without_gaps(tmp_path: Path)
     workspace.compare("resnet18", precision="fp16", batch=32, **H200)  # type: ignore[arg-type]
     # of the hardware as the run used it: under its calibration
     (gap,) = workspace.sql(
-        "SELECT f.value FROM run AS r JOIN hardware_fact AS f USING (hardware_digest) "
-        "WHERE f.quantity = 'coefficient.kernel_gap'"
+        "SELECT product(f.value) FROM run AS r JOIN hardware_fact AS f USING (hardware_digest) "
+        "WHERE f.quantity IN ('coefficient.kernel_gap', 'coefficient.launch_time_scale')"
     ).rows[0]
     own = workspace.sql(
         "SELECT count(*), sum(o.latency_s) FROM operator_results AS o JOIN runs AS r USING (run_id) "

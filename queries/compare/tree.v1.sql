@@ -6,7 +6,7 @@ summary = "Where the energy of several runs goes: categories of their architectu
 grain = "one row per run, category and action; the rows of a run sum to its energy, exactly"
 order = ["position in run_ids", "category_energy_fj descending", "category", "energy_fj descending", "component", "action", "part"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them, of up to 32 workloads" }
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
@@ -28,6 +28,11 @@ WITH act AS (
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE list_contains($run_ids, l.run_id)
+        AND CASE
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 32
+                THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
+            ELSE TRUE
+        END
     GROUP BY l.run_id, a.category, a.component, a.action, a.part
 ),
 branch AS (

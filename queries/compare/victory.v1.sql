@@ -6,7 +6,7 @@ summary = "Which kinds of subgraph or operator each hardware runs at the least c
 grain = "one row per workload, hardware and kind that the workload has"
 order = ["model", "workload_id", "hardware_won_count descending", "hardware", "won_count descending", "kind"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or several; refused ones are left out" }
+run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are left out" }
 level = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory, as `compare.part` compares them" }
 [columns]
@@ -36,15 +36,24 @@ WITH asked AS (
     JOIN workload AS w ON w.workload_id = r.workload_id
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     WHERE list_contains($run_ids, r.run_id) AND r.refusal IS NULL
+        AND CASE
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 32
+                THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
+            ELSE TRUE
+        END
 ),
 energy AS (
     SELECT
         l.run_id,
         CASE WHEN $level = 'operator' THEN l.operator_index ELSE l.subgraph_index END AS part_index,
         sum(l.energy_fj) AS energy_fj,
-        sum(CASE WHEN a.component = 'dram' THEN CAST(l.action_count AS DECIMAL(38, 9)) END) AS dram_bytes
+        sum(
+            CASE
+                WHEN $level = 'operator' AND l.action_id IN (SELECT action_id FROM action WHERE component = 'dram')
+                    THEN CAST(l.action_count AS DECIMAL(38, 9))
+            END
+        ) AS dram_bytes
     FROM ledger_line AS l
-    JOIN action AS a ON a.action_id = l.action_id
     WHERE list_contains($run_ids, l.run_id)
     GROUP BY ALL
 ),
@@ -57,7 +66,7 @@ placed AS (
         s.dram_bytes,
         FALSE AS is_operator
     FROM run_subgraph AS s
-    WHERE list_contains($run_ids, s.run_id)
+    WHERE $level <> 'operator' AND list_contains($run_ids, s.run_id)
     UNION ALL
     SELECT
         o.run_id,
@@ -71,7 +80,7 @@ placed AS (
         TRUE
     FROM run_operator AS o
     JOIN run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
-    WHERE list_contains($run_ids, o.run_id)
+    WHERE $level = 'operator' AND list_contains($run_ids, o.run_id) AND list_contains($run_ids, s.run_id)
     WINDOW in_kernel AS (
         PARTITION BY o.run_id, o.subgraph_index ORDER BY o.operator_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING

@@ -80,7 +80,8 @@ def _describe(row: Effect, answer: ExplainAnswer) -> str:
     name_a, name_b = _names(answer)
     total = answer.total
     less = row.difference_fj < 0
-    mostly = "" if row.largest_action is None else f", mostly {row.largest_action}"
+    is_along = (row.largest_difference_j or 0.0) < 0.0 if less else (row.largest_difference_j or 0.0) > 0.0
+    mostly = f", mostly {row.largest_action}" if is_along else ""
     many = f"{row.action_count} action{'' if row.action_count == 1 else 's'}"
     if row.effect == "time":
         return (
@@ -163,4 +164,6 @@ def _leader(answer: ExplainAnswer) -> list[str]:
     if first.share_fraction is None or first.share_fraction < LEADING or len(answer.subgraphs) == 1:
         return []
     share = show(first.share_fraction, "share_fraction")
-    return [f"of {len(answer.subgraphs)} subgraphs, {first.name} ({first.fusion_pattern}) differs most: {share}"]
+    alike = sum(row.difference == first.difference for row in answer.subgraphs) - 1
+    others = f" and {alike} more alike differ most: {share} each" if alike else f" differs most: {share}"
+    return [f"of {len(answer.subgraphs)} subgraphs, {first.name} ({first.fusion_pattern}){others}"]
