@@ -180,11 +180,17 @@ def test_the_score_on_the_command_line(joulemap: Run) -> None:
     assert "t4" in shown.stdout
 
 
+WORKSPACE_BYTES = 33 * 1024**2 + 1024
+"""What torch's allocator keeps for a stream that has run a product: 33 MiB and 1 KiB."""
+
+
 def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     path = tmp_path / "mine.csv"
-    modes = [f"jetson_orin_nano_8gb@{mode},resnet18,fp16,1,fused,0.01,8,a bench" for mode in ("7W", "15W")]
-    path.write_text(HEADER + "\n".join([*modes, "h200_sxm,resnet18,fp16,1,fused,0.001,300,a bench"]))
+    modes = [f"jetson_orin_nano_8gb@{mode},resnet18,fp16,1,fused,0.01,8,a bench,2" for mode in ("7W", "15W")]
+    path.write_text(
+        f"{HEADER.strip()},stream_count\n" + "\n".join([*modes, "h200_sxm,resnet18,fp16,1,fused,0.001,300,a bench,2"])
+    )
     workspace.import_measurements(path)
     for calibration in ("none", made(target("h200_sxm"))):
         named = ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W", "h200_sxm"]
@@ -196,12 +202,41 @@ def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path)
     )
     expected = workspace.sql(
         "SELECT m.measurement_id, max(r.run_id) AS run_id, arg_max(r.latency_s, r.run_id), "
-        "arg_max(r.energy_j, r.run_id), arg_max(r.average_power_w, r.run_id), arg_max(r.peak_memory_bytes, r.run_id), "
+        "arg_max(r.energy_j, r.run_id), arg_max(r.average_power_w, r.run_id), "
+        f"arg_max(r.peak_memory_bytes, r.run_id) + m.stream_count * {WORKSPACE_BYTES}, "
         "r.calibration, arg_max(r.latency_s, r.run_id) / m.latency_s - 1e0, "
         "arg_max(r.average_power_w, r.run_id) / m.power_w - 1e0 "
         "FROM measurements AS m JOIN runs AS r ON configuration_name(r.hardware, r.power_mode) = m.hardware "
         "AND r.model = m.model AND r.precision = m.precision AND r.batch = m.batch AND r.runtime = m.runtime "
-        "GROUP BY m.measurement_id, r.calibration, m.latency_s, m.power_w ORDER BY m.measurement_id, r.calibration"
+        "GROUP BY m.measurement_id, r.calibration, m.latency_s, m.power_w, m.stream_count "
+        "ORDER BY m.measurement_id, r.calibration"
     )
     assert len(found.rows) >= 4
     assert found.rows == expected.rows
+
+
+def test_memory_is_scored_where_the_streams_of_the_process_are_told(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.compare("resnet18", hardware=["h200_sxm"], precision="fp16")
+    workspace.compare("resnet18", hardware=["xeon_8490h"], precision="fp16", runtime="eager")
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "hardware,model,precision,batch,runtime,peak_memory_bytes,stream_count,source\n"
+        "h200_sxm,resnet18,fp16,1,fused,1000,1,a bench\n"
+        "h200_sxm,resnet18,fp16,1,fused,1000,3,a bench\n"
+        "h200_sxm,resnet18,fp16,1,fused,1000,,a bench\n"
+        "xeon_8490h,resnet18,fp16,1,eager,1000,,a bench\n"
+    )
+    workspace.import_measurements(path)
+    rows = workspace.sql(
+        "SELECT e.predicted_memory_bytes - r.peak_memory_bytes FROM prediction_errors AS e "
+        "JOIN runs AS r USING (run_id) JOIN measurements AS m USING (measurement_id) "
+        "WHERE m.source = 'a bench' ORDER BY measurement_id"
+    ).rows
+    assert rows == ((WORKSPACE_BYTES,), (3 * WORKSPACE_BYTES,), (None,), (0,))
+    path.write_text(
+        "hardware,model,precision,batch,runtime,latency_s,stream_count,source\n"
+        "h200_sxm,resnet18,fp16,1,fused,1,1.5,bench\n"
+    )
+    with pytest.raises(CatalogueError, match=r"line 2: stream_count is '1.5', expected a whole number from 1"):
+        workspace.import_measurements(path)
