@@ -16,6 +16,7 @@ from conftest import Run
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.query import Answer
 from joulemap.store.archive import KEYS, digest_file
+from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.workspace.workspace import Workspace
 from test_calibration import hardware, made
 
@@ -147,7 +148,7 @@ def test_an_export_is_the_same_bytes_each_time_and_survives_a_round(
     Workspace(source).export_runs(tmp_path / "again")
     assert digests(tmp_path / "again") == digests(exported)
     manifest = json.loads((exported / "manifest.json").read_text())
-    assert manifest["schema_version"] >= 12
+    assert manifest["schema_version"] == SCHEMA_VERSION
     assert manifest["entries"]["run"]["columns"]["memory_bandwidth_bytes_per_s"] == "DOUBLE"
     assert manifest["entries"]["ledger_line"]["columns"]["energy_fj"] == "BIGINT"
 
