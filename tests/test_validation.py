@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.model import load_models, load_shipped
+from joulemap.domain.measurement import Measurement
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
+from joulemap.store.connection import open_for_writing
+from joulemap.store.write_measurement import write_measurements
+from joulemap.workspace.validation import find_stored
 from joulemap.workspace.workspace import Workspace
 from test_calibration import hardware as target
 from test_calibration import made
@@ -240,3 +245,32 @@ def test_memory_is_scored_where_the_streams_of_the_process_are_told(tmp_path: Pa
     )
     with pytest.raises(CatalogueError, match=r"line 2: stream_count is '1.5', expected a whole number from 1"):
         workspace.import_measurements(path)
+
+
+def test_hardware_that_only_runs_describe_is_evaluated_anew_and_under_its_calibration(tmp_path: Path) -> None:
+    mine = attrs.evolve(target("xeon_8490h"), id="mine", aliases=())
+    workspace = Workspace(tmp_path / "own.duckdb")
+    first = workspace.compare("resnet18", hardware=[mine], calibration="none").rows[0]
+    row = Measurement(
+        hardware="mine",
+        model="resnet18",
+        precision="fp32",
+        batch=4,
+        runtime="fused",
+        scope="package",
+        latency_s=1.0,
+        source="a bench",
+        conditions="none",
+    )
+    with open_for_writing(workspace.path) as connection:
+        write_measurements(connection, [row])
+    stored = find_stored(workspace.path, "mine")
+    assert stored is not None
+    for calibration in ("none", made(stored)):
+        (score,) = workspace.validate("mine", calibration=calibration).records()
+        assert score["measurement_count"] == 1
+    plain, scaled = workspace.sql(
+        "SELECT predicted_latency_s FROM calibrated_prediction_errors WHERE hardware = 'mine' ORDER BY 1"
+    ).rows
+    assert first.latency_s is not None
+    assert first.latency_s < plain[0] < scaled[0]

@@ -29,6 +29,7 @@ from joulemap.workspace.calibration import GIVEN, CalibrationChoice
 from joulemap.workspace.catalogue import check_names, known_hardware
 from joulemap.workspace.plan import MODEL_VERSION, check_precision
 from joulemap.workspace.question import Question, ask, ensure_workload, find_workload_id, read_names, stored_key, trace
+from joulemap.workspace.validation import find_stored
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
@@ -105,7 +106,6 @@ def find_target(path: Path, hardware: str | Hardware) -> Hardware:
     Raises UnknownNameError, UsageError or CatalogueError.
     """
     from joulemap.catalog.load import load_catalogue
-    from joulemap.store.read_hardware import find_described, read_hardware
 
     name = hardware if isinstance(hardware, str) else ""
     if "@" in name:
@@ -121,12 +121,10 @@ def find_target(path: Path, hardware: str | Hardware) -> Hardware:
     try:
         return load_catalogue().hardware[find_entry(known_hardware(), name).id]
     except UnknownNameError:
-        if path.exists():
-            with using(open_for_reading(path), path) as connection:
-                digest = find_described(connection, name)
-                if digest is not None:
-                    return read_hardware(connection, [digest])[digest]
-        raise
+        described = find_stored(path, name) if path.exists() else None
+        if described is None:
+            raise
+        return described
 
 
 def find_measurements(path: Path) -> tuple[Measurement, ...]:

@@ -19,6 +19,7 @@ from joulemap.workspace.question import name_configuration
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
+    from joulemap.domain.hardware import Hardware
     from joulemap.query import Answer
     from joulemap.workspace.workspace import Workspace
 
@@ -49,6 +50,15 @@ def name_measured(path: Path, hardware: str) -> str:
         raise
 
 
+def find_stored(path: Path, hardware: str) -> Hardware | None:
+    """Return the description that the newest run on a hardware used, without its calibration; None where none did."""
+    from joulemap.store.read_hardware import find_described, read_hardware
+
+    with using(open_for_reading(path), path) as connection:
+        digest = find_described(connection, hardware)
+        return None if digest is None else read_hardware(connection, [digest])[digest]
+
+
 def evaluate_measured(
     workspace: Workspace,
     measured: Answer,
@@ -77,14 +87,18 @@ def evaluate_measured(
     for (name, precision, runtime, batch), models in groups.items():
         try:
             find_entry(known, name.partition("@")[0])
-        except UnknownNameError:  # a file, or a machine that described itself: predicted when it was measured
-            talk(f"{name} is not in the catalogue: scored by the predictions that are stored")
-            continue
+            target: str | Hardware = name
+        except UnknownNameError:  # a file, or a machine that described itself: as it was predicted when it was measured
+            described = find_stored(workspace.path, name)
+            if described is None:
+                talk(f"{name} is not in the catalogue and no run describes it: left out")
+                continue
+            target = described
         talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
         names = tuple(dict.fromkeys(models))
         evaluate = partial(
             workspace.evaluate,
-            hardware=[name],
+            hardware=[target],
             precisions=[precision],
             runtimes=[runtime],
             batches=[batch],
