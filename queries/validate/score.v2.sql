@@ -92,7 +92,12 @@ SELECT
     arg_max(label, abs(error_fraction)) AS worst_case,
     CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
     CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
-    coalesce(string_agg(DISTINCT seen, '; ' ORDER BY seen) FILTER (WHERE seen <> ''), '') AS seen,
+    coalesce(
+        array_to_string(
+            list_sort(list_distinct(flatten(list(string_split(seen, '; ')) FILTER (WHERE seen <> '')))), '; '
+        ),
+        ''
+    ) AS seen,
     string_agg(DISTINCT calibration, '; ' ORDER BY calibration) AS calibration
 FROM scored
 GROUP BY position, quantity, hardware, part
