@@ -123,7 +123,8 @@ def test_resnet18_has_the_data_flow_of_torch_export() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "expected_count"), [("vit_b_16", 477), ("densenet121", 965), ("shufflenet_v2_x1_0", 260)]
+    ("name", "expected_count"), [("convnext_tiny", 201), ("densenet121", 965), ("shufflenet_v2_x1_0", 260)]
 )
 def test_larger_models_have_the_data_flow_of_torch_export(name: str, expected_count: int) -> None:
+    # without attention: inference takes its fast path, torch.export shows the other
     check_edges(name, expected_count)
