@@ -58,6 +58,8 @@ def evaluate_all(path: Path) -> tuple[float, float]:
                 precision=configuration.precision,
                 batch=1,
                 runtime=configuration.runtime,
+                calibration="none",
+                calibration_digest="",
                 model_version=0,
                 package_version="benchmark",
             )
