@@ -334,3 +334,28 @@ def test_the_page_names_every_energy_scale() -> None:
     for architecture in list_architectures():
         names = " ".join(f"`{one.scale.name}`" for one in load_spreads(architecture).energy_scales)
         assert f"| `{architecture}` | {names} |" in page
+
+
+ASKED = {
+    "compare": ("--hardware", TARGET),
+    "analyze": (TARGET,),
+    "utilization": (TARGET,),
+    "edp": (TARGET,),
+    "sweep": ("--hardware", TARGET, "--batch", "1"),
+    "pareto": ("--hardware", TARGET, "--batch", "1", "--precision", "fp32", "--x", "latency", "--y", "energy"),
+    "recommend": ("--hardware", TARGET, "--batch", "1", "--precision", "fp32"),
+    "cost": ("--hardware", "l4", "--batch", "1", "--precision", "fp32"),
+}
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_every_answer_can_be_had_under_a_calibration_or_none(command: str, joulemap: Run, tmp_path: Path) -> None:
+    target = "l4" if "l4" in ASKED[command] else TARGET
+    write_calibration(made(hardware(target)), tmp_path / "mine.toml")
+    for asked in ("./mine.toml", "none"):
+        result = joulemap(command, "resnet18", *ASKED[command], "--calibration", asked, "--db", "own.duckdb")
+        assert result.returncode == ExitCode.OK, result.stderr
+    labels = {
+        row[0].partition(" ")[0] for row in Workspace(tmp_path / "own.duckdb").sql("SELECT calibration FROM runs").rows
+    }
+    assert labels == {"mine", "none"}

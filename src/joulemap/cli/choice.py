@@ -94,6 +94,7 @@ def read_candidates(
     inputs: Sequence[str] | None,
     arguments: Sequence[str] | None,
     retrace: bool,
+    calibration: str,
 ) -> Candidates:
     """Return what is chosen from, as written on the command line; UsageError for a batch that is no number."""
     from joulemap.domain.choice import Candidates
@@ -109,6 +110,7 @@ def read_candidates(
         inputs=tuple(inputs or ()),
         arguments=read_arguments(arguments),
         retrace=retrace,
+        calibration=calibration,
     )
 
 

@@ -30,6 +30,7 @@ from joulemap.cli.choice import (
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Arguments,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -42,6 +43,7 @@ from joulemap.cli.option import (
     open_workspace,
     repeat_options,
     split_names,
+    unless_auto,
 )
 from joulemap.report.format import Format
 
@@ -63,6 +65,7 @@ def cost(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     utilization: Utilization = None,
     lifetime: Lifetime = None,
     hours: Hours = None,
@@ -101,6 +104,7 @@ def cost(
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         ),
         usage=read_usage(
             utilization=utilization,
@@ -114,6 +118,14 @@ def cost(
     )
     from joulemap.report.cost import render_cost
 
-    emit(render_cost(answer, form, limit, repeat_options(input=inputs, model_arg=arguments, db=db)), output)
+    emit(
+        render_cost(
+            answer,
+            form,
+            limit,
+            repeat_options(input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db),
+        ),
+        output,
+    )
     if show_sql:
         emit_sql(answer.answers)

@@ -12,6 +12,7 @@ from joulemap.cli.option import (
     ONE_HARDWARE,
     Arguments,
     Batch,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -27,6 +28,7 @@ from joulemap.cli.option import (
     read_arguments,
     repeat_options,
     split_names,
+    unless_auto,
 )
 from joulemap.report.format import Format
 from joulemap.report.level import EdpLevel
@@ -49,6 +51,7 @@ def edp(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to show in a table; json and csv have all.")] = 20,
     form: FormatOption = Format.TABLE,
     output: Output = None,
@@ -76,10 +79,11 @@ def edp(
         inputs=inputs or (),
         arguments=read_arguments(arguments),
         retrace=retrace,
+        calibration=calibration,
     )
     from joulemap.report.edp import render_edp
 
-    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, db=db)
+    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db)
     emit(render_edp(answer, form, level, limit, again), output)
     if show_sql:
         emit_sql(answer.answers)

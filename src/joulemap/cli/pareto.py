@@ -31,6 +31,7 @@ from joulemap.cli.choice import (
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Arguments,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -42,6 +43,7 @@ from joulemap.cli.option import (
     emit_sql,
     open_workspace,
     repeat_options,
+    unless_auto,
 )
 from joulemap.report.format import Format
 
@@ -75,6 +77,7 @@ def pareto(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     utilization: Utilization = None,
     lifetime: Lifetime = None,
     hours: Hours = None,
@@ -113,6 +116,7 @@ def pareto(
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         ),
         usage=read_usage(
             utilization=utilization,
@@ -126,6 +130,14 @@ def pareto(
     )
     from joulemap.report.pareto import render_front
 
-    emit(render_front(answer, form, limit, repeat_options(input=inputs, model_arg=arguments, db=db)), output)
+    emit(
+        render_front(
+            answer,
+            form,
+            limit,
+            repeat_options(input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db),
+        ),
+        output,
+    )
     if show_sql:
         emit_sql(answer.answers)

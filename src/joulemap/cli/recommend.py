@@ -31,6 +31,7 @@ from joulemap.cli.choice import (
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Arguments,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -43,6 +44,7 @@ from joulemap.cli.option import (
     open_workspace,
     read_quantity,
     repeat_options,
+    unless_auto,
 )
 from joulemap.report.format import Format
 
@@ -93,6 +95,7 @@ def recommend(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     utilization: Utilization = None,
     lifetime: Lifetime = None,
     hours: Hours = None,
@@ -143,6 +146,7 @@ def recommend(
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         ),
         usage=read_usage(
             utilization=utilization,
@@ -156,7 +160,7 @@ def recommend(
     )
     from joulemap.report.recommend import render_recommendation
 
-    again = repeat_options(input=inputs, model_arg=arguments, db=db)
+    again = repeat_options(input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db)
     emit(render_recommendation(answer, form, limit, again), output)
     if show_sql:
         emit_sql(answer.answers)

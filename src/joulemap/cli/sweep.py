@@ -10,6 +10,7 @@ import typer
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Arguments,
+    Calibration,
     Database,
     FormatOption,
     Output,
@@ -21,6 +22,7 @@ from joulemap.cli.option import (
     read_quantity,
     repeat_options,
     split_names,
+    unless_auto,
 )
 from joulemap.report.format import Format
 from joulemap.report.level import SweepLevel
@@ -107,6 +109,7 @@ def sweep(
                      "best hardware at each batch; crossing: pairs whose order turns round."),
     ] = SweepLevel.HARDWARE,
     arguments: Arguments = None,
+    calibration: Calibration = "auto",
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
@@ -139,6 +142,7 @@ def sweep(
             runtimes=split_names(runtime),
             power_mode=power_mode,
             arguments=read_arguments(arguments),
+            calibration=calibration,
             max_latency_s=budget,
             progress=move,
         )
@@ -154,7 +158,7 @@ def sweep(
         "runtime": runtime if runtime != "fused" else None,
         "max_latency": max_latency or None,
     }
-    again = repeat_options(model_arg=arguments, db=db)
+    again = repeat_options(model_arg=arguments, calibration=unless_auto(calibration), db=db)
     emit(render_sweep(answer, form, level, repeat_options(**asked), again), output)
     if show_sql:
         emit_sql(answer.answers)

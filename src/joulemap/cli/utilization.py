@@ -11,6 +11,7 @@ from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Arguments,
     Batch,
+    Calibration,
     Database,
     FormatOption,
     Inputs,
@@ -26,6 +27,7 @@ from joulemap.cli.option import (
     read_arguments,
     repeat_options,
     split_names,
+    unless_auto,
 )
 from joulemap.report.format import Format
 
@@ -62,6 +64,7 @@ def utilization(
     inputs: Inputs = None,
     arguments: Arguments = None,
     retrace: Retrace = False,
+    calibration: Calibration = "auto",
     form: FormatOption = Format.TABLE,
     output: Output = None,
     show_sql: ShowSql = False,
@@ -93,10 +96,11 @@ def utilization(
         inputs=inputs or (),
         arguments=read_arguments(arguments),
         retrace=retrace,
+        calibration=calibration,
     )
     from joulemap.report.utilization import render_utilization
 
-    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, db=db)
+    again = repeat_options(batch=batch, input=inputs, model_arg=arguments, calibration=unless_auto(calibration), db=db)
     emit(render_utilization(answer, form, again), output)
     if show_sql:
         emit_sql(answer.answers)

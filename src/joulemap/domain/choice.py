@@ -11,6 +11,7 @@ import attrs
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
 
 METRICS: Final = (
@@ -72,6 +73,8 @@ class Candidates:
     inputs: tuple[str, ...] = ()
     arguments: Mapping[str, object] = attrs.field(factory=dict)
     retrace: bool = False
+    calibration: str | Calibration = "auto"
+    """As for a comparison."""
 
 
 _ABOVE_0: Final = _within(0.0, math.inf, is_open=True)

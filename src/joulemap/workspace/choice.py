@@ -58,6 +58,7 @@ def ask_candidates(model: str, candidates: Candidates) -> Sweep:
             inputs=candidates.inputs,
             arguments=candidates.arguments,
             retrace=candidates.retrace,
+            calibration=candidates.calibration,
         )
         for position, batch in enumerate(batches)
     )

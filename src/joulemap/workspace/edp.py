@@ -23,6 +23,7 @@ from joulemap.store.read import find_refusals
 from joulemap.workspace.question import answering, ask, read_names
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
 
 
@@ -40,6 +41,7 @@ def take_apart(
     inputs: Sequence[str],
     arguments: Mapping[str, object] | None,
     retrace: bool,
+    calibration: str | Calibration,
 ) -> EdpAnswer:
     """Return a run's energy-delay product taken apart, as `Workspace.edp` documents it."""
     names, _ = read_names((hardware,))
@@ -55,6 +57,7 @@ def take_apart(
         inputs=inputs,
         arguments=arguments,
         retrace=retrace,
+        calibration=calibration,
     )
     with answering(path, question, talk) as (run_ids, connection):
         refusals = find_refusals(connection, run_ids)

@@ -15,6 +15,7 @@ from joulemap.store.read import find_parameter_count
 from joulemap.workspace.question import answering, ask
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
 
 
@@ -35,6 +36,7 @@ def judge(
     inputs: Sequence[str],
     arguments: Mapping[str, object] | None,
     retrace: bool,
+    calibration: str | Calibration,
 ) -> UtilizationAnswer:
     """Return how much of each hardware is used, as `Workspace.utilization` documents it."""
     for name, value in limits.items():
@@ -52,6 +54,7 @@ def judge(
         inputs=inputs,
         arguments=arguments,
         retrace=retrace,
+        calibration=calibration,
     )
     with answering(path, question, talk) as (run_ids, connection):
         ids = {"run_ids": list(run_ids)}

@@ -511,6 +511,7 @@ class Workspace:
         inputs: Sequence[str] = (),
         arguments: Mapping[str, object] | None = None,
         retrace: bool = False,
+        calibration: str | Calibration = "auto",
     ) -> EdpAnswer:
         """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
 
@@ -532,6 +533,7 @@ class Workspace:
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         )
 
     def utilization(
@@ -552,6 +554,7 @@ class Workspace:
         inputs: Sequence[str] = (),
         arguments: Mapping[str, object] | None = None,
         retrace: bool = False,
+        calibration: str | Calibration = "auto",
     ) -> UtilizationAnswer:
         """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
 
@@ -582,6 +585,7 @@ class Workspace:
             inputs=inputs,
             arguments=arguments,
             retrace=retrace,
+            calibration=calibration,
         )
 
     def sweep(
@@ -596,6 +600,7 @@ class Workspace:
         runtimes: Sequence[str] = ("fused",),
         power_mode: str = "",
         arguments: Mapping[str, object] | None = None,
+        calibration: str | Calibration = "auto",
         max_latency_s: float = 0.0,
         progress: Progress | None = None,
     ) -> SweepAnswer:
@@ -617,6 +622,7 @@ class Workspace:
             precisions=precisions,
             runtimes=runtimes,
             arguments=arguments,
+            calibration=calibration,
         )
         return answer_sweep(self.path, sweep, self._talk, progress, max_latency_s)
 
