@@ -1,7 +1,7 @@
 /*
 name = "explain.edp"
 version = 1
-schema = 5
+schema = 12
 summary = "Why one run has a larger energy-delay product than another: an exact additive decomposition"
 grain = "one row per term; terms sum to twice the difference of E T, B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "per", "term"]
@@ -23,73 +23,11 @@ difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
 */
-WITH side AS (
+WITH split AS (
     SELECT
-        l.run_id,
-        a.component,
-        a.action,
-        a.category,
-        a.part,
-        a.per,
-        sum(l.action_count ORDER BY l.operator_index) AS action_count,
-        max(e.energy_per_action_fj) AS price_fj,
-        max(e.basis) AS basis,
-        sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-    WHERE l.run_id IN ($run_a, $run_b)
-    GROUP BY l.run_id, a.component, a.action, a.category, a.part, a.per
-),
-joined AS (
-    SELECT
-        coalesce(a.component, b.component) AS component,
-        coalesce(a.action, b.action) AS action,
-        coalesce(a.part, b.part) AS part,
-        coalesce(a.per, b.per) AS per,
-        a.category AS category_a,
-        b.category AS category_b,
-        coalesce(a.action_count, 0e0) AS count_a,
-        coalesce(b.action_count, 0e0) AS count_b,
-        a.price_fj AS price_a,
-        b.price_fj AS price_b,
-        a.basis AS basis_a,
-        b.basis AS basis_b,
-        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
-    FROM (
-        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
-        FROM side
-        WHERE run_id = $run_a
-    ) AS a
-    FULL JOIN (
-        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
-        FROM side
-        WHERE run_id = $run_b
-    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
-),
-split AS (
-    SELECT
-        component,
-        action,
-        part,
-        per,
-        category_a,
-        category_b,
-        count_a,
-        count_b,
-        price_a,
-        price_b,
-        basis_a,
-        basis_b,
-        difference_fj,
-        price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
-        CASE
-            WHEN price_a = price_b THEN difference_fj
-            WHEN count_a = count_b THEN 0
-            ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
-        END AS by_count_fj
-    FROM joined
+        category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
+        is_shared, by_count_fj, difference_fj
+    FROM ledger_pairs($run_a, $run_b)
 ),
 terms AS (
     SELECT
@@ -110,98 +48,10 @@ terms AS (
     FROM split
     WHERE is_shared
 ),
-time AS (
-    SELECT
-        s.run_id,
-        g.name,
-        s.latency_fs,
-        least(s.latency_fs, CAST(round(s.launch_s * 1e15) AS BIGINT)) AS launch_fs,
-        s.compute_s >= s.memory_s AS is_computing,
-        s.kernel_count,
-        s.executed_mac_count,
-        s.moved_bytes
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
-    WHERE s.run_id IN ($run_a, $run_b)
-),
-spent AS (
-    SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count
-    FROM time
-    UNION ALL
-    SELECT
-        run_id,
-        name,
-        CASE WHEN is_computing THEN 'compute' ELSE 'memory' END,
-        latency_fs - launch_fs,
-        CASE WHEN is_computing THEN coalesce(executed_mac_count, 0e0) ELSE moved_bytes END
-    FROM time
-),
-met AS (
-    SELECT
-        coalesce(a.name, b.name) AS name,
-        coalesce(a.resource, b.resource) AS resource,
-        coalesce(a.spent_fs, 0) AS spent_a,
-        coalesce(b.spent_fs, 0) AS spent_b,
-        coalesce(a.work_count, 0e0) AS work_a,
-        coalesce(b.work_count, 0e0) AS work_b,
-        a.spent_fs IS NOT NULL AND b.spent_fs IS NOT NULL AS is_met,
-        b.spent_fs IS NULL AS is_a
-    FROM (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_a AND spent_fs > 0) AS a
-    FULL JOIN (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_b AND spent_fs > 0) AS b
-        ON b.name = a.name AND b.resource = a.resource
-),
-parted AS (
-    SELECT
-        name,
-        resource,
-        spent_a,
-        spent_b,
-        work_a,
-        work_b,
-        is_met,
-        is_a,
-        CASE
-            WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
-            ELSE CAST(round_even((work_b - work_a) * ((spent_a / work_a + spent_b / work_b) / 2e0), 0) AS BIGINT)
-        END AS by_work_fs
-    FROM met
-),
-delay AS (
-    SELECT
-        CASE WHEN is_a THEN 'only in A' ELSE 'only in B' END AS term,
-        resource, spent_a, spent_b, work_a, work_b,
-        spent_b - spent_a AS difference_fs
-    FROM parted
-    WHERE NOT is_met
-    UNION ALL
-    SELECT 'count', resource, spent_a, spent_b, work_a, work_b, by_work_fs
-    FROM parted
-    WHERE is_met
-    UNION ALL
-    SELECT 'price', resource, spent_a, spent_b, work_a, work_b, spent_b - spent_a - by_work_fs
-    FROM parted
-    WHERE is_met
-),
-delays AS (
-    SELECT
-        term,
-        resource,
-        CASE resource WHEN 'launch' THEN 'kernel' WHEN 'compute' THEN 'MAC slot' ELSE 'B' END AS per,
-        CAST(count(*) AS BIGINT) AS part_count,
-        sum(CAST(work_a AS DECIMAL(38, 6))) AS work_a,
-        sum(CAST(work_b AS DECIMAL(38, 6))) AS work_b,
-        sum(spent_a) AS spent_a,
-        sum(spent_b) AS spent_b,
-        sum(difference_fs) AS difference_fs
-    FROM delay
-    GROUP BY term, resource
-    HAVING sum(difference_fs) <> 0
-),
 whole AS (
     SELECT
-        (SELECT sum(energy_fj) FROM side) AS energy_fj,
-        (SELECT sum(latency_fs) FROM time) AS latency_fs
+        (SELECT sum(energy_fj) FROM ledger_line WHERE run_id IN ($run_a, $run_b)) AS energy_fj,
+        (SELECT sum(latency_fs) FROM run_subgraph WHERE run_id IN ($run_a, $run_b)) AS latency_fs
 ),
 halves AS (
     SELECT
@@ -230,7 +80,7 @@ halves AS (
         CAST(d.spent_b AS DOUBLE) / 1e15 / nullif(CAST(d.work_b AS DOUBLE), 0e0),
         's',
         d.difference_fs * w.energy_fj
-    FROM delays AS d
+    FROM latency_terms($run_a, $run_b) AS d
     CROSS JOIN whole AS w
 )
 SELECT

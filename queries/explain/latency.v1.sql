@@ -1,7 +1,7 @@
 /*
 name = "explain.latency"
 version = 1
-schema = 5
+schema = 12
 summary = "Why one run takes longer than another: an exact additive decomposition over what bounds each subgraph"
 grain = "one row per term and resource; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]
@@ -23,94 +23,6 @@ difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
 */
-WITH time AS (
-    SELECT
-        s.run_id,
-        g.name,
-        s.latency_fs,
-        least(s.latency_fs, CAST(round(s.launch_s * 1e15) AS BIGINT)) AS launch_fs,
-        s.compute_s >= s.memory_s AS is_computing,
-        s.kernel_count,
-        s.executed_mac_count,
-        s.moved_bytes
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
-    WHERE s.run_id IN ($run_a, $run_b)
-),
-spent AS (
-    SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count
-    FROM time
-    UNION ALL
-    SELECT
-        run_id,
-        name,
-        CASE WHEN is_computing THEN 'compute' ELSE 'memory' END,
-        latency_fs - launch_fs,
-        CASE WHEN is_computing THEN coalesce(executed_mac_count, 0e0) ELSE moved_bytes END
-    FROM time
-),
-met AS (
-    SELECT
-        coalesce(a.name, b.name) AS name,
-        coalesce(a.resource, b.resource) AS resource,
-        coalesce(a.spent_fs, 0) AS spent_a,
-        coalesce(b.spent_fs, 0) AS spent_b,
-        coalesce(a.work_count, 0e0) AS work_a,
-        coalesce(b.work_count, 0e0) AS work_b,
-        a.spent_fs IS NOT NULL AND b.spent_fs IS NOT NULL AS is_met,
-        b.spent_fs IS NULL AS is_a
-    FROM (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_a AND spent_fs > 0) AS a
-    FULL JOIN (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_b AND spent_fs > 0) AS b
-        ON b.name = a.name AND b.resource = a.resource
-),
-parted AS (
-    SELECT
-        name,
-        resource,
-        spent_a,
-        spent_b,
-        work_a,
-        work_b,
-        is_met,
-        is_a,
-        CASE
-            WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
-            ELSE CAST(round_even((work_b - work_a) * ((spent_a / work_a + spent_b / work_b) / 2e0), 0) AS BIGINT)
-        END AS by_work_fs
-    FROM met
-),
-delay AS (
-    SELECT
-        CASE WHEN is_a THEN 'only in A' ELSE 'only in B' END AS term,
-        resource, spent_a, spent_b, work_a, work_b,
-        spent_b - spent_a AS difference_fs
-    FROM parted
-    WHERE NOT is_met
-    UNION ALL
-    SELECT 'count', resource, spent_a, spent_b, work_a, work_b, by_work_fs
-    FROM parted
-    WHERE is_met
-    UNION ALL
-    SELECT 'price', resource, spent_a, spent_b, work_a, work_b, spent_b - spent_a - by_work_fs
-    FROM parted
-    WHERE is_met
-),
-delays AS (
-    SELECT
-        term,
-        resource,
-        CASE resource WHEN 'launch' THEN 'kernel' WHEN 'compute' THEN 'MAC slot' ELSE 'B' END AS per,
-        CAST(count(*) AS BIGINT) AS part_count,
-        sum(CAST(work_a AS DECIMAL(38, 6))) AS work_a,
-        sum(CAST(work_b AS DECIMAL(38, 6))) AS work_b,
-        sum(spent_a) AS spent_a,
-        sum(spent_b) AS spent_b,
-        sum(difference_fs) AS difference_fs
-    FROM delay
-    GROUP BY term, resource
-    HAVING sum(difference_fs) <> 0
-)
 SELECT
     term,
     resource AS place,
@@ -125,5 +37,5 @@ SELECT
     CAST(difference_fs AS DOUBLE) / 1e15 AS difference,
     's' AS unit,
     CAST(difference_fs AS DOUBLE) / nullif(CAST(sum(difference_fs) OVER () AS DOUBLE), 0e0) AS share_fraction
-FROM delays
+FROM latency_terms($run_a, $run_b)
 ORDER BY abs(difference_fs) DESC, place, term

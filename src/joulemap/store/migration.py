@@ -13,7 +13,7 @@ from joulemap.errors import DatabaseError
 from joulemap.resource import folder
 from joulemap.store.clock import utc_now
 
-SCHEMA_VERSION: Final = 11
+SCHEMA_VERSION: Final = 12
 """The newest migration that this code knows; a test compares it with the files."""
 
 _RECORD_TABLE: Final = """
