@@ -42,7 +42,7 @@ CREATE MACRO allocated_bytes(run_bytes, workspace_bytes, stream_limit, stream_co
         WHEN stream_count IS NOT NULL THEN CAST(run_bytes + least(stream_count, stream_limit) * workspace_bytes AS BIGINT)
     END;
 
-CREATE OR REPLACE VIEW calibrated_prediction_errors AS
+CREATE VIEW calibrated_prediction_errors AS
 SELECT
     n.measurement_id,
     n.run_id,
@@ -125,6 +125,37 @@ LEFT JOIN calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN model_entry AS e ON e.model = n.model;
 COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measurement, signed: positive is predicted too high. seen says which coefficients were chosen with the row or its family in view';
 
+CREATE OR REPLACE VIEW prediction_errors AS
+SELECT
+    measurement_id,
+    run_id,
+    hardware,
+    model,
+    precision,
+    batch,
+    runtime,
+    measured_latency_s,
+    predicted_latency_s,
+    latency_error_fraction,
+    measured_energy_j,
+    predicted_energy_j,
+    energy_error_fraction,
+    power_error_fraction,
+    memory_error_fraction,
+    measured_power_w,
+    predicted_power_w,
+    measured_memory_bytes,
+    predicted_memory_bytes,
+    family,
+    architecture,
+    seen,
+    calibration
+FROM calibrated_prediction_errors
+QUALIFY row_number() OVER (PARTITION BY measurement_id ORDER BY run_id DESC) = 1;
+COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measurement, signed: positive is predicted too high';
+
+-- What a profile and a trace can agree on. A profile lists shapes as they stand in memory, so operators that differ in
+-- more than this share a row. It does not tell what a concatenation joins; an attention is one kernel.
 -- Signatures of the operators of these workloads, of all for null. What is not asked about is not aggregated.
 CREATE MACRO signatures_among(workload_ids) AS TABLE
 SELECT
@@ -167,12 +198,12 @@ LEFT JOIN (
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
 
-CREATE OR REPLACE VIEW operator_signatures AS
+CREATE VIEW operator_signatures AS
 SELECT workload_id, operator_index, operation, shapes, kind, copied_shape
 FROM signatures_among(CAST(NULL AS INTEGER[]));
 COMMENT ON VIEW operator_signatures IS 'What tells operators of a workload apart in a profile: operation and shapes read -> written, of a copy the shape that it makes contiguous. kind is that of the operator, attention for its three operators';
 
-CREATE OR REPLACE VIEW operator_prediction_errors AS
+CREATE VIEW operator_prediction_errors AS
 WITH newest AS (
     SELECT
         m.hardware,
