@@ -8,31 +8,13 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import typer
 
-from joulemap.cli import (
-    analyze,
-    calibrate,
-    compare,
-    cost,
-    database,
-    edp,
-    explain,
-    hardware,
-    measure,
-    measurements,
-    model,
-    pareto,
-    query,
-    recommend,
-    sql,
-    sweep,
-    utilization,
-    validate,
-)
 from joulemap.errors import ExitCode, Interrupted, JoulemapError
 
 EPILOG = (
@@ -42,32 +24,56 @@ EPILOG = (
     "130 interrupted."
 )
 
-app = typer.Typer(
-    name="joulemap",
-    epilog=EPILOG,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+COMMANDS: Final = (
+    "compare",
+    "analyze",
+    "explain",
+    "calibrate",
+    "pareto",
+    "recommend",
+    "cost",
+    "edp",
+    "utilization",
+    "sweep",
+    "measure",
+    "sql",
+    "validate",
 )
-app.command("compare")(compare.compare)
-app.command("analyze")(analyze.analyze)
-app.command("explain")(explain.explain)
-app.command("calibrate")(calibrate.calibrate)
-app.command("pareto")(pareto.pareto)
-app.command("recommend")(recommend.recommend)
-app.command("cost")(cost.cost)
-app.command("edp")(edp.edp)
-app.command("utilization")(utilization.utilization)
-app.command("sweep")(sweep.sweep)
-app.command("measure")(measure.measure)
-app.command("sql")(sql.sql)
-app.command("validate")(validate.validate)
-app.add_typer(query.app, name="query")
-app.add_typer(hardware.app, name="hardware")
-app.add_typer(model.app, name="model")
-app.add_typer(measurements.app, name="measurements")
-app.add_typer(database.app, name="db")
+"""Each is the function of its name in the module of its name; help lists them in this order."""
+
+GROUPS: Final = {
+    "query": "query",
+    "hardware": "hardware",
+    "model": "model",
+    "measurements": "measurements",
+    "db": "database",
+}
+"""Name -> module whose `app` has the commands below it."""
+
+
+def build(arguments: Sequence[str]) -> typer.Typer:
+    """Return the command line with the command that `arguments` name, or with all where they name none.
+
+    What is not asked for is not imported: all of it takes as long as a query does.
+    """
+    app = typer.Typer(
+        name="joulemap",
+        epilog=EPILOG,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=True)(root)
+    named = next((text for text in arguments if not text.startswith("-")), "")
+    is_known = named in COMMANDS or named in GROUPS
+    for command in COMMANDS:
+        if command == named or not is_known:
+            app.command(command)(getattr(import_module(f"joulemap.cli.{command}"), command))
+    for group, module in GROUPS.items():
+        if group == named or not is_known:
+            app.add_typer(import_module(f"joulemap.cli.{module}").app, name=group)
+    return app
 
 
 def _show_version(value: bool) -> None:
@@ -78,7 +84,6 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
     _version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
@@ -126,7 +131,7 @@ def main() -> NoReturn:
 def _run() -> int:
     """Return the exit code of the command in `sys.argv`."""
     try:
-        result = app(standalone_mode=False)
+        result = build(sys.argv[1:])(standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
