@@ -48,7 +48,7 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
 
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about two minutes)
-	$(BIN)/python -m joulemap.workspace.make_zoo
+	$(BIN)/python -m joulemap.tools.make_zoo
 
 accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (about a minute)
 	$(BIN)/python benchmarks/accuracy.py
@@ -57,7 +57,7 @@ questions: $(STAMP)  ## put today's answers under the ten questions of docs/sql.
 	$(BIN)/python benchmarks/question.py --write
 
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
-	$(BIN)/python -m joulemap.workspace.make_profile
+	$(BIN)/python -m joulemap.tools.make_profile
 
 calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \

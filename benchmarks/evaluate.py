@@ -16,7 +16,7 @@ import duckdb
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.evaluate import evaluate
+from joulemap.model.pipeline import evaluate
 from joulemap.store.connection import open_for_writing, transaction
 from joulemap.store.read import read_columns
 from joulemap.store.write_run import RunIdentity, RunWriter

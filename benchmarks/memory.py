@@ -26,11 +26,11 @@ import attrs
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.model import load_models, load_shipped
-from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.fuse import fuse
-from joulemap.mapping.memory import allocated_bytes
+from joulemap.model.memory import allocated_bytes
+from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped

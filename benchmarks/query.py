@@ -23,9 +23,10 @@ import attrs
 
 from joulemap.domain.settings import Settings
 from joulemap.errors import JoulemapError
-from joulemap.query import Query, list_queries, run_query
-from joulemap.query.run import bind
 from joulemap.store.connection import Connection, open_for_reading
+from joulemap.store.contract import Query
+from joulemap.store.library import list_queries
+from joulemap.store.query import bind, run_query
 from joulemap.workspace.workspace import Workspace
 from sweep import BATCHES, SMALL_STEP, classifiers, store_workloads, sweep
 

@@ -8,11 +8,11 @@ import attrs
 from torch import nn
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import RunColumns
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.evaluate import evaluate
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns
 from models import columns, image
 from variants import uncapped
 

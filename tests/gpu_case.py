@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.architecture.gpu import ARCHITECTURE
-from joulemap.architecture.gpu.device import Engine, find_device, find_last_level
-from joulemap.architecture.gpu.product import Products, Tiling, sort_products, tile_products
-from joulemap.architecture.gpu.time import Times, time_operators
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.hardware import Hardware
-from joulemap.mapping.kernel import KernelColumns, Placement, form_kernels
-from joulemap.mapping.traffic import memory_time
+from joulemap.model.architecture.gpu import ARCHITECTURE
+from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level
+from joulemap.model.architecture.gpu.product import Products, Tiling, sort_products, tile_products
+from joulemap.model.architecture.gpu.time import Times, time_operators
+from joulemap.model.kernel import KernelColumns, Placement, form_kernels
+from joulemap.model.traffic import memory_time
+from joulemap.model.workload import WorkloadColumns
 
 UNITS = 132
 CLOCK_HZ = 1.98e9

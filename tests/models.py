@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from joulemap.catalog.digest import ZOO
-from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Access, Operator, Workload
 from joulemap.fuse import fuse
+from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped

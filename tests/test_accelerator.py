@@ -14,12 +14,12 @@ from compare import assert_close
 from convolution import convolution, count, run
 from joulemap.catalog.load import load_catalogue, load_hardware
 from joulemap.catalog.template import minimal_text
-from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.errors import UnsupportedError
-from joulemap.mapping.kernel import form_kernels
+from joulemap.model.kernel import form_kernels
+from joulemap.model.workload import WorkloadColumns, columns_of
 from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.calibration import Calibration, CalibrationError
-from joulemap.query import Answer
+from joulemap.store.query import Answer
 from joulemap.workspace.workspace import Workspace
 
 ROOT: Final = Path(__file__).parents[1]

@@ -12,11 +12,11 @@ import pytest
 
 from compare import assert_close
 from convolution import convolution
-from joulemap.architecture import find_architecture
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.configuration import RUNTIMES
-from joulemap.mapping.kernel import form_kernels
+from joulemap.model.architecture import find_architecture
+from joulemap.model.kernel import form_kernels
+from joulemap.model.workload import WorkloadColumns
 from joulemap.store import migration
 from joulemap.store.migration import load_migrations, migrate
 from joulemap.workspace.workspace import Workspace

@@ -14,9 +14,9 @@ import pytest
 
 from conftest import Run
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
-from joulemap.query import Answer
 from joulemap.store.archive import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.query import Answer
 from joulemap.workspace.workspace import Workspace
 from test_calibration import hardware, made
 

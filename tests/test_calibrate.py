@@ -24,18 +24,18 @@ from joulemap.calibrate.weight import balance
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
 from joulemap.catalog.load import list_architectures, load_catalogue
 from joulemap.catalog.spread import load_spreads
-from joulemap.columns.workload import Floats, WorkloadColumns
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError
-from joulemap.evaluate import evaluate
-from joulemap.mapping.kernel import form_kernels
+from joulemap.model.kernel import form_kernels
+from joulemap.model.pipeline import evaluate
+from joulemap.model.workload import Floats, WorkloadColumns
+from joulemap.plan.plan import MODEL_VERSION
 from joulemap.store.connection import open_for_writing, transaction, using
 from joulemap.store.write_measurement import write_measurements
 from joulemap.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace.calibrate import find_workloads
-from joulemap.workspace.plan import MODEL_VERSION
 from joulemap.workspace.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2", "vgg11", "googlenet", "transformer_encoder_layer")

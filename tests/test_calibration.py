@@ -21,7 +21,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
-from joulemap.workspace.plan import MODEL_VERSION
+from joulemap.plan.plan import MODEL_VERSION
 from joulemap.workspace.workspace import Workspace
 
 TARGET = "tpu_v4"

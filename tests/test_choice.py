@@ -26,8 +26,9 @@ from joulemap.cli.pareto import Metric
 from joulemap.cli.recommend import Objective
 from joulemap.domain.choice import DEFAULT_PRECISIONS, METRICS, OBJECTIVES, Candidates, Limits, Usage
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
-from joulemap.query import find_query, run_query
 from joulemap.store.connection import Connection
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
 from joulemap.units import parse_si
 from joulemap.workspace.choice import ask_candidates
 from joulemap.workspace.workspace import Workspace

@@ -7,7 +7,9 @@ import numpy as np
 import torch
 
 from compare import assert_close
-from joulemap.columns.workload import (
+from joulemap.domain.kind import KINDS, ROLES
+from joulemap.domain.workload import Access, Buffer, Operator
+from joulemap.model.workload import (
     OPERATOR_COUNTS,
     WorkloadColumns,
     columns_of,
@@ -15,8 +17,6 @@ from joulemap.columns.workload import (
     precision_scale,
     sum_by,
 )
-from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.workload import Access, Buffer, Operator
 from models import Embedded, Mlp, Residual, columns, image, trace
 
 NAMED = {

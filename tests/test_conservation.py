@@ -13,14 +13,14 @@ from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.model import load_shipped
-from joulemap.columns.run import RunColumns
-from joulemap.columns.workload import Integers, WorkloadColumns
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import UnsupportedError
-from joulemap.evaluate import Evaluator
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import Integers, WorkloadColumns
 from joulemap.store.connection import Connection, open_in_memory
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped

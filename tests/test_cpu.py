@@ -10,13 +10,13 @@ import torch
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import RunColumns
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.errors import UnsupportedError
-from joulemap.evaluate import evaluate
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns
 from models import Depthwise, Gemm, Residual, columns, image
 from variants import uncapped
 

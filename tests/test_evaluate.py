@@ -11,15 +11,15 @@ import torch
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import RunColumns
-from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import UnsupportedError
-from joulemap.evaluate import evaluate
-from joulemap.mapping.kernel import form_kernels
+from joulemap.model.kernel import form_kernels
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.units import FS_PER_S
 from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
 from variants import scaled, uncapped, with_power

@@ -8,10 +8,10 @@ import torch
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import BOTTLENECKS, RunColumns
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.configuration import Configuration
-from joulemap.evaluate import evaluate
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import BOTTLENECKS, RunColumns
+from joulemap.model.workload import WorkloadColumns
 from models import Gemm, columns
 from variants import uncapped
 

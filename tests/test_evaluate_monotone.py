@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import RunColumns
-from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.evaluate import evaluate
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns, columns_of
 from models import Depthwise, Residual, SelfAttention, columns, image, trace_zoo
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from compare import assert_close
-from joulemap.architecture.gpu.device import find_device, find_last_level, uses_tensor_cores
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import RunColumns
-from joulemap.columns.workload import WorkloadColumns, columns_of
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.evaluate import evaluate
+from joulemap.model.architecture.gpu.device import find_device, find_last_level, uses_tensor_cores
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns, columns_of
 from models import Gemm, columns, trace_zoo
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 

@@ -19,12 +19,13 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.note import find_notes, load_notes
 from joulemap.errors import SqlError, UnsupportedError
-from joulemap.query import find_query, run_query
+from joulemap.plan.catalogue import known_hardware
 from joulemap.query.answer import ExplainAnswer
 from joulemap.report.explain import values
 from joulemap.report.reason import reasons
 from joulemap.store.connection import open_for_reading
-from joulemap.workspace.catalogue import known_hardware
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
 from joulemap.workspace.workspace import Workspace
 from ledger import FJ, FS, Book, Part
 

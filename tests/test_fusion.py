@@ -15,9 +15,9 @@ import pytest
 from compare import assert_close
 from convolution import run
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.workload import columns_of
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.workload import Workload
+from joulemap.model.workload import columns_of
 from models import ConvBlock, image, shipped, trace
 from variants import uncapped
 

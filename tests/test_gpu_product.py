@@ -14,9 +14,9 @@ from torch import nn
 
 from compare import assert_close
 from gpu_case import CLOCK_HZ, ISSUE_HZ, MACS_PER_S, UNITS, h100, norm, sorted_and_tiled, timed
-from joulemap.architecture.gpu.product import native_seconds, smooth_max, stem_seconds
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.hardware import Hardware
+from joulemap.model.architecture.gpu.product import native_seconds, smooth_max, stem_seconds
+from joulemap.model.workload import WorkloadColumns
 from models import Function, Gemm, columns, image
 from variants import scaled
 

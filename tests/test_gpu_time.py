@@ -16,11 +16,11 @@ from torch.nn import functional
 from compare import assert_close
 from convolution import count, run
 from gpu_case import ISSUE_HZ, MACS_PER_S, UNITS, h100, kernel_seconds, norm, placed, timed
-from joulemap.architecture.gpu.issue import padded_rows
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import Hardware
-from joulemap.mapping.kernel import form_kernels
+from joulemap.model.architecture.gpu.issue import padded_rows
+from joulemap.model.kernel import form_kernels
+from joulemap.model.workload import WorkloadColumns
 from models import Attention, Function, Gemm, Residual, SelfAttention, columns, image, shipped
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_more_units, with_units
 

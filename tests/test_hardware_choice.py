@@ -14,8 +14,8 @@ from joulemap.catalog.load import load_catalogue, load_files, load_hardware
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
-from joulemap.workspace.catalogue import known_hardware
-from joulemap.workspace.plan import Choice, select_hardware
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.plan import Choice, select_hardware
 from joulemap.workspace.workspace import Workspace
 
 CATALOGUE = load_catalogue()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from joulemap.domain.configuration import RUNTIMES
-from joulemap.mapping.kernel import form_kernels, share_exactly
+from joulemap.model.kernel import form_kernels, share_exactly
 from models import ConvBlock, Embedded, Function, Masked, Mlp, Residual, SelfAttention, columns, image
 
 

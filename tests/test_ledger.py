@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import LedgerColumns
 from joulemap.domain.reference import STATIC_ACTION
-from joulemap.energy.ledger import ActionCounts, count_matrix, energy_j, price, with_leakage
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
+from joulemap.model.ledger import ActionCounts, count_matrix, energy_j, price, with_leakage
+from joulemap.model.run import LedgerColumns
 
 H100 = load_catalogue().find("h100_sxm5")
 READ, WRITE = ("dram", "read"), ("dram", "write")

@@ -15,7 +15,8 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
-from joulemap.query import find_query, run_query
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
 from joulemap.workspace.workspace import Workspace
 from ledger import Book, Part
 

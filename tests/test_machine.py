@@ -9,12 +9,12 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.detected import cpu_text, gpu_text
 from joulemap.catalog.load import load_catalogue, load_text
+from joulemap.device.energy import Rapl, span_uj
+from joulemap.device.graphics import parse_smi
+from joulemap.device.processor import describe_cpu, parse_size
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.machine import Cpu, Gpu
 from joulemap.errors import UsageError
-from joulemap.machine.energy import Rapl, span_uj
-from joulemap.machine.graphics import parse_smi
-from joulemap.machine.processor import describe_cpu, parse_size
 from joulemap.workspace.hardware import check_files
 from joulemap.workspace.measure import is_name_of
 

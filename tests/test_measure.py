@@ -14,11 +14,11 @@ import torch
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.model import load_models
+from joulemap.device.module import Subject, prepare
+from joulemap.device.read import read_cpu
+from joulemap.device.window import measure_window
 from joulemap.domain.timing import Timing
 from joulemap.errors import ModelError
-from joulemap.machine.read import read_cpu
-from joulemap.measure.module import Subject, prepare
-from joulemap.measure.window import measure_window
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace.workspace import Workspace
 

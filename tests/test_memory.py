@@ -17,8 +17,8 @@ from torch.utils._pytree import tree_leaves
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.columns.workload import columns_of
-from joulemap.mapping.memory import allocated_bytes
+from joulemap.model.memory import allocated_bytes
+from joulemap.model.workload import columns_of
 from joulemap.trace.zoo import build_torchvision
 from models import image, trace_zoo
 

@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convolution import run as evaluate
-from joulemap.architecture import find_architecture
 from joulemap.catalog.load import load_catalogue
-from joulemap.columns.run import RunColumns, SubgraphColumns
-from joulemap.columns.workload import Floats, WorkloadColumns
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import PRECISION_BYTES
-from joulemap.energy.ledger import ActionCounts
 from joulemap.errors import UnsupportedError
-from joulemap.mapping.kernel import KernelColumns, Placement, form_kernels
+from joulemap.model.architecture import find_architecture
+from joulemap.model.kernel import KernelColumns, Placement, form_kernels
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.run import RunColumns, SubgraphColumns
+from joulemap.model.workload import Floats, WorkloadColumns
 from models import Depthwise, SelfAttention, columns, image, shipped
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_more_units, with_units
 

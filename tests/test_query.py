@@ -25,12 +25,12 @@ from joulemap.domain.answer import (
     utilization,
 )
 from joulemap.errors import SqlError, UnknownNameError, UsageError
-from joulemap.query import Parameter, Query, find_query, list_queries, run_query, run_sql
-from joulemap.query.check import check_query
-from joulemap.query.contract import parse_query
-from joulemap.query.run import parse_parameter
+from joulemap.store.check import check_query
 from joulemap.store.connection import Connection, confine, open_for_reading
+from joulemap.store.contract import Parameter, Query, parse_query
+from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.query import parse_parameter, run_query, run_sql
 
 RECORDS = {
     "compare.summary": comparison.Comparison,

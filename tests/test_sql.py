@@ -14,8 +14,8 @@ import pytest
 
 from conftest import Run
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UsageError
-from joulemap.query import Answer, Column
-from joulemap.query.run import read_value
+from joulemap.store.contract import Column
+from joulemap.store.query import Answer, read_value
 from joulemap.workspace.save import save_parquet
 from joulemap.workspace.workspace import Workspace
 

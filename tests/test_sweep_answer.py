@@ -22,11 +22,12 @@ from compare import assert_close
 from conftest import Run
 from joulemap.cli.sweep import DEFAULT_BATCHES, read_batches
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.query import find_query, run_query
+from joulemap.present.format import Format
 from joulemap.query.sweep import SweepAnswer
-from joulemap.report.format import Format
 from joulemap.report.level import SweepLevel
 from joulemap.report.sweep import LISTS, changes, overtakings, render_sweep
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
 from joulemap.workspace.workspace import Workspace
 from ledger import Book, Part
 

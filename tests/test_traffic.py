@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from joulemap.columns.workload import columns_of
 from joulemap.domain.configuration import RUNTIMES
-from joulemap.mapping.kernel import KernelColumns, form_kernels
-from joulemap.mapping.traffic import block_edges, ceil_divide, dram_bytes, is_resident, level_bytes, tiled_bytes
+from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.traffic import block_edges, ceil_divide, dram_bytes, is_resident, level_bytes, tiled_bytes
+from joulemap.model.workload import columns_of
 from models import Gemm, Mlp, Residual, columns, image, trace_zoo
 
 MIB = 2**20

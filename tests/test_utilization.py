@@ -18,10 +18,11 @@ from compare import assert_close
 from conftest import Run
 from joulemap.domain.answer.utilization import Utilization
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.query import find_query, run_query
+from joulemap.present.format import Format
 from joulemap.query.utilization import UtilizationAnswer
-from joulemap.report.format import Format
 from joulemap.report.utilization import describe_flag, render_utilization
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
 from joulemap.workspace.workspace import Workspace
 from ledger import Book, Part
 

@@ -121,7 +121,7 @@ def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> No
 
 
 def test_what_ships_of_another_tracer_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from joulemap.workspace import question
+    from joulemap.plan import question
 
     monkeypatch.setattr(question, "TRACER_VERSION", TRACER_VERSION + 1)
     assert not Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile.is_shipped
@@ -140,7 +140,7 @@ def test_a_profile_counts_what_the_shapes_say(tmp_path: Path) -> None:
 
 
 def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
-    from joulemap.columns.workload import columns_of
+    from joulemap.model.workload import columns_of
 
     found = Workspace(tmp_path / "x.duckdb").profile("densenet121").profile
     columns = columns_of(traced("densenet121", 1))

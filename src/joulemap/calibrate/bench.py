@@ -8,14 +8,14 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.architecture import Architecture, find_architecture
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.stack import Part, Stack, stack
-from joulemap.columns.workload import Booleans, Floats, Integers, WorkloadColumns
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
-from joulemap.mapping.kernel import KernelColumns, form_kernels
+from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
 
 GAP: Final = "kernel_gap"
 """The coefficient of a class that a profile of kernels does not see."""

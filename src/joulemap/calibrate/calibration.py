@@ -14,11 +14,11 @@ from joulemap.calibrate.fit import Fitter, Solution, Target, changed
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.parameter import Parameter, coefficient_parameters, rounded
 from joulemap.calibrate.score import score
-from joulemap.columns.workload import Floats
 from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION
+from joulemap.model.workload import Floats
 
 CONTRADICTION: Final = 1.5
 """Factor between measurements of one configuration from which they contradict each other."""

@@ -18,9 +18,9 @@ from joulemap.calibrate.latency import LatencyModel
 from joulemap.calibrate.parameter import Parameter, bounds_of, rounded, values_at
 from joulemap.calibrate.solve import TOLERANCE, minimize
 from joulemap.calibrate.weight import balance
-from joulemap.columns.workload import Booleans, Floats
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.reference import STATIC_ACTION
+from joulemap.model.workload import Booleans, Floats
 
 PASSES: Final = 3
 """Rounds of latency and energy at most."""

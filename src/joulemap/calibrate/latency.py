@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from joulemap.calibrate.bench import Bench, Group
 from joulemap.calibrate.parameter import Parameter, values_at
 from joulemap.calibrate.stack import Stack
-from joulemap.columns.workload import Floats, Integers
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
+from joulemap.model.workload import Floats, Integers
 
 STEP: Final = 1e-4
 """Of the natural logarithm of a coefficient: large against rounding, small against where a tile or level gives way."""

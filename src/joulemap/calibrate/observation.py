@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
-from joulemap.columns.workload import WorkloadColumns
 from joulemap.domain.configuration import Configuration
+from joulemap.model.workload import WorkloadColumns
 
 
 def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:

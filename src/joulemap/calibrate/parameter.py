@@ -14,9 +14,9 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.columns.workload import Floats
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.hardware import Hardware, highest_coefficient
+from joulemap.model.workload import Floats
 
 FARTHEST: Final = 4.0
 """Standard deviations that nothing is moved beyond."""

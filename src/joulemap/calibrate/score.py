@@ -10,8 +10,8 @@ import numpy as np
 from joulemap.calibrate.fit import Prediction
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.parameter import rounded
-from joulemap.columns.workload import Booleans, Floats
 from joulemap.domain.calibration import CalibrationError
+from joulemap.model.workload import Booleans, Floats
 
 ERROR_DIGITS: Final = 4
 

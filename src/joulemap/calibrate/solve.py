@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.columns.workload import Floats
+from joulemap.model.workload import Floats
 
 SCALE: Final = 0.1
 """s: the error, as a natural logarithm, that a good prediction has."""

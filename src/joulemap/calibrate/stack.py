@@ -19,13 +19,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.architecture import Architecture
-from joulemap.columns.workload import Floats, Integers, WorkloadColumns, sum_by
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import ActionKey
 from joulemap.errors import UnpricedActionError
-from joulemap.evaluate.pipeline import place
-from joulemap.mapping.kernel import KernelColumns
+from joulemap.model.architecture import Architecture
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.pipeline import place
+from joulemap.model.workload import Floats, Integers, WorkloadColumns, sum_by
 from joulemap.units import FJ_PER_J
 
 APART: Final = ("access_", "buffer_")

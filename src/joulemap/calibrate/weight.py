@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from joulemap.calibrate.observation import Observation
-from joulemap.columns.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats
 
 EAGER_WEIGHT: Final = 0.25
 

@@ -29,14 +29,14 @@ from joulemap.cli.option import (
     split_names,
     unless_auto,
 )
-from joulemap.report.format import Format
+from joulemap.present.format import Format
 from joulemap.report.level import CompareLevel, Metric, Sort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from joulemap.domain.settings import Settings
-    from joulemap.query import Answer
+    from joulemap.store.query import Answer
     from joulemap.workspace.workspace import Workspace
 
 

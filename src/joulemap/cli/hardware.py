@@ -25,10 +25,10 @@ from joulemap.cli.option import (
     read_quantity,
     split_names,
 )
-from joulemap.report.format import Format, TableFormat
+from joulemap.present.format import Format, TableFormat
 
 if TYPE_CHECKING:
-    from joulemap.query import Answer
+    from joulemap.store.query import Answer
 
 app = typer.Typer(help="The hardware that joulemap knows, and yours.", rich_markup_mode=None)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from joulemap.report.format import Format, TableFormat
+from joulemap.present.format import Format, TableFormat
 
 if TYPE_CHECKING:
-    from joulemap.query import Answer
+    from joulemap.store.query import Answer
     from joulemap.workspace.workspace import Workspace
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
@@ -151,7 +151,7 @@ def open_workspace(path: Path, form: Format | TableFormat = Format.JSON) -> Work
 
 
 def _import_drawing() -> None:
-    import joulemap.report.render  # noqa: F401
+    import joulemap.present.render  # noqa: F401
     from joulemap.units import format_si
 
     format_si(1.0, "")
@@ -199,8 +199,8 @@ def _write_whole(output: Path, write: Callable[[Path], object]) -> None:
 
 def emit_sql(answers: Iterable[Answer], queries: Path | None = None) -> None:
     """Print the statements behind an answer on stderr, with their parameters."""
-    from joulemap.query import find_query
-    from joulemap.query.run import show_sql
+    from joulemap.store.library import find_query
+    from joulemap.store.query import show_sql
 
     for answer in answers:
         print(show_sql(find_query(answer.title, queries), answer.parameters), end="\n\n", file=sys.stderr)
@@ -208,7 +208,7 @@ def emit_sql(answers: Iterable[Answer], queries: Path | None = None) -> None:
 
 def emit_answer(answer: Answer, form: Format, output: Path | None, columns: Sequence[str] = ()) -> None:
     """Write one query's answer; `columns` limits what people see."""
-    from joulemap.report.render import render_answer
+    from joulemap.present.render import render_answer
 
     emit(render_answer(answer, form, columns), output)
 

@@ -20,7 +20,7 @@ from joulemap.cli.option import (
     open_workspace,
     split_assignments,
 )
-from joulemap.report.format import TableFormat
+from joulemap.present.format import TableFormat
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 
@@ -46,7 +46,9 @@ def list_(
     joulemap query list
     joulemap query list --queries questions
     """
-    from joulemap.query import Answer, Column, list_queries
+    from joulemap.store.contract import Column
+    from joulemap.store.library import list_queries
+    from joulemap.store.query import Answer
 
     check_output(form, output)
     if queries is not None:
@@ -76,7 +78,7 @@ def show(name: Name, queries: Queries = None, output: Output = None) -> None:
     \b
     joulemap query show compare.summary
     """
-    from joulemap.query import find_query
+    from joulemap.store.library import find_query
 
     emit(find_query(name, queries).path.read_text(encoding="utf-8").rstrip(), output)
 
@@ -101,8 +103,8 @@ def run(
     joulemap query run compare.winner -p run_ids=1,2,3,4 -p metric=latency --format markdown
     joulemap query run run.list --format parquet -o runs.parquet
     """
-    from joulemap.query import find_query
-    from joulemap.query.run import bind, parse_parameter
+    from joulemap.store.library import find_query
+    from joulemap.store.query import bind, parse_parameter
 
     check_output(form, output)
     query = find_query(name, queries)

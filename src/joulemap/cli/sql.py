@@ -18,7 +18,7 @@ from joulemap.cli.option import (
     open_workspace,
     split_assignments,
 )
-from joulemap.report.format import TableFormat
+from joulemap.present.format import TableFormat
 
 
 def sql(
@@ -45,7 +45,7 @@ def sql(
     joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
     """
-    from joulemap.query.run import read_value
+    from joulemap.store.query import read_value
 
     check_output(form, output)
     given = {key: read_value(value) for key, value in split_assignments(parameter).items()}

@@ -24,7 +24,7 @@ from joulemap.cli.option import (
     split_names,
     unless_auto,
 )
-from joulemap.report.format import Format
+from joulemap.present.format import Format
 from joulemap.report.level import SweepLevel
 
 DEFAULT_BATCHES: Final = "1,2,4,...,128"
@@ -126,7 +126,7 @@ def sweep(
     joulemap sweep mobilenet_v2 --batch 1,2,3,...,16 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W
     joulemap sweep resnet18 --level batch --format csv --output resnet18.csv
     """
-    from joulemap.report.progress import watching
+    from joulemap.present.progress import watching
     from joulemap.workspace.workspace import Workspace
 
     sizes = read_batches(batches)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from joulemap.domain.choice import Limits
     from joulemap.domain.note import ArchitectureNote
     from joulemap.domain.timing import Timing
-    from joulemap.query.run import Answer
+    from joulemap.store.query import Answer
 
 
 @attrs.frozen(kw_only=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         EdpShare,
         EdpTotal,
     )
-    from joulemap.query.run import Answer
+    from joulemap.store.query import Answer
 
 
 @attrs.frozen(kw_only=True)

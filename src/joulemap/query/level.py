@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         UtilizationSpread,
         Victory,
     )
-    from joulemap.query.run import Answer
+    from joulemap.store.query import Answer
 
 
 @attrs.frozen(kw_only=True)

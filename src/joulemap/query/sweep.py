@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from joulemap.domain.answer.store import RunTally
     from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-    from joulemap.query.run import Answer
+    from joulemap.store.query import Answer
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from joulemap.domain.answer.comparison import Caveat
     from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
-    from joulemap.query.run import Answer
+    from joulemap.store.query import Answer
 
 
 @attrs.frozen(kw_only=True)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.present.cell import PROJECTED, PROJECTION_NOTE
 from joulemap.query.level import Asked
-from joulemap.report.cell import PROJECTED, PROJECTION_NOTE
 from joulemap.report.note import describe_calibrations, describe_caveats, repeat_settings
 
 UNITS: Final = {"energy": "J", "latency": "s", "edp": "Js", "memory": "B"}

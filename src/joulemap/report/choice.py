@@ -10,9 +10,9 @@ import attrs
 
 from joulemap.domain.answer.choice import AssumedNumber
 from joulemap.domain.answer.comparison import Caveat
-from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, show_quantity
+from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, show_quantity
+from joulemap.present.render import draw_table
 from joulemap.report.note import describe_caveats
-from joulemap.report.render import draw_table
 from joulemap.units import format_si
 
 MEANING: Final = {

@@ -8,13 +8,13 @@ from typing import Final
 import attrs
 
 from joulemap.domain.answer.edp import EdpComparison, EdpOperatorShare, EdpShare, EdpTotal
+from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
+from joulemap.present.format import Format
+from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.edp import EdpAnswer
-from joulemap.report.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
 from joulemap.report.edp_insight import PARTS, insights
-from joulemap.report.format import Format
 from joulemap.report.level import EdpLevel
 from joulemap.report.note import describe_caveats, repeat_place, repeat_settings, write_steps
-from joulemap.report.render import draw_table, write_csv, write_json
 
 LISTS: Final[Mapping[EdpLevel, str]] = {EdpLevel.SUBGRAPH: "subgraphs", EdpLevel.OPERATOR: "operators"}
 """What the rows of a level are called, also as fields of the answer."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.domain.answer.edp import EdpBound, EdpTotal
+from joulemap.present.cell import mark_projected, show, show_quantity
 from joulemap.query.edp import EdpAnswer
-from joulemap.report.cell import mark_projected, show, show_quantity
 from joulemap.report.level import EdpLevel
 
 PARTS: Final = ("compute", "memory", "control", "static")

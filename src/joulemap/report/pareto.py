@@ -8,8 +8,10 @@ from typing import Final
 import attrs
 
 from joulemap.domain.answer.choice import ParetoPoint
+from joulemap.present.cell import PROJECTED, show
+from joulemap.present.format import Format
+from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import ParetoAnswer
-from joulemap.report.cell import PROJECTED, show
 from joulemap.report.choice import (
     BASES_OF_USE,
     MEANING,
@@ -25,8 +27,6 @@ from joulemap.report.choice import (
     show_figure,
     write_analyze,
 )
-from joulemap.report.format import Format
-from joulemap.report.render import draw_table, write_csv, write_json
 
 FIGURES: Final = {
     "latency": ("latency_s", "s"),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.domain.answer.explanation import Effect, MetricTerm
+from joulemap.present.cell import mark_projected, show, show_quantity
 from joulemap.query.answer import ExplainAnswer
-from joulemap.report.cell import mark_projected, show, show_quantity
 
 SMALL: Final = 0.01
 """Of the difference: what is smaller is not mentioned."""

@@ -8,8 +8,10 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.answer.choice import RankedConfiguration
+from joulemap.present.cell import show
+from joulemap.present.format import Format
+from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import RecommendAnswer
-from joulemap.report.cell import show
 from joulemap.report.choice import (
     BASES_OF_USE,
     MEANING,
@@ -28,8 +30,6 @@ from joulemap.report.choice import (
     show_plain,
     write_analyze,
 )
-from joulemap.report.format import Format
-from joulemap.report.render import draw_table, write_csv, write_json
 
 UNITS: Final = {
     "latency": "s",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from joulemap.present.cell import PROJECTED, show, show_quantity
+from joulemap.present.render import draw_table
 from joulemap.query.sweep import SweepAnswer
-from joulemap.report.cell import PROJECTED, show, show_quantity
-from joulemap.report.render import draw_table
 
 
 def list_distinct(answer: SweepAnswer, name: str) -> list[str]:

@@ -10,8 +10,8 @@ import attrs
 from joulemap.store.connection import Connection
 
 if TYPE_CHECKING:
-    from joulemap.columns.workload import WorkloadColumns
     from joulemap.domain.measurement import Measurement
+    from joulemap.model.workload import WorkloadColumns
 
 
 def find_workload(connection: Connection, workload_key: str) -> int | None:
@@ -84,8 +84,8 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np
 
-    from joulemap.columns.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
     from joulemap.domain.kind import KINDS, ROLES
+    from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
 
     batch, weight_bytes = connection.execute(
         "SELECT batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]

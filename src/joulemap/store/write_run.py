@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.columns.run import BOTTLENECKS, RunColumns
+from joulemap.model.run import BOTTLENECKS, RunColumns
 from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
 from joulemap.store.insert import insert_columns, next_id

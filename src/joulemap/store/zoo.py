@@ -21,8 +21,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.columns.workload import OPERATOR_COUNTS
 from joulemap.domain.catalogue import ShippedWorkload
+from joulemap.model.workload import OPERATOR_COUNTS
 from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
 from joulemap.store.insert import next_id

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
-from joulemap.query import find_query, run_query
+from joulemap.plan.catalogue import ensure_catalogue, template
 from joulemap.resource import package_version
 from joulemap.store.archive import Manifest, read_manifest, write_manifest
 from joulemap.store.connection import open_for_reading, open_for_writing, using
+from joulemap.store.library import find_query
 from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.query import run_query
 from joulemap.store.read import find_all_runs
-from joulemap.workspace.catalogue import ensure_catalogue, template
 
 FORMS: Final = ("parquet", "json", "csv")
 

@@ -21,21 +21,22 @@ from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError
-from joulemap.query import find_query, run_query
+from joulemap.plan.calibration import GIVEN, CalibrationChoice
+from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.plan.plan import MODEL_VERSION, check_precision
+from joulemap.plan.question import Question, ask, ensure_workload, find_workload_id, read_names, stored_key, trace
 from joulemap.query.answer import CalibrateAnswer
 from joulemap.store.connection import open_for_reading, open_in_memory, using
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
 from joulemap.store.read import read_columns, read_measurements
-from joulemap.workspace.calibration import GIVEN, CalibrationChoice
-from joulemap.workspace.catalogue import check_names, known_hardware
-from joulemap.workspace.plan import MODEL_VERSION, check_precision
-from joulemap.workspace.question import Question, ask, ensure_workload, find_workload_id, read_names, stored_key, trace
 from joulemap.workspace.validation import find_stored
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
-    from joulemap.columns.workload import WorkloadColumns
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
+    from joulemap.model.workload import WorkloadColumns
 
 Talk = Callable[[str], None]
 
@@ -208,7 +209,7 @@ def find_workloads(
                 found[place] = read_columns(scratch, find_workload_id(scratch, key))
     for place, question in questions.items():
         if place not in found:
-            from joulemap.columns.workload import columns_of
+            from joulemap.model.workload import columns_of
 
             try:
                 found[place] = columns_of(trace(question.request, talk))

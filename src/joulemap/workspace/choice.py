@@ -13,14 +13,9 @@ from joulemap.catalog.digest import catalogue_digest
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.choice import DEFAULT_BATCHES, METRICS, OBJECTIVES, WAYS, Candidates, Limits, Usage
 from joulemap.errors import UnsupportedError, UsageError
-from joulemap.query.answer import CostAnswer, ParetoAnswer, RecommendAnswer
-from joulemap.query.run import find_projected, run_queries
-from joulemap.store.connection import Connection, open_for_reading, transaction, using
-from joulemap.store.read import find_runs_of
-from joulemap.store.read_hardware import has_catalogue
-from joulemap.workspace.catalogue import ensure_catalogue, known_hardware
-from joulemap.workspace.plan import Choice, check_settings
-from joulemap.workspace.question import (
+from joulemap.plan.catalogue import ensure_catalogue, known_hardware
+from joulemap.plan.plan import Choice, check_settings
+from joulemap.plan.question import (
     ask,
     find_workload_id,
     name_configuration,
@@ -28,6 +23,11 @@ from joulemap.workspace.question import (
     stored_key,
     writing,
 )
+from joulemap.query.answer import CostAnswer, ParetoAnswer, RecommendAnswer
+from joulemap.store.connection import Connection, open_for_reading, transaction, using
+from joulemap.store.query import find_projected, run_queries
+from joulemap.store.read import find_runs_of
+from joulemap.store.read_hardware import has_catalogue
 from joulemap.workspace.sweep import Sweep, run_sweep
 
 if TYPE_CHECKING:

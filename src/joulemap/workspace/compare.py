@@ -21,12 +21,11 @@ from joulemap.domain.answer.level import (
 )
 from joulemap.domain.settings import COMPARED, LEVELS, SORTS, Settings
 from joulemap.errors import UnsupportedError, UsageError
-from joulemap.query import Answer
+from joulemap.plan.question import answering_all, ask
 from joulemap.query.level import Asked, DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
-from joulemap.query.run import find_projected, run_queries
 from joulemap.store.connection import Connection
+from joulemap.store.query import Answer, find_projected, run_queries
 from joulemap.store.read import find_batches, find_refusals
-from joulemap.workspace.question import answering_all, ask
 
 Talk = Callable[[str], None]
 Wanted = tuple[str, Mapping[str, object]]

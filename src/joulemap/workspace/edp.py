@@ -17,10 +17,10 @@ from joulemap.domain.answer.edp import (
     EdpTotal,
 )
 from joulemap.errors import UnsupportedError, UsageError
+from joulemap.plan.question import answering, ask, read_names
 from joulemap.query.edp import EdpAnswer
-from joulemap.query.run import find_projected, run_queries
+from joulemap.store.query import find_projected, run_queries
 from joulemap.store.read import find_refusals
-from joulemap.workspace.question import answering, ask, read_names
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration

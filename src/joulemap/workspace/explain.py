@@ -19,14 +19,14 @@ from joulemap.domain.answer.explanation import (
     Traffic,
 )
 from joulemap.errors import UnknownNameError, UnsupportedError
-from joulemap.query import find_query, run_query
 from joulemap.query.answer import DifferenceAnswer, ExplainAnswer
-from joulemap.query.run import find_projected, run_queries
 from joulemap.store.connection import Connection
+from joulemap.store.library import find_query
+from joulemap.store.query import find_projected, run_queries, run_query
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
-    from joulemap.query import Answer
+    from joulemap.store.query import Answer
 
 
 def explain_pair(

@@ -12,16 +12,16 @@ from joulemap.domain.answer.hardware import Default, FileCheck, Trial
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError, UsageError
+from joulemap.plan.calibration import choose_calibration
+from joulemap.plan.catalogue import check_names, known_hardware, opening_catalogue
 from joulemap.store.connection import Connection, open_in_memory, using
 from joulemap.store.read_hardware import read_hardware
 from joulemap.units import FJ_PER_J, FS_PER_S
-from joulemap.workspace.calibration import choose_calibration
-from joulemap.workspace.catalogue import check_names, known_hardware, opening_catalogue
 
 if TYPE_CHECKING:
-    from joulemap.columns.workload import WorkloadColumns
     from joulemap.domain.calibration import Calibration, CalibrationEntry
     from joulemap.domain.hardware import Hardware
+    from joulemap.model.workload import WorkloadColumns
 
 TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
 """Dense and depthwise convolutions, and attention."""
@@ -122,7 +122,7 @@ def check_files(paths: Sequence[Path]) -> tuple[FileCheck, ...]:
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     """Run the trial models on every precision, power mode and runtime; a fault of the description is a refusal."""
     from joulemap.catalog.schema import name_file
-    from joulemap.evaluate import evaluate
+    from joulemap.model.pipeline import evaluate
 
     workloads = _trial_workloads()
     for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):

@@ -12,12 +12,12 @@ from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import fold_name
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import UsageError
-from joulemap.query import find_query, run_query
+from joulemap.plan.question import Question, answering, ask
 from joulemap.query.answer import MeasureAnswer
-from joulemap.query.run import find_projected
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
+from joulemap.store.library import find_query
+from joulemap.store.query import find_projected, run_query
 from joulemap.trace.source import ModelRequest
-from joulemap.workspace.question import Question, answering, ask
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -39,10 +39,10 @@ def detect_text(device: str, threads: int | None = None) -> str:
     from joulemap.catalog.detected import cpu_text, gpu_text
 
     if device == "cuda":
-        from joulemap.measure.gpu import read_gpu
+        from joulemap.device.gpu import read_gpu
 
         return gpu_text(read_gpu())
-    from joulemap.machine.read import read_cpu
+    from joulemap.device.read import read_cpu
 
     cpu = read_cpu()
     return cpu_text(cpu if threads is None else cpu.with_cores(threads))
@@ -106,7 +106,7 @@ def measure(
     if not 0.0 < seconds <= LONGEST_WINDOW_S:
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
     check_threads(threads)
-    from joulemap.measure.trial import check_device, run_trial
+    from joulemap.device.trial import check_device, run_trial
 
     def question_of(target: str | Hardware, *, is_final: bool) -> Question:
         return ask(
@@ -177,7 +177,7 @@ def name_of(request: ModelRequest) -> str:
 
 
 def _catalogue_ids() -> set[str]:
-    from joulemap.workspace.catalogue import known_hardware
+    from joulemap.plan.catalogue import known_hardware
 
     return set(known_hardware())
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.query import Answer, find_query, run_query
-from joulemap.query.run import find_projected
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.plan import Choice, select_hardware
+from joulemap.plan.question import answering, ask, read_names
 from joulemap.store.connection import open_for_reading, using
-from joulemap.workspace.catalogue import known_hardware
-from joulemap.workspace.plan import Choice, select_hardware
-from joulemap.workspace.question import answering, ask, read_names
+from joulemap.store.library import find_query
+from joulemap.store.query import Answer, find_projected, run_query
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from joulemap.query import Answer
 from joulemap.resource import package_version
 from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.query import Answer
 from joulemap.store.write_parquet import write_parquet
 
 

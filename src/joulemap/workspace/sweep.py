@@ -18,13 +18,10 @@ from joulemap.background import begin
 from joulemap.catalog.model import load_models
 from joulemap.domain.answer.store import RunTally
 from joulemap.errors import UnsupportedError, UsageError
-from joulemap.store.connection import Connection, open_for_reading, transaction, using
-from joulemap.store.read import find_runs, find_runs_of, find_workloads, read_columns
-from joulemap.trace.source import resolve_model
-from joulemap.workspace.calibration import AUTO
-from joulemap.workspace.catalogue import ensure_catalogue, known_hardware
-from joulemap.workspace.plan import PlannedRun, check_settings
-from joulemap.workspace.question import (
+from joulemap.plan.calibration import AUTO
+from joulemap.plan.catalogue import ensure_catalogue, known_hardware
+from joulemap.plan.plan import PlannedRun, check_settings
+from joulemap.plan.question import (
     Question,
     ask,
     ensure_workload,
@@ -34,14 +31,17 @@ from joulemap.workspace.question import (
     trace,
     writing,
 )
+from joulemap.store.connection import Connection, open_for_reading, transaction, using
+from joulemap.store.read import find_runs, find_runs_of, find_workloads, read_columns
+from joulemap.trace.source import resolve_model
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
+    from joulemap.plan.evaluation import Targets
     from joulemap.query.sweep import SweepAnswer
     from joulemap.store.write_run import RunWriter
-    from joulemap.workspace.evaluation import Targets
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -118,8 +118,8 @@ def answer_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None
     Raises UnsupportedError with the reasons where no hardware can run any of them.
     """
     from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-    from joulemap.query.run import find_projected, run_queries
     from joulemap.query.sweep import SweepAnswer
+    from joulemap.store.query import find_projected, run_queries
 
     tally = run_sweep(path, sweep, talk, progress)
     with using(open_for_reading(path), path) as connection:
@@ -160,8 +160,8 @@ def run_sweep(path: Path, sweep: Sweep, talk: Talk, progress: Progress | None = 
             if _stored_runs(connection, sweep, known) is not None:
                 return RunTally(stored_count=len(planned) * len(sweep.questions), evaluated_count=0, refused_count=0)
     with writing(path) as connection:
+        from joulemap.plan.evaluation import ensure_hardware
         from joulemap.store.write_run import RunWriter
-        from joulemap.workspace.evaluation import ensure_hardware
 
         connection.execute(f"SET memory_limit = '{BUFFER}'")
         with transaction(connection):
@@ -235,9 +235,9 @@ def _evaluate(
     talk: Talk,
     progress: Progress | None,
 ) -> RunTally:
-    from joulemap.evaluate import Evaluator
+    from joulemap.model.pipeline import Evaluator
+    from joulemap.plan.evaluation import add_run
     from joulemap.store.write_run import CHUNK_LINES
-    from joulemap.workspace.evaluation import add_run
 
     met: set[str] = set()
     stored_count = evaluated_count = refused_count = 0

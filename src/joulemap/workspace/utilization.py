@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from joulemap.domain.answer.comparison import Caveat
 from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
 from joulemap.errors import UnsupportedError, UsageError
-from joulemap.query.run import find_projected, run_queries
+from joulemap.plan.question import answering, ask
 from joulemap.query.utilization import UtilizationAnswer
+from joulemap.store.query import find_projected, run_queries
 from joulemap.store.read import find_parameter_count
-from joulemap.workspace.question import answering, ask
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration

@@ -11,16 +11,16 @@ from joulemap.catalog.measurement import read_measurements
 from joulemap.catalog.model import load_models
 from joulemap.domain.catalogue import find_entry
 from joulemap.errors import ModelError, UnknownNameError
+from joulemap.plan.calibration import choose_calibration
+from joulemap.plan.catalogue import ensure_catalogue, known_hardware, template
+from joulemap.plan.question import name_configuration
 from joulemap.store.connection import open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import has_measurement_on
-from joulemap.workspace.calibration import choose_calibration
-from joulemap.workspace.catalogue import ensure_catalogue, known_hardware, template
-from joulemap.workspace.question import name_configuration
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
-    from joulemap.query import Answer
+    from joulemap.store.query import Answer
     from joulemap.workspace.workspace import Workspace
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from joulemap.errors import SqlError, UnsupportedError, UsageError
-from joulemap.query import Answer, find_query, run_query, run_sql
-from joulemap.query.run import find_projected, run_queries
 from joulemap.store.connection import (
     confine,
     open_for_reading,
@@ -16,6 +14,8 @@ from joulemap.store.connection import (
     read_everything,
     using,
 )
+from joulemap.store.library import find_query
+from joulemap.store.query import Answer, find_projected, run_queries, run_query, run_sql
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class Workspace:
         """
         from joulemap.domain.answer.calibration import RunCalibration
         from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
+        from joulemap.plan.question import answering, ask, name_configuration
         from joulemap.query.answer import CompareAnswer
-        from joulemap.workspace.question import answering, ask, name_configuration
 
         question = ask(
             model,
@@ -225,8 +225,8 @@ class Workspace:
         )
         from joulemap.domain.answer.calibration import RunCalibration
         from joulemap.domain.answer.comparison import Caveat
+        from joulemap.plan.question import answering, ask
         from joulemap.query.answer import AnalyzeAnswer
-        from joulemap.workspace.question import answering, ask
 
         question = ask(
             model,
@@ -297,8 +297,8 @@ class Workspace:
         not explained, or for a folder in place of a hardware.
         """
         from joulemap.domain.settings import COMPARED
+        from joulemap.plan.question import answering, ask
         from joulemap.workspace.explain import explain_pair
-        from joulemap.workspace.question import answering, ask
 
         if metric not in COMPARED:
             raise UsageError(f"cannot explain {metric!r}; known: {', '.join(COMPARED)}")
@@ -465,7 +465,7 @@ class Workspace:
         retrace: bool = False,
     ) -> Answer:
         """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
-        from joulemap.workspace.question import ask, holding
+        from joulemap.plan.question import ask, holding
 
         question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
         with holding(self.path, question, self._talk) as (workload_id, connection):
@@ -482,8 +482,8 @@ class Workspace:
     ) -> ProfileAnswer:
         """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
         from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
+        from joulemap.plan.question import ask, holding
         from joulemap.query.answer import ProfileAnswer
-        from joulemap.workspace.question import ask, holding
 
         question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
         with holding(self.path, question, self._talk) as (workload_id, connection):
@@ -637,7 +637,7 @@ class Workspace:
         query = find_query(name, own)
         with using(open_for_reading(self.path), self.path) as connection:
             if own is not None and query.path.is_relative_to(own):
-                from joulemap.query.check import check_query
+                from joulemap.store.check import check_query
                 from joulemap.store.migration import SCHEMA_VERSION
 
                 confine(connection)
@@ -649,10 +649,10 @@ class Workspace:
 
         Needs no database. Raises UsageError for a folder that is not there.
         """
-        from joulemap.query import list_queries
-        from joulemap.query.check import check_query
+        from joulemap.plan.catalogue import opening_catalogue
+        from joulemap.store.check import check_query
+        from joulemap.store.library import list_queries
         from joulemap.store.migration import SCHEMA_VERSION
-        from joulemap.workspace.catalogue import opening_catalogue
 
         own = Path(queries)
         refused = []
@@ -674,7 +674,7 @@ class Workspace:
         Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
         """
         query = find_query(name)
-        from joulemap.workspace.catalogue import opening_catalogue
+        from joulemap.plan.catalogue import opening_catalogue
 
         with opening_catalogue(self.path) as connection:
             return find_projected(connection, run_query(connection, query, parameters or {}))
@@ -693,8 +693,8 @@ class Workspace:
 
         Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
         """
-        from joulemap.workspace.catalogue import known_hardware
-        from joulemap.workspace.plan import check_filters, check_precision
+        from joulemap.plan.catalogue import known_hardware
+        from joulemap.plan.plan import check_filters, check_precision
 
         classes = {entry.architecture for entry in known_hardware().values()} if architecture else set()
         check_filters([architecture] if architecture else [], [deployment] if deployment else [], classes)
@@ -809,8 +809,8 @@ class Workspace:
         `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`.
         Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
+        from joulemap.plan.calibration import choose_calibration
         from joulemap.workspace.calibrate import calibrate
-        from joulemap.workspace.calibration import choose_calibration
 
         return calibrate(
             self.path,

@@ -1,0 +1,163 @@
+"""Measure a model on a device under a runtime."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from joulemap.device.energy import EnergyCounter, Nvml, Rapl
+from joulemap.device.module import SEED, Subject, first_line, prepare
+from joulemap.device.read import available_cpus, read_state
+from joulemap.device.window import measure_window
+from joulemap.domain.timing import Trial
+from joulemap.errors import Interrupted, JoulemapError, ModelError, UsageError
+from joulemap.resource import package_version
+from joulemap.trace.source import ModelRequest
+
+DEVICES: Final = ("cpu", "cuda")
+
+CAPTURE_WARM_UP: Final = 3
+"""Calls before a graph is captured, so that libraries have chosen their kernels. Source: PyTorch, CUDA semantics."""
+
+STREAMS: Final = {"eager": 1, "graph": 2, "fused": 1}
+"""Streams that a measurement's calls run on by runtime: the default, or one that warms up and one captured."""
+
+
+def check_device(device: str, runtime: str) -> None:
+    """Raise UsageError for a device that is not here, or a runtime that it has not."""
+    if device not in DEVICES:
+        raise UsageError(f"unknown device {device!r}; known: {', '.join(DEVICES)}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("there is no CUDA device here: measure with --device cpu")
+    if device == "cpu" and runtime == "graph":
+        raise UsageError("the runtime graph replays a captured CUDA graph, which a CPU has not: use eager or fused")
+
+
+def run_trial(
+    request: ModelRequest, *, device: str, precision: str, runtime: str, threads: int | None, seconds: float
+) -> Trial:
+    """Return the timing of a model; raises ModelError where it cannot be built, compiled or run."""
+    check_device(device, runtime)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    place = torch.device(device)
+    subject = prepare(request, precision, place)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    state = read_state()
+    counter: EnergyCounter | None
+    wait: Callable[[], object]
+    if device == "cuda":
+        counter, wait, scope = Nvml.find(str(torch.cuda.get_device_properties(0).uuid)), torch.cuda.synchronize, "board"
+        torch.cuda.reset_peak_memory_stats()
+    else:
+        counter, wait, scope = Rapl.find(), _nothing, "package"
+    is_alone = device == "cpu" and torch.get_num_threads() == 1
+    try:
+        with torch.inference_mode(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            timing = measure_window(_launcher(subject, runtime), wait, seconds, counter, is_alone=is_alone)
+    except (JoulemapError, Interrupted):
+        raise
+    except Exception as error:
+        raise ModelError(f"{request.model} failed while it was measured ({runtime}): {first_line(error)}") from error
+    quartiles = f"{timing.first_quartile_s:.4g} to {timing.third_quartile_s:.4g} s"
+    parts = [
+        *_versions(device),
+        _name(device),
+        _threads(device),
+        state,
+        f"weights and inputs from seed {SEED}, inference mode, fp32 without TF32",
+        f"{timing.repetition_count} repetitions of {timing.calls_per_repetition} in {timing.window_s:.3g} s after "
+        f"{timing.warm_up_s:.3g} s of warm-up{'' if timing.is_steady else ' that did not become steady'}",
+        f"processor time {timing.processor_s:.4g} s per call" if device == "cpu" else "",
+        f"quartiles {quartiles}, spread {timing.spread_fraction:.0%}",
+    ]
+    return Trial(
+        timing=timing,
+        batch=subject.batch,
+        scope=scope,
+        peak_memory_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
+        stream_count=STREAMS[runtime] if device == "cuda" else None,
+        device_name=_name(device),
+        conditions="; ".join(part for part in parts if part),
+    )
+
+
+def _nothing() -> None:
+    return None
+
+
+def _launcher(subject: Subject, runtime: str) -> Callable[[], object]:
+    """Return what runs the subject once under a runtime."""
+    if runtime == "graph":
+        return _capture(subject)
+    if runtime == "fused":
+        return _compile(subject)
+    return subject.call
+
+
+def _capture(subject: Subject) -> Callable[[], object]:
+    """Return the replay of a captured graph of the eager kernels."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(CAPTURE_WARM_UP):
+            subject.call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        subject.call()
+    return graph.replay
+
+
+def _compile(subject: Subject) -> Callable[[], object]:
+    """Return the compiled model, after the call that compiles it; ModelError where that fails."""
+    for name in ("torch._inductor", "torch._dynamo", "torch.utils.cpp_extension"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    compiled: Any = torch.compile(subject.module)
+
+    def call() -> object:
+        return compiled(*subject.positional, **subject.named)
+
+    try:
+        call()
+    except Exception as error:
+        raise ModelError(
+            f"torch.compile failed, which the runtime fused needs (on a CPU a C++ compiler too): {first_line(error)}"
+        ) from error
+    return call
+
+
+def _versions(device: str) -> list[str]:
+    release = re.match(r"[\d.]+", platform.release())
+    return [
+        f"joulemap {package_version('joulemap')}",
+        f"torch {package_version('torch')}",
+        f"torchvision {package_version('torchvision')}",
+        f"CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}" if device == "cuda" else "",
+        f"Python {platform.python_version()}",
+        f"{platform.system()} {release[0] if release else ''}".strip(),
+    ]
+
+
+def _name(device: str) -> str:
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    from joulemap.device.read import read_cpu
+
+    try:
+        return read_cpu().name
+    except UsageError:
+        return platform.machine()
+
+
+def _threads(device: str) -> str:
+    count = torch.get_num_threads()
+    return f"{count} thread{'' if count == 1 else 's'} on {available_cpus()} CPUs" if device == "cpu" else ""

@@ -1,1 +1,0 @@
-"""Mechanisms that architectures share: action counts x reference table = ledger."""

@@ -1,1 +1,0 @@
-"""Mechanisms that architectures share: columns of operators, tiling and waves, traffic by level, kernel time."""

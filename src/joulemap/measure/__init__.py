@@ -1,1 +1,0 @@
-"""Run a model here and time it."""

@@ -1,0 +1,143 @@
+"""CGRA: pattern compute units (PCU) and pattern memory units (PMU) joined by a static interconnect.
+
+Time. A PCU is a pipeline of `stages` SIMD stages of `lanes` lanes. An inner product takes one multiply stage and a
+reduction tree across the lanes, so a PCU holds d of them at once and adds lanes x d MACs per clock:
+
+    d       = max(1, floor(stages / (2 + log2 lanes)))         multiply, tree, accumulate
+    tiles   = G ceil(M / tile_rows) ceil(N / tile_columns)     dealt to the PCUs in waves
+    gemm    = waves x (tile_rows tile_columns ceil(K / lanes) / d + pipeline_depth) / clock
+    other   = waves x ceil(operations of an element / stages) x elements of a tile / lanes / clock
+
+A chain of operations occupies successive stages and streams one vector per clock. Members of a fused kernel sit on
+PCUs of their own and run as one pipeline, so what rides on a product takes no time.
+
+Each kernel is a configuration: its bits are loaded from DRAM before it starts, once for all units that do the same
+work, and nothing is fetched or decoded while it runs. PMUs are scratchpads: weights stream from DRAM every time. Words
+are 32 bits wide on chip at every precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.model.kernel import KernelColumns, Placement
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.traffic import ceil_divide, memory_time
+
+WORD_BYTES: Final = 4.0
+"""Lanes, links and scratchpads are 32 bits wide. Source: Prabhakar et al., ISCA 2017."""
+
+
+class Cgra:
+    """Coarse-grained reconfigurable arrays."""
+
+    name = "cgra"
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+        """Return tiles, waves and times; see the module's formulas."""
+        work = kernels.work
+        active = kernels.is_active
+        peak = hardware.peaks[kernels.precision]
+        units = float(peak.unit_count)
+        lanes = hardware.geometry["lane_count"].value
+        stages = hardware.geometry["stage_count"].value
+        rows = hardware.coefficient("tile_rows")
+        columns = hardware.coefficient("tile_columns")
+        depth = hardware.coefficient("pipeline_depth")
+        products = max(1.0, math.floor(stages / (2.0 + math.log2(lanes))))
+        has_macs = (work.mac_count > 0) & active
+
+        elements = rows * columns
+        tiles = np.where(
+            has_macs,
+            work.gemm_groups * ceil_divide(work.gemm_m, rows) * ceil_divide(work.gemm_n, columns),
+            np.maximum(ceil_divide(work.output_element_count, elements), 1.0),
+        )
+        waves = ceil_divide(tiles, units)
+        # a tile at the edge of the outputs is cut to what is there, but takes as long as the largest of its wave
+        tile_outputs = np.minimum(work.gemm_m, rows) * np.minimum(work.gemm_n, columns)
+        gemm_cycles = waves * (tile_outputs * ceil_divide(work.gemm_k, lanes) / products + depth)
+        operations = work.elementwise_count + hardware.coefficient("special_function_stages") * work.special_count
+        outputs = np.maximum(work.output_element_count, 1.0)
+        passes = np.maximum(ceil_divide(operations / outputs, stages), np.where(operations > 0, 1.0, 0.0))
+        per_tile = np.minimum(outputs, elements)
+        simple_cycles = waves * (passes * ceil_divide(per_tile, lanes) + np.where(operations > 0, depth, 0.0))
+        has_host = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0
+        cycles = np.where(has_macs, gemm_cycles, np.where(kernels.rides & has_host, 0.0, simple_cycles))
+        cycles = np.where(active, cycles, 0.0)
+
+        memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
+        used = np.where(active & ~kernels.rides, np.minimum(tiles, units), 0.0)
+        configuration = np.where(active, hardware.coefficient("configuration_bytes"), 0.0)
+        rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        launch = hardware.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
+        if kernels.runtime == "eager":
+            launch = launch + hardware.coefficient("host_launch")
+        executed = np.where(has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
+        return Placement(
+            compute_s=cycles / peak.clock_hz,
+            memory_s=np.where(active, memory, 0.0),
+            launch_s=launch,
+            dram_read_bytes=np.where(active, read, 0.0) + configuration,
+            dram_write_bytes=np.where(active, written, 0.0),
+            tile_count=np.where(active & ~kernels.rides, tiles, 0.0),
+            wave_count=np.where(active & ~kernels.rides, waves, 0.0),
+            units_used=used,
+            units_total=peak.unit_count,
+            executed_macs=executed,
+            detail={"configuration": configuration, "cycles": cycles},
+        )
+
+    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+        """Return the counts of the seven categories; the catalogue states each formula in words."""
+        work = kernels.work
+        active = kernels.is_active
+        precision = kernels.precision
+        item = PRECISION_BYTES[precision]
+        lanes = hardware.geometry["lane_count"].value
+        macs = np.where(active, work.mac_count, 0.0)
+        elementwise = np.where(active, work.elementwise_count, 0.0)
+        special = np.where(active, work.special_count, 0.0)
+        operations = macs + elementwise + special
+        words = WORD_BYTES / item
+        crossing = (kernels.input_bytes + kernels.weight_bytes) * words
+        written = kernels.output_bytes * words
+        reuse = hardware.coefficient("operand_reuse")
+        operands = 2.0 * macs / reuse * WORD_BYTES * kernels.outside_read_share
+        pmu_read = np.maximum(np.where(macs > 0, operands, crossing), crossing)
+        network = pmu_read + written
+        hops = hardware.coefficient("switch_hops")
+        dram = placement.dram_read_bytes + placement.dram_write_bytes
+        requests = dram / hardware.coefficient("burst")
+        idle = np.maximum(placement.detail["cycles"] * placement.units_total * lanes - macs, 0.0)
+        return {
+            ("functional_unit", f"{precision}_mac"): macs,
+            ("functional_unit", "elementwise"): elementwise,
+            ("functional_unit", "special_function"): special,
+            ("functional_unit", "idle_cycle"): np.where(macs > 0, idle, 0.0),
+            ("pipeline_register", "access"): 3.0 * operations * WORD_BYTES,
+            ("reduction_tree", "forward"): macs,
+            ("functional_unit", "configuration_read"): operations / lanes,
+            ("pmu", "read"): pmu_read + placement.dram_write_bytes * words,
+            ("pmu", "write"): written + (placement.dram_read_bytes - placement.detail["configuration"]) * words,
+            ("pmu", "address"): (pmu_read + written) / (lanes * WORD_BYTES),
+            ("switch", "hop"): network * hops,
+            ("link", "transfer"): network * hops * hardware.coefficient("hop_length"),
+            ("control_token", "transfer"): 2.0 * placement.tile_count,
+            ("configuration", "load"): placement.detail["configuration"] * np.maximum(placement.units_used, 1.0),
+            ("configuration", "start"): kernels.at_leader(np.ones(kernels.kernel_count)),
+            ("address_generator", "operation"): requests,
+            ("coalescing_unit", "request"): requests,
+            ("dram_controller", "transfer"): dram,
+            ("dram", "read"): placement.dram_read_bytes,
+            ("dram", "write"): placement.dram_write_bytes,
+            ("program", "launch"): kernels.host_launch_count,
+        }
+
+
+ARCHITECTURE = Cgra()

@@ -1,0 +1,296 @@
+"""CPU: a stored-program machine; register-blocked tiles over the cores.
+
+Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
+
+    compute = waves x tile_rows tile_columns K / (core rate x efficiency)
+
+with the rate of what the core has for the precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot
+products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. The working set
+of a kernel comes from the last on-chip level if it fits there, else from DRAM. Each kernel pays one thread fork and
+join. In `eager`, pooling takes its taps one after the other, as the framework's kernel does.
+
+Energy. Instructions drive the pipeline, register file and branch categories: one vector FMA is accompanied by
+loads and by a share of scalar loop instructions. Control energies are those of an out-of-order core and are not
+shrunk by node.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.errors import UnsupportedError
+from joulemap.model.kernel import KernelColumns, Placement
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
+from joulemap.model.workload import Booleans, Floats
+
+LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
+"""Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
+VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
+
+GEMM_KINDS: Final = ("conv", "linear", "matmul")
+CACHE_LEVELS: Final = ("l1", "l2", "l3")
+"""A system-level cache is an `l3`."""
+BITS_PER_BYTE: Final = 8.0
+ELEMENTS_PER_TASK: Final = 16384.0
+"""Outputs that one thread takes of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
+FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
+"""A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
+
+
+@attrs.frozen(kw_only=True)
+class _Vector:
+    """What one core's vector unit does at a precision."""
+
+    instruction_bytes: float
+    """Operands of one vector instruction."""
+    lanes: float
+    """Elements that one instruction computes on outside dot products."""
+    lane_rate: float
+    """FMAs of such elements per second."""
+    macs_per_dot: float
+    """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
+
+
+def _vector(precision: str, hardware: Hardware) -> _Vector:
+    """Return the vector unit at a precision.
+
+    A unit may be narrower than its instructions, which then take it more than once (AVX-512 on Zen 4):
+    `vector_instruction_width` is given where it differs from `simd_width`.
+    """
+    peak = hardware.peaks[precision]
+    datapath = hardware.geometry["simd_width"].value / BITS_PER_BYTE
+    wide = hardware.geometry.get("vector_instruction_width")
+    instruction = datapath if wide is None else wide.value / BITS_PER_BYTE
+    pipes = hardware.geometry["fma_pipe_count"].value
+    item = PRECISION_BYTES[precision if precision in LANE_PRECISIONS else "fp32"]
+    macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+    return _Vector(
+        instruction_bytes=instruction,
+        lanes=instruction / item,
+        lane_rate=datapath / item * pipes * peak.clock_hz,
+        macs_per_dot=macs_per_clock / pipes * instruction / datapath,
+    )
+
+
+def _mode(precision: str, hardware: Hardware) -> str:
+    """Return what computes the GEMMs of a precision: `matrix`, `vector`, `dot_bf16` or `dot_int8`."""
+    if f"matrix_macs_per_instruction_{precision}" in hardware.geometry:
+        return "matrix"
+    return "vector" if precision in LANE_PRECISIONS else f"dot_{precision}"
+
+
+def _last_level(hardware: Hardware) -> MemoryLevel:
+    """Return the level that decides what reaches DRAM; private caches count together, as each holds its core's part.
+
+    Raises UnsupportedError for a level of another name than those that have prices.
+    """
+    for level in hardware.memory_levels:
+        if level.name not in CACHE_LEVELS:
+            raise UnsupportedError(
+                f"{hardware.id}: cache level {level.name}; those of a CPU are {', '.join(CACHE_LEVELS)}"
+            )
+    level = hardware.memory_levels[-1]
+    if level.per == "chip":
+        return level
+    return attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * hardware.units))
+
+
+class Cpu:
+    """Stored-program multicores with vector and matrix units."""
+
+    name = "cpu"
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+        """Return tiles, waves and times; see the module's formulas."""
+        work = kernels.work
+        active = kernels.is_active
+        peak = hardware.peaks[kernels.precision]
+        units = float(peak.unit_count)
+        core_macs = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
+        vector_rate = _vector(kernels.precision, hardware).lane_rate
+        tile_m = hardware.coefficient("tile_rows")
+        tile_n = hardware.coefficient("tile_columns")
+        mode = _mode(kernels.precision, hardware)
+        is_gemm = work.of_kind(*GEMM_KINDS)
+        is_depthwise = work.of_kind("depthwise_conv")
+        is_grouped = work.of_kind("grouped_conv")
+        has_macs = work.mac_count > 0
+
+        tiles = np.where(
+            is_gemm | is_grouped,
+            work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
+            ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
+        )
+        tiles = np.where(active, np.maximum(tiles, 1.0), 0.0)
+        waves = ceil_divide(tiles, units)
+        shown = np.where(kernels.rides, 0.0, tiles)
+        efficiency = np.where(
+            is_depthwise,
+            hardware.coefficient("depthwise_efficiency"),
+            np.where(
+                is_grouped,
+                hardware.coefficient("grouped_efficiency"),
+                hardware.coefficient("gemm_efficiency", mode, "vector"),
+            ),
+        )
+        padded_n = np.where(is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
+        tile_macs = np.where(
+            is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
+        )
+        dense_rate = np.where(is_gemm, core_macs, vector_rate) * efficiency
+        fmas = hardware.coefficient("special_function_fmas")
+        simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
+        compute = waves * (np.where(has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
+        if kernels.runtime == "eager":
+            taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
+            scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
+            compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
+
+        memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
+        launch = hardware.coefficient("region_cost")
+        if kernels.runtime == "eager":
+            launch += hardware.coefficient("host_launch")
+        return Placement(
+            compute_s=np.where(active, compute, 0.0),
+            memory_s=np.where(active, memory, 0.0),
+            launch_s=np.full(kernels.kernel_count, launch),
+            dram_read_bytes=np.where(active, read, 0.0),
+            dram_write_bytes=np.where(active, written, 0.0),
+            tile_count=shown,
+            wave_count=np.where(kernels.rides, 0.0, np.where(active, waves, 0.0)),
+            units_used=np.minimum(shown, units),
+            units_total=peak.unit_count,
+            executed_macs=np.where(active, np.where(is_gemm | is_grouped, tiles * tile_macs, work.mac_count), 0.0),
+            detail={},
+        )
+
+    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+        """Return the counts of the five categories; the catalogue states each formula in words."""
+        work = kernels.work
+        active = kernels.is_active
+        precision = kernels.precision
+        vector = _vector(precision, hardware)
+        lanes, width = vector.lanes, vector.instruction_bytes
+        mode = _mode(precision, hardware)
+        is_gemm = work.of_kind(*GEMM_KINDS) & active
+        macs = np.where(active, work.mac_count, 0.0)
+        gemm_macs = np.where(is_gemm, macs, 0.0)
+        none = np.zeros_like(macs)
+        matrix_macs = gemm_macs if mode == "matrix" else none
+        dot_macs = gemm_macs if mode.startswith("dot") else none
+        vector_macs = macs - matrix_macs - dot_macs
+        elementwise = np.where(active, work.elementwise_count, 0.0)
+        special = np.where(active, work.special_count, 0.0)
+        mac_instructions = vector_macs / lanes + dot_macs / vector.macs_per_dot
+        fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
+        simple = elementwise / lanes
+        crossing_read = kernels.input_bytes + kernels.weight_bytes
+        streamed = np.where(is_gemm, 0.0, crossing_read / width)
+        loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
+        stores = kernels.output_bytes / width
+        matrix_instructions, matrix_bytes = self._matrix(matrix_macs, precision, hardware)
+        vector_instructions = fmas + simple + loads + stores + matrix_instructions
+        scalar = vector_instructions * hardware.coefficient("scalar_per_vector")
+        instructions = vector_instructions + scalar
+        branches = scalar / 2.0
+        misses = branches * np.where(
+            is_gemm,
+            hardware.coefficient("misprediction_rate", "gemm"),
+            hardware.coefficient("misprediction_rate", "other"),
+        )
+        reads = _level_reads(kernels, placement, loads * width + matrix_bytes, is_gemm, hardware)
+        written = kernels.output_bytes
+        dram = placement.dram_read_bytes + placement.dram_write_bytes
+        lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
+        counts: ActionCounts = {
+            ("instruction_cache", "fetch"): instructions,
+            ("instruction_tlb", "lookup"): instructions * FETCH_BLOCKS_PER_INSTRUCTION,
+            ("instruction_buffer", "access"): instructions,
+            ("decoder", "decode"): instructions,
+            ("rename", "dispatch"): instructions,
+            ("scheduler", "issue"): instructions,
+            ("reorder_buffer", "commit"): instructions,
+            ("result_bus", "bypass"): instructions,
+            ("scalar_register", "read"): 2.0 * scalar,
+            ("scalar_register", "write"): scalar,
+            ("vector_register", "read"): (3.0 * fmas + 2.0 * simple) * width,
+            ("vector_register", "write"): (fmas + simple + loads) * width,
+            ("vector_bypass", "forward"): (4.0 * fmas + 3.0 * simple) * width,
+            ("tile_register", "access"): matrix_macs,
+            ("load_queue", "insert"): loads,
+            ("store_queue", "insert"): stores,
+            ("data_tlb", "lookup"): loads + stores,
+            ("dram_controller", "transfer"): dram,
+            ("dram", "read"): placement.dram_read_bytes,
+            ("dram", "write"): placement.dram_write_bytes,
+            ("vector_fma", f"{lane_precision}_mac"): vector_macs,
+            ("vector_alu", "elementwise"): elementwise,
+            ("vector_alu", "special_function"): special,
+            ("integer_alu", "operation"): scalar,
+            ("address_generation", "operation"): loads + stores,
+            ("branch_target_buffer", "lookup"): instructions,
+            ("branch_predictor", "lookup"): branches,
+            ("misprediction", "flush"): misses,
+            ("misprediction", "restore"): misses,
+        }
+        if mode == "matrix":
+            counts["matrix_unit", f"{precision}_mac"] = matrix_macs
+        elif mode != "vector":
+            counts["vector_fma", f"{precision}_mac"] = dot_macs
+        return counts | _level_counts(reads, written, placement.dram_read_bytes, hardware)
+
+    @staticmethod
+    def _matrix(macs: Floats, precision: str, hardware: Hardware) -> tuple[Floats, Floats]:
+        """Return (instructions, bytes read from L1) of the matrix unit: multiplies and the tile loads they need."""
+        if _mode(precision, hardware) != "matrix":
+            return np.zeros_like(macs), np.zeros_like(macs)
+        multiplies = macs / hardware.geometry[f"matrix_macs_per_instruction_{precision}"].value
+        loads = multiplies * hardware.coefficient("matrix_loads_per_multiply")
+        return multiplies + loads, loads * hardware.geometry["matrix_tile"].value / BITS_PER_BYTE
+
+
+def _level_reads(
+    kernels: KernelColumns, placement: Placement, loaded: Floats, is_gemm: Booleans, hardware: Hardware
+) -> dict[str, Floats]:
+    """Return the bytes read from each cache level: loads from the first, from each other what the one before misses.
+
+    No level is read less than the one behind it, because what comes from there passes through it.
+    """
+    crossing = kernels.input_bytes + kernels.weight_bytes
+    item = PRECISION_BYTES[kernels.precision]
+    reads = {hardware.memory_levels[0].name: loaded}
+    for level, following in itertools.pairwise(hardware.memory_levels):
+        units = 1.0 if level.per == "chip" else float(placement.units_total)
+        missed = level_bytes(kernels, level.capacity.value, item, units)
+        reads[following.name] = np.where(is_gemm, missed, crossing)
+    behind = placement.dram_read_bytes
+    for name in reversed(reads):
+        behind = reads[name] = np.maximum(reads[name], np.maximum(behind, crossing))
+    return reads
+
+
+def _level_counts(reads: dict[str, Floats], written: Floats, dram_read: Floats, hardware: Hardware) -> ActionCounts:
+    """Return the accesses of the cache levels that the chip has, and of the network to a shared last one.
+
+    Results are written through every level; what a level does not hold is filled from the next one that exists.
+    """
+    names = [level.name for level in hardware.memory_levels]
+    counts: ActionCounts = {}
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        counts[name, "read"] = reads[name]
+        counts[name, "write"] = written + (dram_read if following is None else reads[following])
+    if hardware.memory_levels[-1].per == "chip":
+        read = reads[names[-1]]
+        counts["mesh", "hop"] = (read + written) * hardware.coefficient("mesh_hops")
+        counts["coherence_directory", "lookup"] = read / hardware.coefficient("cache_line")
+    return counts
+
+
+ARCHITECTURE = Cpu()

@@ -1,0 +1,217 @@
+"""DPU: convolution cores of fixed parallelism in FPGA fabric, one image per core.
+
+Time. A core takes pp pixels x ip input channels x op output channels per clock. With P = M / batch pixels of an image:
+
+    convolution = G ceil(P / pp) ceil(channels in / ip) taps ceil(channels out / op) / efficiency
+    depthwise   = ceil(P / ap) ceil(channels / ip) taps / efficiency                 on the misc engine, ap pixels
+    compute     = ceil(batch / cores) x cycles of an image / clock
+
+Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); a sum
+with another tensor, pooling and whatever stands alone run on the misc engine, which works beside the convolution
+engine. What the DPU has no instruction for (softmax, layer norm, special functions, products of two activations) runs
+on the Arm cores of the same chip.
+
+A layer with fewer input channels than ip takes the taps of a row of its window as further channels (channel
+augmentation).
+
+Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
+there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
+use all of the bandwidth. int8 only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import FLOPS_PER_MAC
+from joulemap.model.kernel import KernelColumns, Placement, overlap_engines
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.traffic import ceil_divide
+from joulemap.model.workload import Booleans, Floats
+
+CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
+PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
+"""Kinds that no DPU instruction computes. Source: AMD UG1414, operators supported by the DPU."""
+ACCUMULATOR_BYTES: Final = 4.0
+
+
+class Dpu:
+    """Deep-learning processor overlays on an FPGA."""
+
+    name = "dpu"
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+        """Return image waves, cycles and times; see the module's formulas."""
+        work = kernels.work
+        active = kernels.is_active
+        peak = hardware.peaks[kernels.precision]
+        units = float(peak.unit_count)
+        batch = kernels.batch
+        rounds = np.ceil(batch / units)
+        geometry = hardware.geometry
+        on_array = self._on_array(kernels)
+        is_depthwise = work.of_kind("depthwise_conv") & active
+        on_processor = self._on_processor(kernels)
+        pixels = work.gemm_m / batch
+        taps = np.maximum(work.tap_count, 1.0)
+        array_cycles = (
+            work.gemm_groups
+            * ceil_divide(pixels, geometry["pixel_parallelism"].value)
+            * self._input_steps(kernels, hardware)
+            * ceil_divide(work.gemm_n, geometry["output_channel_parallelism"].value)
+        )
+        misc_pixels = geometry["misc_pixel_parallelism"].value
+        channels = geometry["input_channel_parallelism"].value
+        depthwise_cycles = ceil_divide(pixels, misc_pixels) * ceil_divide(work.gemm_groups * work.gemm_n, channels)
+        macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+        executed = np.where(is_depthwise, depthwise_cycles * taps * misc_pixels * channels * batch, work.mac_count)
+        executed = np.where(on_array, array_cycles * macs_per_clock * batch, executed)
+        depthwise_cycles = depthwise_cycles * taps / hardware.coefficient("depthwise_efficiency")
+        folded = kernels.rides & (kernels.input_bytes == 0.0)
+        simple = np.where(folded | on_array | is_depthwise | on_processor, 0.0, work.elementwise_count)
+        misc_cycles = np.where(is_depthwise, depthwise_cycles, simple / batch / (misc_pixels * channels))
+        array_cycles = np.where(on_array, array_cycles / hardware.coefficient("array_efficiency"), 0.0)
+        misc_cycles = np.where(active, misc_cycles, 0.0)
+        on_chip = overlap_engines(kernels, array_cycles, misc_cycles) * rounds / peak.clock_hz
+        compute = on_chip + self._processor_operations(kernels, hardware) / hardware.coefficient("processor_rate")
+
+        read, written = self._dram_bytes(kernels, hardware)
+        moved = read + written
+        port_rate = hardware.coefficient("port_bytes_per_clock") * peak.clock_hz
+        dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        memory = np.maximum(moved / batch * rounds / port_rate, moved / dram_rate)
+        launch = hardware.coefficient("layer_cost")
+        if kernels.runtime == "eager":
+            launch += hardware.coefficient("host_launch")
+        runs = (on_array | is_depthwise) & active
+        return Placement(
+            compute_s=compute,
+            memory_s=np.where(active, memory, 0.0),
+            launch_s=np.full(kernels.kernel_count, launch),
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            tile_count=np.where(runs, batch, 0.0),
+            wave_count=np.where(runs, rounds, 0.0),
+            units_used=np.where(runs, np.minimum(batch, units), 0.0),
+            units_total=peak.unit_count,
+            executed_macs=np.where(active, executed, 0.0),
+            detail={
+                "on_array": on_array.astype(np.float64),
+                "array_cycles": array_cycles * batch,
+                "misc_cycles": misc_cycles * batch,
+                "folded": folded.astype(np.float64),
+            },
+        )
+
+    @staticmethod
+    def _input_steps(kernels: KernelColumns, hardware: Hardware) -> Floats:
+        """Return clocks for all input channels and taps of a block of outputs."""
+        work = kernels.work
+        parallelism = hardware.geometry["input_channel_parallelism"].value
+        taps = np.maximum(work.tap_count, 1.0)
+        channels = work.gemm_k / taps
+        row = np.maximum(np.floor(np.sqrt(taps)), 1.0)
+        plain = ceil_divide(channels, parallelism) * taps
+        augmented = ceil_divide(channels * row, parallelism) * ceil_divide(taps, row)
+        steps: Floats = np.where(channels < parallelism, np.minimum(plain, augmented), plain)
+        return steps
+
+    @staticmethod
+    def _on_array(kernels: KernelColumns) -> Booleans:
+        mask: Booleans = kernels.work.of_kind(*CONVOLUTION_KINDS) & kernels.is_active & (kernels.work.mac_count > 0)
+        return mask
+
+    @staticmethod
+    def _on_processor(kernels: KernelColumns) -> Booleans:
+        work = kernels.work
+        needs = work.of_kind(*PROCESSOR_KINDS) | (work.of_kind("elementwise", "reduction") & (work.special_count > 0))
+        mask: Booleans = needs & kernels.is_active
+        return mask
+
+    def _processor_operations(self, kernels: KernelColumns, hardware: Hardware) -> Floats:
+        """Return operations that the Arm cores execute, per operator; one for each element of an uncounted one."""
+        work = kernels.work
+        special = hardware.coefficient("special_function_operations") * work.special_count
+        uncounted = np.where(work.of_kind("uncounted"), work.output_element_count, 0.0)
+        operations = work.mac_count + work.elementwise_count + special + uncounted
+        return np.where(self._on_processor(kernels), operations, 0.0)
+
+    def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
+        """Return (read, written) per operator.
+
+        Activations move once and weights once per image; the larger operand of an image's product moves again for
+        every further part of the smaller one that the buffers of a core do not hold.
+        """
+        batch = kernels.batch
+        buffer = hardware.level("buffer").capacity.value
+        image = kernels.input_bytes / batch
+        fits = (kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes <= buffer
+        inputs = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
+        outputs = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
+        parts = ceil_divide(np.minimum(image, kernels.weight_bytes), buffer)
+        again = np.maximum(parts - 1.0, 0.0) * np.maximum(image, kernels.weight_bytes) * batch
+        read = inputs + kernels.weight_bytes * batch + np.where(self._on_array(kernels), again, 0.0)
+        return np.where(kernels.is_active, read, 0.0), np.where(kernels.is_active, outputs, 0.0)
+
+    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+        """Return the counts of the eight categories; the catalogue states each formula in words."""
+        work = kernels.work
+        active = kernels.is_active
+        geometry = hardware.geometry
+        macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC
+        on_array = placement.detail["on_array"]
+        on_processor = self._on_processor(kernels)
+        macs = np.where(active & ~on_processor, work.mac_count, 0.0)
+        array_cycles = placement.detail["array_cycles"]
+        misc = np.where(active & ~on_processor, work.elementwise_count, 0.0)
+        crossing = placement.dram_read_bytes
+        loaded = kernels.weight_bytes * kernels.batch
+        inputs = np.maximum(crossing - loaded, 0.0)
+        written = placement.dram_write_bytes
+        pixels = geometry["pixel_parallelism"].value
+        out_channels = geometry["output_channel_parallelism"].value
+        # each clock of the array takes pp x ip activations and ip x op weights; weights stay for a row of pixels
+        array_macs = macs * on_array
+        window = np.maximum(array_macs / out_channels, 0.0)
+        weights = np.maximum(array_macs / (pixels * hardware.coefficient("weight_reuse")), loaded)
+        moved = crossing + written
+        block = hardware.coefficient("dma_block")
+        transfers = ceil_divide(moved, block)
+        layers = kernels.at_leader(np.ones(kernels.kernel_count)) * kernels.batch
+        cycles_per_instruction = hardware.coefficient("cycles_per_instruction")
+        instructions = (array_cycles + placement.detail["misc_cycles"]) / cycles_per_instruction + transfers
+        # the accumulators add up over the taps; a sum leaves and returns for each block of input channels
+        depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
+        results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
+        busy = array_cycles + placement.detail["misc_cycles"]
+        operations = self._processor_operations(kernels, hardware)
+        return {
+            ("dsp_slice", "int8_mac"): macs,
+            ("dsp_slice", "idle_cycle"): np.maximum(array_cycles * macs_per_clock - array_macs, 0.0),
+            ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * results * on_array,
+            ("fabric_interconnect", "route"): macs + misc,
+            ("fabric_clock", "cycle"): busy,
+            ("misc_engine", "elementwise"): misc,
+            ("feature_buffer", "read"): np.maximum(window, kernels.input_bytes) + written,
+            ("feature_buffer", "write"): inputs + kernels.output_bytes,
+            ("weight_buffer", "read"): weights,
+            ("weight_buffer", "write"): loaded,
+            ("axi_port", "transfer"): moved,
+            ("dma", "descriptor"): transfers,
+            ("instruction", "fetch"): instructions,
+            ("instruction", "decode"): instructions,
+            ("schedule", "dispatch"): layers,
+            ("layer", "configure"): layers,
+            ("interrupt", "handle"): kernels.host_launch_count * kernels.batch,
+            ("processor", "operation"): operations,
+            ("dram_controller", "transfer"): moved,
+            ("dram", "read"): crossing,
+            ("dram", "write"): written,
+            ("program", "launch"): kernels.host_launch_count,
+        }
+
+
+ARCHITECTURE = Dpu()

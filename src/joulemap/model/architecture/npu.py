@@ -1,0 +1,250 @@
+"""NPU: dense tensor engines and vector engines under a static schedule, fed from software-managed SRAM.
+
+Time of a tensor engine, with q MACs per clock of a unit at the precision. What stays in the engine depends on its
+geometry:
+
+    weight_rows x weight_columns (K x N)      a weight tile stays, rows of activations stream through it
+        busy = waves x max(rows of a block R C / q, R / s) + (R + C) / s          s rows pass in a clock: array_step
+    output_rows x output_columns (M x N)      a block of outputs stays, both operands stream
+        busy = waves x (ceil(K R C / q) + tile_overhead)
+    neither                                   as outputs, in a square of floor(sqrt(q))
+    dataflow_intervals d                      every layer has its part of the fabric, images follow each other
+        busy = MACs / model's MACs x (batch + d - 1) x interval
+        interval = max(model's MACs of an image / (q U), clocks_per_position x positions of the largest layer x e)
+
+    tensor = busy / (clock x e)                                                  e = tensor_efficiency
+    vector = (EW + special_function_clocks SF) / (vector lanes x clock)
+
+MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
+work side by side: a kernel takes as long as the busier of them.
+
+Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `resident_programs` keeps a model in SRAM if its
+weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
+leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.model.kernel import KernelColumns, Placement, overlap_engines
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.traffic import ceil_divide, dram_bytes
+from joulemap.model.workload import Floats
+
+ACCUMULATOR_BYTES: Final = 4.0
+NARROWEST_VECTOR_BYTES: Final = 2.0
+"""Vector engines widen 8-bit operands to 16 bits."""
+VECTOR_OPERANDS: Final = 3.0
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Engine:
+    """What the tensor engines would do with each operator."""
+
+    tiles: Floats
+    waves: Floats
+    busy: Floats
+    """Clocks, at full efficiency."""
+    slots: Floats
+    """MAC slots of the tiles, padding included."""
+    activations: Floats
+    """Elements streamed in."""
+    weights: Floats
+    """Elements streamed or loaded in of the second operand."""
+    sums: Floats
+    """Partial sums written."""
+
+
+class Npu:
+    """Neural processing units with a static schedule."""
+
+    name = "npu"
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+        """Return tiles, waves and times; see the module's formulas."""
+        work = kernels.work
+        active = kernels.is_active
+        peak = hardware.peaks[kernels.precision]
+        unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
+        has_macs = (work.mac_count > 0) & active
+        engine = self._engine(kernels, hardware)
+        tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
+        lane_rate = min(self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC)
+        on_tensor = has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
+        simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
+        vector_macs = np.where(has_macs & ~on_tensor, work.mac_count, 0.0)
+        vector_s = np.where(active, (simple + vector_macs) / lane_rate, 0.0)
+        tensor_s = np.where(on_tensor, tensor_s, 0.0)
+        compute = overlap_engines(kernels, tensor_s, vector_s)
+
+        read, written = self._outside_bytes(kernels, hardware)
+        memory = self._memory_s(kernels, read + written, hardware)
+        launch = hardware.coefficient("layer_cost")
+        if kernels.runtime == "eager":
+            launch += hardware.coefficient("host_launch")
+        slots = tensor_s * peak.clock_hz * peak.unit_count * unit_macs
+        unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
+        vector_rows = ceil_divide(vector_macs, unit_lanes)
+        return Placement(
+            compute_s=compute,
+            memory_s=np.where(active, memory, 0.0),
+            launch_s=np.full(kernels.kernel_count, launch),
+            dram_read_bytes=np.where(active, read, 0.0),
+            dram_write_bytes=np.where(active, written, 0.0),
+            tile_count=np.where(on_tensor, engine.tiles, 0.0),
+            wave_count=np.where(on_tensor, engine.waves, 0.0),
+            units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), peak.unit_count),
+            units_total=peak.unit_count,
+            executed_macs=np.where(on_tensor, engine.slots, np.where(active, work.mac_count, 0.0)),
+            detail={
+                "on_tensor": on_tensor.astype(np.float64),
+                "activations": np.where(on_tensor, engine.activations, 0.0),
+                "weights": np.where(on_tensor, engine.weights, 0.0),
+                "sums": np.where(on_tensor, engine.sums, 0.0),
+                "slots": slots,
+            },
+        )
+
+    @staticmethod
+    def _is_dataflow(hardware: Hardware) -> bool:
+        return "dataflow_intervals" in hardware.geometry
+
+    @staticmethod
+    def _outside_bytes(kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
+        """Return the bytes (read, written) that leave the SRAM, per operator."""
+        capacity = hardware.level("sram").capacity.value
+        read, written = dram_bytes(kernels, capacity, keeps_weights=False)
+        if "resident_programs" not in hardware.geometry:
+            return read, written
+        image = kernels.peak_activation_bytes / kernels.batch
+        stays = np.asarray(kernels.total_weight_bytes + image) <= capacity
+        return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
+
+    @staticmethod
+    def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware) -> Floats:
+        level = hardware.level("sram")
+        width = (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
+        outside_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        slower: Floats = np.maximum(kernels.moved_bytes / width, outside / outside_rate)
+        return slower
+
+    @staticmethod
+    def _lanes(precision: str, hardware: Hardware) -> float:
+        """Elements that all vector engines take each clock."""
+        item = max(PRECISION_BYTES[precision], NARROWEST_VECTOR_BYTES)
+        width = hardware.geometry["vector_width"].value / 8.0
+        return hardware.geometry["vector_core_count"].value * width / item
+
+    @staticmethod
+    def _engine(kernels: KernelColumns, hardware: Hardware) -> _Engine:
+        work = kernels.work
+        geometry = hardware.geometry
+        peak = hardware.peaks[kernels.precision]
+        unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
+        groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
+        if "weight_rows" in geometry:
+            rows, columns = geometry["weight_rows"].value, geometry["weight_columns"].value
+            blocks = ceil_divide(m, hardware.coefficient("row_block"))
+            panels = groups * ceil_divide(k, rows) * ceil_divide(n, columns)
+            waves = ceil_divide(panels * blocks, peak.unit_count)
+            step = hardware.coefficient("array_step")
+            streamed = np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns / unit_macs, rows / step)
+            return _Engine(
+                tiles=panels * blocks,
+                waves=waves,
+                busy=waves * streamed + (rows + columns) / step,
+                slots=panels
+                * blocks
+                * np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns, rows / step * unit_macs),
+                activations=groups * m * k * ceil_divide(n, columns),
+                weights=panels * blocks * rows * columns,
+                sums=groups * m * n * ceil_divide(k, rows),
+            )
+        rows = columns = max(1.0, math.floor(math.sqrt(unit_macs)))
+        if "output_rows" in geometry:
+            rows, columns = geometry["output_rows"].value, geometry["output_columns"].value
+        tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
+        waves = ceil_divide(tiles, peak.unit_count)
+        streamed = ceil_divide(k * rows * columns, unit_macs)
+        busy = waves * (streamed + hardware.coefficient("tile_overhead"))
+        slots = tiles * streamed * unit_macs
+        if Npu._is_dataflow(hardware):
+            macs = np.where(kernels.is_active, work.mac_count, 0.0)
+            total = max(float(macs.sum()), 1.0)
+            positions = float(np.where(macs > 0, m, 0.0).max(initial=0.0)) / work.batch
+            pace = positions * hardware.coefficient("clocks_per_position") * hardware.coefficient("tensor_efficiency")
+            interval = max(total / work.batch / (unit_macs * peak.unit_count), pace)
+            busy = macs / total * interval * (work.batch + geometry["dataflow_intervals"].value - 1.0)
+            slots = macs
+        return _Engine(
+            tiles=tiles,
+            waves=waves,
+            busy=busy,
+            slots=slots,
+            activations=groups * m * k * ceil_divide(n, columns),
+            weights=groups * k * n * ceil_divide(m, rows),
+            sums=groups * m * n,
+        )
+
+    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+        """Return the counts of the seven categories; the catalogue states each formula in words."""
+        work = kernels.work
+        active = kernels.is_active
+        precision = kernels.precision
+        item = PRECISION_BYTES[precision]
+        on_tensor = placement.detail["on_tensor"]
+        macs = np.where(active, work.mac_count, 0.0)
+        tensor_macs = macs * on_tensor
+        vector_macs = macs - tensor_macs
+        elementwise = np.where(active, work.elementwise_count, 0.0)
+        special = np.where(active, work.special_count, 0.0)
+        crossing = kernels.input_bytes + kernels.weight_bytes
+        streamed = (placement.detail["activations"] + placement.detail["weights"]) * item
+        written = kernels.output_bytes
+        sram_read = np.maximum(streamed * kernels.outside_read_share, crossing)
+        noc = sram_read * hardware.coefficient("noc_share") + written
+        hops = hardware.coefficient("noc_hops")
+        tiles = placement.tile_count
+        outside = placement.dram_read_bytes + placement.dram_write_bytes
+        transfers = ceil_divide(crossing + written, hardware.coefficient("dma_block"))
+        lane_operations = elementwise + special + vector_macs
+        layers = kernels.at_leader(np.ones(kernels.kernel_count))
+        instructions = tiles * hardware.coefficient("instructions_per_tile") + transfers + layers
+        edge = "host_link" if "host_link_lanes" in hardware.geometry else "dram"
+        counts: ActionCounts = {
+            ("tensor_engine", f"{precision}_mac"): tensor_macs,
+            ("tensor_engine", "idle_cycle"): np.maximum(placement.detail["slots"] - tensor_macs, 0.0),
+            ("pe_register", "access"): tensor_macs,
+            ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * placement.detail["sums"],
+            ("weight_buffer", "read"): placement.detail["weights"] * item,
+            ("activation_buffer", "read"): placement.detail["activations"] * item,
+            ("vector_engine", f"{precision}_mac"): vector_macs,
+            ("vector_engine", "elementwise"): elementwise,
+            ("vector_engine", "special_function"): special,
+            ("vector_register", "access"): VECTOR_OPERANDS * lane_operations * max(item, NARROWEST_VECTOR_BYTES),
+            ("sram", "read"): sram_read + placement.dram_write_bytes,
+            ("sram", "write"): written + placement.dram_read_bytes,
+            ("sram_bank", "arbitrate"): (sram_read + written) / hardware.coefficient("arbitration_block"),
+            ("router", "hop"): noc * hops,
+            ("link", "transfer"): noc * hops * hardware.coefficient("hop_length"),
+            ("instruction", "fetch"): instructions,
+            ("instruction", "decode"): instructions,
+            ("schedule", "dispatch"): tiles + layers,
+            ("sync_flag", "wait"): 2.0 * tiles + transfers,
+            ("layer", "configure"): layers,
+            ("dma", "descriptor"): transfers + ceil_divide(outside, hardware.coefficient("dma_block")),
+            (edge, "read"): placement.dram_read_bytes,
+            (edge, "write"): placement.dram_write_bytes,
+            ("program", "launch"): kernels.host_launch_count,
+        }
+        return counts
+
+
+ARCHITECTURE = Npu()

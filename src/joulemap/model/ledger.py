@@ -1,0 +1,89 @@
+"""Count first, price second.
+
+    energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action])
+
+Every total anywhere is a sum of these integers, so it does not depend on the order of addition. An action without
+a price raises. Leakage is an action: seconds x watts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyReference
+from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
+from joulemap.model.run import LedgerColumns
+from joulemap.model.workload import Floats
+
+ActionCounts = dict[ActionKey, Floats]
+"""action -> count per operator"""
+
+MAX_LINE_FJ = 2**63 - 1
+
+
+def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) -> Floats:
+    """Return how often each action of the reference table happens: a row per operator, a column per action.
+
+    Raises UnpricedActionError for a counted action that the hardware has no price for, ConservationError for a
+    negative or non-finite count.
+    """
+    matrix = np.zeros((operator_count, len(hardware.reference)))
+    if not counts:
+        return matrix
+    columns = np.array(list(counts.values()), dtype=np.float64)
+    lowest, totals = columns.min(axis=1, initial=0.0), columns.sum(axis=1)
+    wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
+    keys = list(counts)
+    if len(wrong):
+        raise ConservationError(f"{hardware.id}: the count of {'.'.join(keys[wrong[0]])} is negative or not finite")
+    for key, column, total in zip(keys, columns, totals.tolist(), strict=True):
+        if total == 0.0:
+            continue
+        position = hardware.reference.position(key)
+        if position is None:
+            raise UnpricedActionError(hardware.id, ".".join(key), total)
+        matrix[:, position] = column
+    return matrix
+
+
+def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Floats:
+    """Return the counts with the static line: each operator leaks for as long as it runs."""
+    position = hardware.reference.position(STATIC_ACTION)
+    if position is None:
+        raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
+    whole = matrix.copy()
+    whole[:, position] = latency_s
+    return whole
+
+
+def price(matrix: Floats, hardware: Hardware) -> LedgerColumns:
+    """Return the ledger of these counts: one line for each operator and action that was counted.
+
+    Raises UnsupportedError for a line beyond 9.2 kJ (the batch is too large).
+    """
+    operator_index, action_index = np.nonzero(matrix)
+    action_count = matrix[operator_index, action_index]
+    energy = np.rint(action_count * prices_fj(hardware.reference)[action_index])
+    if len(energy) and energy.max() >= float(MAX_LINE_FJ):
+        raise UnsupportedError(
+            f"{hardware.id}: one ledger line exceeds {MAX_LINE_FJ / 1e15:.0f} J, more than the store can hold; "
+            "use a smaller batch"
+        )
+    return LedgerColumns(
+        operator_index=operator_index,
+        action_index=action_index,
+        action_count=action_count,
+        energy_fj=energy.astype(np.int64),
+    )
+
+
+def prices_fj(reference: EnergyReference) -> Floats:
+    """Return the energy per action of each row, femtojoules."""
+    return np.array([action.energy_per_action_fj for action in reference])
+
+
+def energy_j(matrix: Floats, hardware: Hardware) -> Floats:
+    """Return each operator's energy in joules, not rounded: for power and shares."""
+    energy: Floats = (matrix * prices_fj(hardware.reference)).sum(axis=1) / 1e15
+    return energy

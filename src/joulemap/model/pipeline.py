@@ -1,0 +1,243 @@
+"""Place, time, cap, count, price.
+
+    form kernels ─► place ─► latency ─► power cap ─► count ─► price ─► ledger
+         └─ the same once more with a kernel per operator: what each would cost on its own
+
+Latencies are rounded to integer femtoseconds per subgraph and split exactly over its operators, so that operators
+sum to subgraphs and subgraphs to the run.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import UnsupportedError
+from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.kernel import KernelColumns, Placement, form_kernels, share_exactly
+from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, energy_j, price, with_leakage
+from joulemap.model.run import OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.model.workload import Floats, Integers, WorkloadColumns, sum_by
+from joulemap.units import FJ_PER_J, FS_PER_S
+
+
+@attrs.define(kw_only=True, eq=False)
+class _Timing:
+    kernels: KernelColumns
+    placement: Placement
+    counts: Floats
+    """Operator x action of the reference table, without the static line."""
+    dynamic_j: Floats
+    """Per operator."""
+    kernel_s: Floats
+    clock_fraction: float
+
+
+@attrs.define
+class Evaluator:
+    """A workload to be evaluated on any number of configurations.
+
+    Kernels depend on precision and runtime alone, so they are formed once for all hardware.
+    """
+
+    work: WorkloadColumns
+    _kernels: dict[tuple[str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+
+    def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
+        """Return the run of the workload on a hardware; raises as `evaluate`."""
+        precision, runtime = configuration.precision, configuration.runtime
+        if precision not in hardware.peaks:
+            raise UnsupportedError(f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}")
+        architecture = find_architecture(hardware.architecture)
+        kernels = self._form(precision, runtime)
+        _check_memory(kernels, hardware)
+        own = _time(kernels, hardware, architecture)
+        alone = _time(self._form(precision, "graph"), hardware, architecture) if runtime == "fused" else own
+        return _run(own, alone, hardware, configuration)
+
+    def _form(self, precision: str, runtime: str) -> KernelColumns:
+        formed = self._kernels.get((precision, runtime))
+        if formed is None:
+            formed = self._kernels[precision, runtime] = form_kernels(self.work, precision, runtime)
+        return formed
+
+
+def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
+    """Return the run of a workload on a hardware.
+
+    Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or
+    for a run beyond the store's range; UnpricedActionError for an action without a price.
+    """
+    return Evaluator(work).evaluate(hardware, configuration)
+
+
+def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Configuration) -> RunColumns:
+    """Return the run of what was timed; `alone` is the same with a kernel per ATen call."""
+    kernels, placement = own.kernels, own.placement
+    work = kernels.work
+    subgraphs, latency_fs = _subgraphs(own, hardware)
+    operator_fs = _operator_latency(own, subgraphs, latency_fs)
+    ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware)
+    shown = np.flatnonzero(kernels.is_active)
+    separate_s = _separate_seconds(alone)
+    separate_static = separate_s * hardware.static_power.value
+    peak = hardware.peaks[configuration.precision]
+    return RunColumns(
+        configuration=configuration,
+        hardware=hardware,
+        units_total_count=placement.units_total,
+        peak_ops_per_s=peak.rate.value,
+        memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
+        weight_bytes=round(float(kernels.total_weight_bytes)),
+        activation_bytes=round(float(kernels.peak_activation_bytes)),
+        mac_count=int(work.mac_count[kernels.is_active].sum()),
+        clock_fraction=own.clock_fraction,
+        subgraphs=subgraphs,
+        operators=OperatorColumns(
+            operator_index=shown,
+            subgraph_index=work.subgraph_index[shown],
+            latency_fs=operator_fs[shown],
+            moved_bytes=kernels.moved_bytes[shown],
+            separate_latency_fs=_to_fs(separate_s[shown], hardware),
+            separate_energy_fj=_to_integers(
+                (alone.dynamic_j + separate_static)[shown] * FJ_PER_J, f"{hardware.id}: the energy"
+            ),
+        ),
+        ledger=ledger,
+    )
+
+
+def _check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
+    required = float(kernels.total_weight_bytes + kernels.peak_activation_bytes)
+    capacity = hardware.memory_capacity.value
+    if required > capacity:
+        raise UnsupportedError(
+            f"{hardware.id} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"
+        )
+
+
+def _to_integers(values: Floats, what: str) -> Integers:
+    rounded = np.rint(values)
+    if len(rounded) and not float(rounded.max()) < float(MAX_LINE_FJ):
+        raise UnsupportedError(f"{what} of one operator exceeds what the store can hold; use a smaller batch")
+    return rounded.astype(np.int64)
+
+
+def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
+    return _to_integers(seconds * FS_PER_S, f"{hardware.id}: the latency")
+
+
+def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture) -> _Timing:
+    placement = place(kernels, hardware, architecture)
+    variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
+    kernel_s = placement.launch_s + variable
+    counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
+    dynamic_j = energy_j(counts, hardware)
+    clock_fraction = _clock_under_cap(float(dynamic_j.sum()), float(kernel_s.sum()), hardware)
+    return _Timing(
+        kernels=kernels,
+        placement=placement,
+        counts=counts,
+        dynamic_j=dynamic_j,
+        kernel_s=kernel_s / clock_fraction,
+        clock_fraction=clock_fraction,
+    )
+
+
+def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture) -> Placement:
+    """Return the placement under the two factors that a calibration may put on all times of a hardware."""
+    placement = architecture.place(kernels, hardware)
+    device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
+    if device == launch == 1.0:
+        return placement
+    return attrs.evolve(
+        placement,
+        compute_s=placement.compute_s * device,
+        memory_s=placement.memory_s * device,
+        launch_s=placement.launch_s * launch,
+    )
+
+
+def _clock_under_cap(dynamic_j: float, latency_s: float, hardware: Hardware) -> float:
+    """Return the share of the nominal clock at which the run's average power stays within TDP.
+
+    E_dynamic / (t / f) + P_static <= TDP. The voltage is taken as fixed, so dynamic energy does not fall with the
+    clock: an upper bound on the slowdown.
+    """
+    if latency_s <= 0.0:
+        return 1.0
+    budget = hardware.tdp.value - hardware.static_power.value
+    return min(1.0, budget * latency_s / dynamic_j) if dynamic_j > 0.0 else 1.0
+
+
+def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, Integers]:
+    """Return the rows of the subgraphs that run, and their latencies by subgraph index."""
+    kernels, placement = timing.kernels, timing.placement
+    work = kernels.work
+    kernel_subgraph = work.subgraph_index[kernels.leader]
+    count = work.subgraph_count
+
+    def total(per_kernel: Floats) -> Floats:
+        return sum_by(kernel_subgraph, per_kernel, count)
+
+    def summed(per_operator: Floats) -> Floats:
+        return total(kernels.per_kernel(per_operator))
+
+    latency_fs = np.zeros(count, dtype=np.int64)
+    np.add.at(latency_fs, kernel_subgraph, _to_fs(timing.kernel_s, hardware))
+    shown = np.flatnonzero(np.bincount(kernel_subgraph, minlength=count))
+    slower = 1.0 / timing.clock_fraction
+    compute = summed(placement.compute_s) * slower
+    memory = summed(placement.memory_s) * slower
+    launch = total(placement.launch_s) * slower
+    units = np.zeros(work.operator_count and count)
+    np.maximum.at(units, work.subgraph_index[kernels.is_active], placement.units_used[kernels.is_active])
+    bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)
+    columns = SubgraphColumns(
+        subgraph_index=shown,
+        latency_fs=latency_fs[shown],
+        compute_s=compute[shown],
+        memory_s=memory[shown],
+        launch_s=launch[shown],
+        dram_bytes=summed(placement.dram_read_bytes + placement.dram_write_bytes)[shown],
+        moved_bytes=summed(kernels.moved_bytes)[shown],
+        tile_count=summed(placement.tile_count)[shown],
+        wave_count=summed(placement.wave_count)[shown],
+        executed_mac_count=summed(placement.executed_macs)[shown],
+        units_used_count=units[shown].astype(np.int64),
+        kernel_count=np.bincount(kernel_subgraph, minlength=count)[shown],
+        bottleneck=bottleneck[shown],
+    )
+    return columns, latency_fs
+
+
+def _operator_latency(timing: _Timing, subgraphs: SubgraphColumns, latency_fs: Integers) -> Integers:
+    """Return each operator's exact share of its subgraph's latency: its own time, the launch at the leader."""
+    kernels = timing.kernels
+    work = kernels.work
+    weights = _own_seconds(timing)
+    active = np.flatnonzero(kernels.is_active)
+    shares = np.zeros(work.operator_count, dtype=np.int64)
+    position = np.zeros(len(latency_fs), dtype=np.int64)
+    position[subgraphs.subgraph_index] = np.arange(len(subgraphs.subgraph_index))
+    shares[active] = share_exactly(subgraphs.latency_fs, weights[active], position[work.subgraph_index[active]])
+    return shares
+
+
+def _separate_seconds(alone: _Timing) -> Floats:
+    """Return each operator's share of the kernel that its call has to itself; those of a call add up to the kernel."""
+    kernels = alone.kernels
+    own = _own_seconds(alone)
+    whole, kernel_s = (kernels.per_operator(one) for one in (kernels.per_kernel(own), alone.kernel_s))
+    return np.divide(own * kernel_s, whole, out=np.zeros_like(own), where=whole > 0.0)
+
+
+def _own_seconds(timing: _Timing) -> Floats:
+    """Return each operator's part of what bounds its kernel, and the launch at the leader."""
+    kernels, placement = timing.kernels, timing.placement
+    compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))
+    memory = kernels.per_operator(kernels.per_kernel(placement.memory_s))
+    own = np.where(compute >= memory, placement.compute_s, placement.memory_s)
+    return own + kernels.at_leader(placement.launch_s)

@@ -1,0 +1,94 @@
+"""One evaluated run as columns, ready for the store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.model.workload import Floats, Integers
+
+BOTTLENECKS: Final = ("compute", "memory", "launch")
+"""What bounds a subgraph, by code."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class LedgerColumns:
+    """Ledger lines of one run: operator by operator, actions in the order of the reference table."""
+
+    operator_index: Integers
+    action_index: Integers
+    """Row of the hardware's reference table."""
+    action_count: Floats
+    energy_fj: Integers
+
+    @property
+    def total_fj(self) -> int:
+        """Energy of the run, exact."""
+        return sum(int(value) for value in self.energy_fj)
+
+
+@attrs.define(kw_only=True, eq=False)
+class SubgraphColumns:
+    """One row per subgraph that runs."""
+
+    subgraph_index: Integers
+    latency_fs: Integers
+    compute_s: Floats
+    memory_s: Floats
+    launch_s: Floats
+    dram_bytes: Floats
+    moved_bytes: Floats
+    """Crossing kernel boundaries at any level."""
+    tile_count: Floats
+    wave_count: Floats
+    executed_mac_count: Floats
+    """MAC slots of its tiles, padding included."""
+    units_used_count: Integers
+    kernel_count: Integers
+    bottleneck: Integers
+    """Code in `BOTTLENECKS`."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class OperatorColumns:
+    """One row per operator that runs."""
+
+    operator_index: Integers
+    subgraph_index: Integers
+    latency_fs: Integers
+    moved_bytes: Floats
+    separate_latency_fs: Integers
+    """As a kernel of its own."""
+    separate_energy_fj: Integers
+
+
+@attrs.define(kw_only=True, eq=False)
+class RunColumns:
+    """A run: a workload evaluated on one configuration."""
+
+    configuration: Configuration
+    hardware: Hardware
+    units_total_count: int
+    peak_ops_per_s: float
+    memory_bandwidth_bytes_per_s: float
+    weight_bytes: int
+    activation_bytes: int
+    mac_count: int
+    clock_fraction: float
+    """Of the nominal clock: below 1 where the power cap gives way."""
+    subgraphs: SubgraphColumns
+    operators: OperatorColumns
+    ledger: LedgerColumns
+
+    @property
+    def latency_fs(self) -> int:
+        """Latency of the run, femtoseconds, exact."""
+        return sum(int(value) for value in self.subgraphs.latency_fs)
+
+    @property
+    def energy_fj(self) -> int:
+        """Energy of the run, femtojoules, exact."""
+        return self.ledger.total_fj

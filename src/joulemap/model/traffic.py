@@ -1,0 +1,116 @@
+"""Bytes that cross each memory level, in closed form from tiling. Nothing here is below the compulsory bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.workload import Booleans, Floats
+
+
+def ceil_divide(value: Floats, divisor: Floats | float) -> Floats:
+    """Return the whole number of pieces of size `divisor` that cover `value`."""
+    return np.ceil(value / np.maximum(divisor, 1e-300))
+
+
+def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats | float, item_bytes: float) -> Floats:
+    """Return the bytes that tiles of this size read of both operands, never below the operands themselves.
+
+    A tile of m x n outputs reads K (m + n) elements; a working set read through more tiles is read again. Operands
+    that the kernel itself makes are on chip and are not read.
+    Source: the standard blocked-GEMM count, e.g. Goto and van de Geijn, ACM TOMS 34(3), 2008.
+    """
+    work = kernels.work
+    reads = work.mac_count * (1.0 / np.maximum(tile_m, 1.0) + 1.0 / np.maximum(tile_n, 1.0)) * item_bytes
+    return np.maximum(reads * kernels.outside_read_share, kernels.input_bytes + kernels.weight_bytes)
+
+
+def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
+    """Whether each operator finds what it moves across its kernel's boundary in a level of this capacity.
+
+    Each operator is asked, not the kernel: a fused kernel passes its tiles on from member to member, so that it never
+    needs more room than its members would one by one.
+    """
+    return kernels.moved_bytes <= capacity_bytes
+
+
+def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Floats, Floats]:
+    """Return (rows, columns) of the blocks of at most `area` outputs that cut a product, as square as it allows."""
+    edge = np.sqrt(area)
+    height = np.minimum(rows, np.maximum(edge, area / np.maximum(columns, 1.0)))
+    width = np.minimum(columns, np.maximum(edge, area / np.maximum(rows, 1.0)))
+    return np.maximum(height, 1.0), np.maximum(width, 1.0)
+
+
+def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float, unit_count: float = 1.0) -> Floats:
+    """Return the bytes that a GEMM reads from beyond a level of this capacity, of which each unit has one.
+
+    The outputs are cut into one part for each unit. A unit either holds the smaller operand of its part, a piece at a
+    time, and streams the larger past every piece, or works on square blocks of which three fit; the lesser counts.
+    A unit whose smaller operand fits reads each operand once, and no capacity reads less.
+    Source: Goto and van de Geijn, ACM TOMS 34(3), 2008.
+    """
+    work = kernels.work
+    per_group = np.maximum(unit_count / np.maximum(work.gemm_groups, 1.0), 1.0)
+    part = work.gemm_m * work.gemm_n / per_group
+    rows, columns = block_edges(work.gemm_m, work.gemm_n, part)
+    block = tiled_bytes(kernels, *block_edges(rows, columns, capacity_bytes / (3.0 * item_bytes)), item_bytes)
+    # a part of all columns takes its rows once; of fewer, as often as there are parts side by side
+    row_copies = np.maximum(work.gemm_n, 1.0) / columns
+    column_copies = np.maximum(work.gemm_m, 1.0) / rows
+    groups = np.maximum(work.gemm_groups, 1.0)
+    left, right, outside_left, outside_right = operand_bytes(kernels)
+    left_part, right_part = left / column_copies / groups, right / row_copies / groups
+    left_read, right_read = outside_left * row_copies, outside_right * column_copies
+    pieces = np.maximum(ceil_divide(np.minimum(left_part, right_part), capacity_bytes), 1.0)
+    held = left_read + right_read + (pieces - 1.0) * np.where(left_part >= right_part, left_read, right_read)
+    return np.maximum(np.minimum(held, block), kernels.input_bytes + kernels.weight_bytes)
+
+
+def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: bool) -> tuple[Floats, Floats]:
+    """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
+
+    Activations of an operator whose working set fits are found on chip and stay there; what enters or leaves the model
+    always moves. Weights are found on chip only in a level that keeps them between inferences (a cache, not a
+    scratchpad) and only if the whole model and its live activations fit: a cyclic sweep through anything larger
+    evicts each weight before its next use. A GEMM that does not fit reads again what its tiles ask for.
+    """
+    fits = is_resident(kernels, capacity_bytes)
+    whole = np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes)
+    kept = (whole <= capacity_bytes) & keeps_weights
+    weights = np.where(kept, 0.0, kernels.weight_bytes)
+    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
+    written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
+    crossing = kernels.input_bytes + kernels.weight_bytes
+    again = level_bytes(kernels, capacity_bytes, PRECISION_BYTES[kernels.precision]) - crossing
+    return read + weights + np.where((kernels.work.mac_count > 0) & ~fits, again, 0.0), written
+
+
+def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:
+    """Return (seconds, DRAM bytes read, DRAM bytes written) per operator under the last on-chip level.
+
+    Everything that crosses a kernel's boundary goes through the last level, what does not fit there through DRAM too;
+    the slower of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
+    """
+    read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=last_level.kind == "cache")
+    bandwidth = (last_level.bandwidth or hardware.memory_bandwidth).value
+    level_rate = bandwidth * hardware.coefficient(f"{last_level.name}_efficiency")
+    dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+    return np.maximum(kernels.moved_bytes / level_rate, (read + written) / dram_rate), read, written
+
+
+def operand_bytes(kernels: KernelColumns) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the left and right operand of each GEMM, all groups, and of both what comes from outside the kernel.
+
+    Against a weight these are the input and the weight; of two activations each has its part in what is read.
+    """
+    work = kernels.work
+    size = work.gemm_m + work.gemm_n
+    share = np.divide(work.gemm_m, size, out=np.ones_like(size), where=size > 0)
+    own, outside = kernels.own_read_bytes, kernels.input_bytes + kernels.weight_bytes
+    against_weight = kernels.own_weight_bytes > 0
+    left = np.where(against_weight, own - kernels.own_weight_bytes, own * share)
+    outside_left = np.where(against_weight, kernels.input_bytes, outside * share)
+    return left, own - left, outside_left, outside - outside_left

@@ -1,0 +1,117 @@
+"""Which calibration a question uses for each of its hardware, and the hardware under it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration
+from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
+from joulemap.errors import CatalogueError, UsageError
+from joulemap.plan.plan import MODEL_VERSION
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+
+AUTO: Final = "auto"
+"""The calibration of each hardware, a person's own before one that ships; none where there is none."""
+
+GIVEN: Final = "given"
+
+
+@attrs.define(slots=False)
+class CalibrationChoice:
+    """What a person asked for: `auto`, `none`, or one calibration for its hardware and `auto` for all other."""
+
+    asked: str | Calibration = AUTO
+    """`auto`, `none`, a name, a file, or a record."""
+
+    @cached_property
+    def chosen(self) -> CalibrationEntry | None:
+        """The one that was named; None for `auto` and `none`. Raises UnknownNameError or CatalogueError."""
+        if isinstance(self.asked, Calibration):
+            return self.asked.entry(GIVEN)
+        return None if self.asked in (AUTO, UNCALIBRATED) else find_named(self.asked)
+
+    @cached_property
+    def _found(self) -> dict[str, CalibrationEntry | None]:
+        return {}
+
+    @cached_property
+    def _loaded(self) -> dict[str, Calibration]:
+        return {}
+
+    def find(self, hardware: str) -> CalibrationEntry | None:
+        """Return the calibration of a hardware, by its id."""
+        if self.asked == UNCALIBRATED:
+            return None
+        if self.chosen is not None and self.chosen.hardware == hardware:
+            return self.chosen
+        if hardware not in self._found:
+            self._found[hardware] = find_calibration(hardware)
+        return self._found[hardware]
+
+    def asked_of(self, hardware: str) -> str | Calibration:
+        """Return what to ask of this hardware alone: the calibration that was named only of its own hardware."""
+        return self.asked if self.chosen is None or self.chosen.hardware == hardware else AUTO
+
+    def check(self, hardware: Collection[str]) -> None:
+        """Raise UsageError where the calibration that was named is for none of these hardware."""
+        if self.chosen is not None and self.chosen.hardware not in hardware:
+            what = "the calibration" if self.chosen.place == GIVEN else str(self.asked)
+            raise UsageError(
+                f"{what} is a calibration of {self.chosen.hardware}, which is not asked about "
+                f"({', '.join(sorted(hardware)[:3])}{' …' if len(hardware) > 3 else ''})"
+            )
+
+    def check_fit(self, hardware: str, digest: str) -> None:
+        """Raise CatalogueError where a hardware's calibration is for another description of it."""
+        entry = self.find(hardware)
+        if entry is not None:
+            try:
+                self.load(entry).check_target(hardware, digest)
+            except ValueError as error:
+                raise CatalogueError(f"{_name(entry)}: {error}") from error
+
+    def load(self, entry: CalibrationEntry) -> Calibration:
+        """Return a calibration; CatalogueError where its file is wrong, or made for other formulas."""
+        calibration = self._loaded.get(entry.digest)
+        if calibration is not None:
+            return calibration
+        if isinstance(self.asked, Calibration) and self.asked.digest == entry.digest:
+            calibration = self.asked
+        else:
+            calibration = read_calibration(locate(entry))
+        if calibration.model_version != MODEL_VERSION:
+            raise CatalogueError(
+                f"{_name(entry)}: model_version: it was fitted with version {calibration.model_version} of the "
+                f"formulas, now {MODEL_VERSION}: `joulemap calibrate {entry.hardware}` again, or use "
+                "`--calibration none`"
+            )
+        if calibration.digest != entry.digest:
+            raise CatalogueError(f"{_name(entry)}: it changed while it was read; try again")
+        self._loaded[entry.digest] = calibration
+        return calibration
+
+    def apply(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
+        """Return the hardware under a calibration, at the default mode; CatalogueError where it does not fit."""
+        if entry is None:
+            return hardware
+        try:
+            return hardware.calibrated(self.load(entry))
+        except ValueError as error:
+            raise CatalogueError(f"{_name(entry)}: {error}") from error
+
+
+def choose_calibration(asked: str | Calibration) -> CalibrationChoice:
+    """Return a checked choice; raises UnknownNameError or CatalogueError where a name or file is wrong."""
+    choice = CalibrationChoice(asked)
+    _ = choice.chosen
+    return choice
+
+
+def _name(entry: CalibrationEntry) -> str:
+    return f"{entry.name}.toml" if entry.place in ("shipped", GIVEN) else entry.place

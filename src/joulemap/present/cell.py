@@ -1,0 +1,100 @@
+"""One value as text: for people with SI prefixes, for programs untouched."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from joulemap.store.contract import Column
+from joulemap.units import format_si
+
+PROJECTED: Final = "~"
+"""Stands before a hardware whose key numbers are projections or estimates."""
+
+PROJECTION_NOTE: Final = f"{PROJECTED} key numbers are projections or estimates: `joulemap hardware show ID` says why"
+
+_SUFFIXES: Final = ("_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
+_SI_UNITS: Final = {"J", "s", "W", "B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ"}
+
+
+def heading(column: Column) -> str:
+    """Return a column's heading for people: its name without the unit, which stands beside each value.
+
+    A column of a typed statement has no meaning of its own and keeps its name.
+    """
+    name = column.name
+    if not column.meaning:
+        return name
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix) and len(name) > len(suffix) and not name.endswith(f"_per{suffix}"):
+            name = name.removesuffix(suffix) + (" share" if suffix == "_fraction" else "")
+            break
+    return name.replace("_", " ").strip()
+
+
+def show_in(column: Column, value: Any) -> str:
+    """Return a column's value for people; in a column of a typed statement, as it is."""
+    if column.meaning or value is None:
+        return show(value, column.name, column.unit)
+    if isinstance(value, float | Decimal):
+        return f"{float(value):.6g}"
+    return str(value)
+
+
+def show(value: Any, name: str, unit: str = "") -> str:
+    """Return a value for people."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, list):
+        return " ".join(str(item) for item in value)
+    if isinstance(value, int | float | Decimal):
+        return _show_number(value, name, unit)
+    return str(value)
+
+
+def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
+    if name.endswith("_fraction"):
+        return f"{float(value) * 100:.1f} %"
+    if name.endswith("_ratio") or name == "ratio":
+        return f"{float(value):.3g}x"
+    if name.endswith("_fj"):
+        return f"{int(value):,} fJ"
+    if unit in _SI_UNITS:
+        return show_quantity(float(value), unit)
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
+
+
+def show_quantity(value: float, unit: str) -> str:
+    """Return a number with SI prefix and unit; an energy-delay product in Js, a rate as count per second."""
+    if unit == "1/s":
+        return f"{format_si(value, '')}/s"
+    return format_si(value, unit)
+
+
+def mark_projected(hardware: str, projected: frozenset[str]) -> str:
+    """Return a hardware's name, with or without power mode, marked if it is one of these."""
+    return f"{PROJECTED}{hardware}" if hardware.partition("@")[0] in projected else hardware
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: full precision, no NaN."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    return value if value is None or isinstance(value, str | int | bool) else str(value)

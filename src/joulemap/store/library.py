@@ -1,0 +1,63 @@
+"""Find query files: those that ship, and those of a folder that a person names."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from joulemap.errors import SqlError, UnknownNameError, UsageError
+from joulemap.resource import folder
+from joulemap.store.contract import Query, parse_query
+
+VARIABLE = "JOULEMAP_QUERIES"
+"""Environment variable: the folder of a person's own query files."""
+
+
+@cache
+def _files(own: Path | None = None) -> dict[str, dict[int, Path]]:
+    """Name -> version -> file, by file names alone; SqlError where an own file takes the name of one that ships."""
+    if own is not None and not own.is_dir():
+        raise UsageError(f"there is no folder of queries at {own}")
+    found: dict[str, dict[int, Path]] = {}
+    for path in sorted((own or folder("queries")).glob("*/*.sql")):
+        stem, _, version = path.stem.rpartition(".v")
+        if stem and version.isdigit():
+            found.setdefault(f"{path.parent.name}.{stem}", {})[int(version)] = path
+        elif own is not None:
+            raise SqlError(f"{path}: a query file is called NAME.vN.sql")
+    if own is None:
+        return found
+    for name in sorted(set(found) & set(_files())):
+        raise SqlError(f"{next(iter(found[name].values()))}: {name} is the name of a query that ships; choose another")
+    return {**_files(), **found}
+
+
+def list_queries(own: Path | None = None) -> tuple[Query, ...]:
+    """Return every query, every version, by name and version; with those of a person's own folder if it is given.
+
+    Raises SqlError naming each own file that breaks a rule, and the rule.
+    """
+    queries, refused = [], []
+    for _, versions in sorted(_files(own).items()):
+        for _, path in sorted(versions.items()):
+            try:
+                queries.append(parse_query(path))
+            except SqlError as error:
+                refused.append(str(error))
+    if refused:
+        raise SqlError("; ".join(refused))
+    return tuple(queries)
+
+
+@cache
+def find_query(name: str, own: Path | None = None) -> Query:
+    """Return `topic.name` in its newest version, or `topic.name@version`; UnknownNameError otherwise."""
+    stem, _, version = name.partition("@")
+    versions = _files(own).get(stem)
+    if versions is None:
+        raise UnknownNameError("query", stem, _files(own), "see `joulemap query list`")
+    if not version:
+        return parse_query(versions[max(versions)])
+    if not version.isdigit() or int(version) not in versions:
+        raise UnknownNameError("version", version, [str(number) for number in versions], f"of query {stem}")
+    return parse_query(versions[int(version)])

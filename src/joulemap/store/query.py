@@ -1,0 +1,219 @@
+"""Run queries. A row is a tuple; a typed row is built from the contract's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import attrs
+import duckdb
+
+from joulemap.background import begin
+from joulemap.errors import SqlError, UsageError
+from joulemap.store.contract import Column, Parameter, Query
+from joulemap.store.library import find_query
+
+Row = TypeVar("Row")
+
+ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
+"""What no statement is to blame for: a matter of the database, left to whoever opened it."""
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """Rows with their columns and the statement that gave them."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    sql: str
+    parameters: Mapping[str, Any]
+    projected: frozenset[str] = frozenset()
+    """Hardware in these rows whose key numbers are projections or estimates, for tables to mark."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names."""
+        return tuple(column.name for column in self.columns)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return each row as a mapping from column name to value."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.rows]
+
+
+HARDWARE_COLUMNS: Final = frozenset(
+    {"hardware", "winner", "runner_up", "hardware_a", "hardware_b", "best_hardware", "other_hardware"}
+)
+"""Columns that name hardware, in every query."""
+
+
+def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answer) -> Answer:
+    """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
+    if not HARDWARE_COLUMNS & set(answer.names):
+        return answer
+    rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE projection <> ''").fetchall()
+    return attrs.evolve(answer, projected=frozenset(str(hardware) for (hardware,) in rows))
+
+
+def parse_parameter(parameter: Parameter, text: str) -> Any:
+    """Return a typed value of what a person wrote; UsageError says what was expected."""
+    kind = parameter.type.upper()
+    try:
+        if kind.endswith("[]"):
+            inner = attrs.evolve(parameter, type=kind[:-2])
+            return [parse_parameter(inner, item.strip()) for item in text.strip("[] ").split(",") if item.strip()]
+        if kind in ("INTEGER", "BIGINT"):
+            return int(text)
+        if kind == "DOUBLE":
+            return float(text)
+        if kind == "BOOLEAN":
+            return {"true": True, "false": False}[text.lower()]
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"parameter {parameter.name} is {text!r}, expected {parameter.type}") from error
+    return text
+
+
+def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every declared parameter with its value; UsageError names the missing or undeclared ones."""
+    declared = {parameter.name: parameter for parameter in query.parameters}
+    surplus = set(given) - set(declared)
+    if surplus:
+        known = ", ".join(declared) or "none"
+        raise UsageError(f"{query.title} takes no parameter {', '.join(sorted(surplus))}; it takes: {known}")
+    missing = [name for name, parameter in declared.items() if name not in given and parameter.is_required]
+    if missing:
+        first = declared[missing[0]]
+        raise UsageError(f"{query.title} needs -p {first.name}={first.type} ({first.meaning})")
+    return {name: given.get(name, parameter.default) for name, parameter in declared.items()}
+
+
+def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Answer:
+    """Run a query and return its answer; raises SqlError if its columns are not those of its header."""
+    parameters = bind(query, given)
+    cursor = _execute(connection, query.sql, parameters)
+    names = tuple(entry[0] for entry in cursor.description or ())
+    promised = tuple(column.name for column in query.columns)
+    if names != promised:
+        raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
+    return Answer(
+        title=query.title,
+        columns=query.columns,
+        rows=tuple(cursor.fetchall()),
+        sql=query.sql,
+        parameters=parameters,
+    )
+
+
+def run_queries(
+    connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
+) -> tuple[Answer, ...]:
+    """Run named queries, the first one beside the others, and return their answers in order; raises as `run_query`."""
+    queries = [(find_query(name), given) for name, given in asked]
+    cursor = connection.cursor()
+    first = begin(lambda: run_query(cursor, *queries[0]))
+    try:
+        rest = [run_query(connection, query, given) for query, given in queries[1:]]
+    finally:
+        answer = first()
+        cursor.close()
+    return (answer, *rest)
+
+
+def fetch(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], row: Callable[..., Row]
+) -> tuple[Row, ...]:
+    """Run a query and return its rows as records whose fields are its columns, in order."""
+    return tuple(row(*values) for values in run_query(connection, query, given).rows)
+
+
+def read_value(text: str) -> Any:
+    """Return a parameter of a statement that declares no types: what JSON makes of it, else the text itself."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None = None) -> Answer:
+    """Run one statement that a person typed, on a confined read-only connection.
+
+    Raises SqlError if it is not a single statement, does not parse, or was refused; UsageError if the parameters given
+    are not those in it. A failure to read the file is left to whoever opened it.
+    """
+    statement = parse_statement(connection, sql)
+    if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+        raise SqlError(f"expected a SELECT, found {statement.type.name}; the database is read only here")
+    given = dict(parameters or {})
+    missing, surplus = set(statement.named_parameters) - set(given), set(given) - set(statement.named_parameters)
+    if missing:
+        raise UsageError(f"the statement needs {', '.join(f'-p {name}=VALUE' for name in sorted(missing))}")
+    if surplus:
+        raise UsageError(f"the statement has no ${', $'.join(sorted(surplus))}")
+    cursor = _execute(connection, sql, given)
+    description = cursor.description or ()
+    names = _distinct([str(entry[0]) for entry in description])
+    return Answer(
+        title="sql",
+        columns=tuple(
+            Column(name=name, type=str(entry[1]), meaning="") for name, entry in zip(names, description, strict=True)
+        ),
+        rows=tuple(cursor.fetchall()) if description else (),
+        sql=sql,
+        parameters=given,
+    )
+
+
+def parse_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """Return the only statement of a text; SqlError if it does not parse, or holds none or several."""
+    try:
+        statements = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise SqlError(first_line(error)) from error
+    if len(statements) != 1:
+        raise SqlError(f"expected one statement, found {len(statements)}")
+    return statements[0]
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with a number after each that stood before, so that a record keeps every column."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        distinct.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return distinct
+
+
+def _execute(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]
+) -> duckdb.DuckDBPyConnection:
+    try:
+        return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
+    except ENGINE_ERRORS:
+        raise
+    except duckdb.Error as error:
+        raise SqlError(first_line(error)) from error
+
+
+def first_line(error: duckdb.Error) -> str:
+    """Return an engine's error as one line, with what it offers instead."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
+    return " ".join([lines[0], *hints[:1]]) if lines else type(error).__name__
+
+
+def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
+    """Return the statement after its parameters as session variables, ready to paste into `duckdb`."""
+    lines = [f"-- {query.title}: {query.summary}"]
+    lines += [f"SET VARIABLE {name} = {_literal(value)};" for name, value in parameters.items()]
+    return "\n".join([*lines, f"{query.sql};"])
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(item) for item in value)}]"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
