@@ -1,0 +1,130 @@
+"""Metrics: what runs are compared, ranked, chosen and explained by. Python and SQL share this one table.
+
+Energy and energy x delay are those of a batch; what is told of one inference says so in its name.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+import attrs
+
+MetricName = Literal[
+    "energy",
+    "energy_per_inference",
+    "latency",
+    "throughput",
+    "edp",
+    "edp_per_inference",
+    "memory",
+    "power",
+    "efficiency",
+    "utilization",
+    "price",
+    "purchase",
+    "cost",
+    "carbon",
+]
+
+PartMetricName = Literal["energy", "latency", "edp", "memory"]
+"""Metrics that parts of a model have too, and that a difference of two runs is explained in."""
+
+
+@attrs.frozen(kw_only=True)
+class Metric:
+    """One metric. Its value stands in a column of that name wherever runs are compared."""
+
+    name: MetricName
+    label: str
+    """For people, in tables and sentences."""
+    unit: str
+    column: str
+    """That holds it, in the view `runs` or what a choice adds to it."""
+    per: Literal["batch", "inference", "second", "chip", "million inferences"]
+    """What one value is of."""
+    is_higher_better: bool = False
+    missing: str = ""
+    """What is not known where it is null; empty where it always is."""
+
+    @property
+    def best(self) -> str:
+        """`lowest` or `highest`."""
+        return "highest" if self.is_higher_better else "lowest"
+
+
+METRICS: Final = (
+    Metric(name="energy", label="energy", unit="J", column="energy_j", per="batch"),
+    Metric(
+        name="energy_per_inference",
+        label="energy per inference",
+        unit="J",
+        column="energy_per_inference_j",
+        per="inference",
+    ),
+    Metric(name="latency", label="latency", unit="s", column="latency_s", per="batch"),
+    Metric(
+        name="throughput",
+        label="throughput",
+        unit="1/s",
+        column="throughput_per_s",
+        per="second",
+        is_higher_better=True,
+    ),
+    Metric(name="edp", label="energy x delay", unit="Js", column="edp_js", per="batch"),
+    Metric(
+        name="edp_per_inference",
+        label="energy x delay per inference",
+        unit="Js",
+        column="edp_per_inference_js",
+        per="inference",
+    ),
+    Metric(name="memory", label="memory", unit="B", column="peak_memory_bytes", per="batch"),
+    Metric(name="power", label="power", unit="W", column="average_power_w", per="second"),
+    Metric(
+        name="efficiency",
+        label="inferences per joule",
+        unit="1/J",
+        column="inferences_per_j",
+        per="inference",
+        is_higher_better=True,
+    ),
+    Metric(
+        name="utilization",
+        label="compute utilization",
+        unit="1",
+        column="compute_utilization_fraction",
+        per="batch",
+        is_higher_better=True,
+    ),
+    Metric(
+        name="price",
+        label="cloud price",
+        unit="USD/h",
+        column="price_cloud_usd_per_hour",
+        per="chip",
+        missing="cloud price",
+    ),
+    Metric(
+        name="purchase",
+        label="purchase price",
+        unit="USD",
+        column="price_purchase_usd",
+        per="chip",
+        missing="purchase price",
+    ),
+    Metric(
+        name="cost",
+        label="cost",
+        unit="USD",
+        column="usd_per_million",
+        per="million inferences",
+        missing="cloud or purchase price",
+    ),
+    Metric(name="carbon", label="carbon", unit="g", column="gco2_per_million", per="million inferences"),
+)
+
+METRIC: Final = {metric.name: metric for metric in METRICS}
+"""name -> metric."""
+
+METRIC_NAMES: Final[tuple[MetricName, ...]] = get_args(MetricName)
+PART_METRICS: Final[tuple[PartMetricName, ...]] = get_args(PartMetricName)
