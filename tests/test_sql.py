@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import Run
+from joulemap.domain.table import Column
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UsageError
-from joulemap.store.contract import Column
 from joulemap.store.query import Answer, read_value
 from joulemap.workspace.save import save_parquet
 from joulemap.workspace.workspace import Workspace

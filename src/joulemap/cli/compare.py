@@ -35,8 +35,8 @@ from joulemap.report.level import CompareLevel, Metric, Sort
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from joulemap.domain.settings import Settings
     from joulemap.store.query import Answer
+    from joulemap.workspace.settings import Settings
     from joulemap.workspace.workspace import Workspace
 
 

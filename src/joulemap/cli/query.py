@@ -46,7 +46,7 @@ def list_(
     joulemap query list
     joulemap query list --queries questions
     """
-    from joulemap.store.contract import Column
+    from joulemap.domain.table import Column
     from joulemap.store.library import list_queries
     from joulemap.store.query import Answer
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, get_args
 
 import attrs
 
 from joulemap.domain.precision import PRECISION_BYTES
 
-RUNTIMES: Final = ("eager", "graph", "fused")
+Runtime = Literal["eager", "graph", "fused"]
+
+RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
 """How the software stack launches work: a kernel per operator launched by the host, a kernel per operator
 without host cost, a kernel per subgraph."""
 

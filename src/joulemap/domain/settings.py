@@ -1,35 +1,217 @@
-"""What a question may say about the runs that it needs, beside the models."""
+"""What is asked: of which runs, on which hardware, within which limits, and how a chip is used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypedDict
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, get_args
+
+import attrs
+
+from joulemap.domain.configuration import Runtime
+from joulemap.domain.precision import Precision
+from joulemap.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
 
-COMPARED: Final = ("energy", "latency", "edp", "memory")
-"""Metrics that decide who wins, and that a difference is explained in."""
+Deployment = Literal["datacenter", "edge", "embedded"]
 
-SORTS: Final = ("latency", "throughput", "power", "efficiency", "energy")
-"""What hardware is ranked by."""
-
-LEVELS: Final = ("subgraph", "operator")
-"""Parts of a model that are compared one by one."""
+Member = TypeVar("Member")
 
 
-class Settings(TypedDict, total=False):
-    """Keyword arguments of a comparison; what is left out has the default of `Workspace.compare`."""
+def check_name(noun: str, name: object, known: Iterable[str]) -> None:
+    """Raise UsageError for a name that is not one of a closed set."""
+    if name not in (names := tuple(known)):
+        raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
 
-    hardware: Sequence[str | Hardware]
-    architecture: Sequence[str]
-    deployment: Sequence[str]
+
+def _each_of(noun: str, kind: Any) -> Callable[[object, attrs.Attribute[Any], tuple[str, ...]], None]:
+    def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
+        for name in names:
+            check_name(noun, name, get_args(kind))
+
+    return check
+
+
+def _check_batch(_instance: object, _attribute: attrs.Attribute[Any], sizes: tuple[int, ...]) -> None:
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise UsageError(f"batch is {size!r}, expected a whole number from 1")
+
+
+def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in get_args(Deployment):
+            raise UnknownNameError("deployment", name, get_args(Deployment))
+
+
+def _hardware(value: str | Hardware | Iterable[str | Hardware]) -> tuple[str | Hardware, ...]:
+    is_one = isinstance(value, str) or not isinstance(value, Iterable)
+    return (value,) if is_one else tuple(dict.fromkeys(value))  # type: ignore[arg-type,return-value]
+
+
+def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+
+
+def _deployments(value: Deployment | Iterable[Deployment]) -> tuple[Deployment, ...]:
+    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+
+
+def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
+    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+
+
+def _runtimes(value: Runtime | Iterable[Runtime]) -> tuple[Runtime, ...]:
+    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+
+
+def _batches(value: int | Iterable[int] | None) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, int) else tuple(dict.fromkeys(value))
+
+
+def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
+    return dict(value or {})
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What runs are asked for, beside their models: every combination of the values of each field."""
+
+    hardware: tuple[str | Hardware, ...] = attrs.field(default=(), converter=_hardware)
+    """Ids or aliases (`h100_sxm5`, `H100`), each with `@MODE` or without, files, folders or records; empty for what the
+    filters leave of the catalogue, or without filters for those that the question takes by itself."""
+    architecture: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
+    power_mode: str = ""
+    """Of hardware that is named without one; empty for the default mode, or every mode where the question takes all."""
+    batch: tuple[int, ...] = attrs.field(default=(), converter=_batches, validator=_check_batch)
+    """Samples in one input; empty for that of the inputs, or what the question takes by itself."""
+    precision: tuple[Precision, ...] = attrs.field(
+        default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
+    )
+    runtime: tuple[Runtime, ...] = attrs.field(
+        default=("fused",), converter=_runtimes, validator=_each_of("runtime", Runtime)
+    )
+    inputs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    """As on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
+    arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
+    """Of the model's factory."""
+    retrace: bool = False
+    """Whether to trace with the installed torch even where the package ships the workload."""
+    calibration: str | Calibration = "auto"
+    """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
+    hardware and `auto` for all other."""
+
+    def with_keywords(self, keywords: SettingsKeywords) -> Settings:
+        """Return these settings with some replaced."""
+        return attrs.evolve(self, **keywords) if keywords else self
+
+    def check_single(self, question: str) -> None:
+        """Raise UsageError where a question about one configuration is asked of several."""
+        for name in ("batch", "precision", "runtime"):
+            values = getattr(self, name)
+            if len(values) > 1 or (not values and name != "batch"):
+                found = ", ".join(map(str, values)) or "none"
+                raise UsageError(f"{question} takes one {name}, found {found}; `joulemap sweep` takes several")
+
+
+class SettingsKeywords(TypedDict, total=False):
+    """The fields of `Settings` as keywords of a library method, one value or several."""
+
+    hardware: str | Hardware | Iterable[str | Hardware]
+    architecture: str | Iterable[str]
+    deployment: Deployment | Iterable[Deployment]
     power_mode: str
-    batch: int | None
-    precision: str
-    runtime: str
-    inputs: Sequence[str]
+    batch: int | Iterable[int] | None
+    precision: Precision | Iterable[Precision]
+    runtime: Runtime | Iterable[Runtime]
+    inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
     retrace: bool
     calibration: str | Calibration
+
+
+Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+
+
+def _within(low: float, high: float, *, is_open: bool) -> Check:
+    """Refuse a number that is not between two others; `is_open` leaves out the lower one."""
+
+    def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        if value is None:
+            return
+        if not (low < value if is_open else low <= value) or not value <= high:
+            word = "above" if is_open else "at least"
+            most = "" if high == math.inf else f" and at most {high:g}"
+            raise UsageError(f"{attribute.name} is {value:g}, expected {word} {low:g}{most}")
+        if math.isinf(value):
+            raise UsageError(f"{attribute.name} is {value:g}, expected a finite number")
+
+    return check
+
+
+_ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What a configuration must keep to; None for no limit."""
+
+    max_latency_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    max_energy_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    max_energy_per_inference_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    max_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Of weights and activations of a batch."""
+    max_power_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """While it runs."""
+    min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """In inferences."""
+    max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Of one chip in a cloud."""
+    max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """As the queries take them: 0 for no limit."""
+        return {name: value or 0.0 for name, value in attrs.asdict(self).items()}
+
+    @property
+    def bounds(self) -> tuple[tuple[str, float], ...]:
+        """(metric, bound) of every limit that is set."""
+        return tuple((LIMITED[name], value) for name, value in attrs.asdict(self).items() if value is not None)
+
+
+LIMITED: Final = {
+    "max_latency_s": "latency",
+    "max_energy_j": "energy",
+    "max_energy_per_inference_j": "energy_per_inference",
+    "max_memory_bytes": "memory",
+    "max_power_w": "power",
+    "min_throughput_per_s": "throughput",
+    "max_price_usd_per_hour": "price",
+    "max_purchase_usd": "purchase",
+}
+"""Limit -> the metric that it bounds."""
+
+
+@attrs.frozen(kw_only=True)
+class Usage:
+    """How a chip is used and powered; None for what the catalogue assumes."""
+
+    utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
+    """The part of the powered or rented hours that it works."""
+    lifetime_years: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    hours_per_year: float | None = attrs.field(default=None, validator=_within(0.0, 8784.0, is_open=True))
+    """That a bought chip is powered."""
+    pue: float | None = attrs.field(default=None, validator=_within(1.0, math.inf, is_open=False))
+    """Of data centres; elsewhere it is 1."""
+    usd_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
+    region: str = ""
+    """Grid, by id or name; empty for the world."""
+    gco2_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
+    """In place of the region's."""

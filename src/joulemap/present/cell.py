@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from joulemap.store.contract import Column
+from joulemap.domain.table import Column
 from joulemap.units import format_si
 
 PROJECTED: Final = "~"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from joulemap.domain.table import HARDWARE_COLUMNS
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, plain, show_in, show_quantity
 from joulemap.present.format import Format
-from joulemap.store.query import HARDWARE_COLUMNS, Answer
+from joulemap.store.query import Answer
 
 
 def draw_table(

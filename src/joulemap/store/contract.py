@@ -30,6 +30,7 @@ from typing import Final
 
 import attrs
 
+from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 
 _HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/\n(?P<sql>.*)\Z", re.DOTALL)
@@ -63,17 +64,6 @@ class Parameter:
     def is_required(self) -> bool:
         """Whether it has no default."""
         return self.default is None
-
-
-@attrs.frozen(kw_only=True)
-class Column:
-    """One column of a query's answer."""
-
-    name: str
-    type: str
-    """DuckDB type."""
-    unit: str = ""
-    meaning: str
 
 
 @attrs.frozen(kw_only=True)

@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 import duckdb
 
 from joulemap.background import begin
+from joulemap.domain.table import HARDWARE_COLUMNS, Column, Record, Table
 from joulemap.errors import SqlError, UsageError
-from joulemap.store.contract import Column, Parameter, Query
+from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=Record)
 
 ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
 
 
-@attrs.frozen(kw_only=True)
-class Answer:
-    """Rows with their columns and the statement that gave them."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    sql: str
-    parameters: Mapping[str, Any]
-    projected: frozenset[str] = frozenset()
-    """Hardware in these rows whose key numbers are projections or estimates, for tables to mark."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names."""
-        return tuple(column.name for column in self.columns)
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return each row as a mapping from column name to value."""
-        return [dict(zip(self.names, row, strict=True)) for row in self.rows]
-
-
-HARDWARE_COLUMNS: Final = frozenset(
-    {"hardware", "winner", "runner_up", "hardware_a", "hardware_b", "best_hardware", "other_hardware"}
-)
-"""Columns that name hardware, in every query."""
+Answer = Table[tuple[Any, ...]]
+"""Rows without a row type."""
 
 
 def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answer) -> Answer:
@@ -88,7 +65,7 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Answer:
-    """Run a query and return its answer; raises SqlError if its columns are not those of its header."""
+    """Run a query and return its rows; raises SqlError if its columns are not those of its header."""
     parameters = bind(query, given)
     cursor = _execute(connection, query.sql, parameters)
     names = tuple(entry[0] for entry in cursor.description or ())
@@ -104,6 +81,31 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mappin
     )
 
 
+def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
+    """Run the query that a row type names and return its rows as records; raises as `run_query`."""
+    answer = run_query(connection, find_query(record.query), given)
+    return Table(
+        title=answer.title,
+        columns=answer.columns,
+        rows=tuple(record(*cells) for cells in answer.rows),
+        sql=answer.sql,
+        parameters=answer.parameters,
+    )
+
+
+def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
+    """Begin a `fetch` beside what the connection does next; return a function that waits for it."""
+    cursor = connection.cursor()
+
+    def run() -> Table[Row]:
+        try:
+            return fetch(cursor, record, **given)
+        finally:
+            cursor.close()
+
+    return begin(run)
+
+
 def run_queries(
     connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> tuple[Answer, ...]:
@@ -117,13 +119,6 @@ def run_queries(
         answer = first()
         cursor.close()
     return (answer, *rest)
-
-
-def fetch(
-    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], row: Callable[..., Row]
-) -> tuple[Row, ...]:
-    """Run a query and return its rows as records whose fields are its columns, in order."""
-    return tuple(row(*values) for values in run_query(connection, query, given).rows)
 
 
 def read_value(text: str) -> Any:

@@ -19,13 +19,13 @@ from joulemap.domain.answer.level import (
     UtilizationSpread,
     Victory,
 )
-from joulemap.domain.settings import COMPARED, LEVELS, SORTS, Settings
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.question import answering_all, ask
 from joulemap.query.level import Asked, DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
 from joulemap.store.connection import Connection
 from joulemap.store.query import Answer, find_projected, run_queries
 from joulemap.store.read import find_batches, find_refusals
+from joulemap.workspace.settings import COMPARED, LEVELS, SORTS, Settings
 
 Talk = Callable[[str], None]
 Wanted = tuple[str, Mapping[str, object]]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
     from joulemap.query.answer import (
         AnalyzeAnswer,
         CalibrateAnswer,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
     from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
+    from joulemap.workspace.settings import Settings
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -296,9 +296,9 @@ class Workspace:
         Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a metric that is
         not explained, or for a folder in place of a hardware.
         """
-        from joulemap.domain.settings import COMPARED
         from joulemap.plan.question import answering, ask
         from joulemap.workspace.explain import explain_pair
+        from joulemap.workspace.settings import COMPARED
 
         if metric not in COMPARED:
             raise UsageError(f"cannot explain {metric!r}; known: {', '.join(COMPARED)}")

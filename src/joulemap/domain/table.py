@@ -1,0 +1,73 @@
+"""Rows with their columns, and the statement that gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+import attrs
+
+HARDWARE_COLUMNS: Final = frozenset(
+    {"hardware", "winner", "runner_up", "hardware_a", "hardware_b", "best_hardware", "other_hardware"}
+)
+"""Columns that name hardware, in every query."""
+
+
+@attrs.frozen(kw_only=True)
+class Column:
+    """One column of a query's answer."""
+
+    name: str
+    type: str
+    """DuckDB type."""
+    unit: str = ""
+    meaning: str
+
+
+class Record(Protocol):
+    """A row type: its fields are the columns of one query, in their order."""
+
+    query: ClassVar[str]
+    """`topic.name`."""
+    __attrs_attrs__: ClassVar[Any]
+
+
+Row = TypeVar("Row")
+
+
+@attrs.frozen(kw_only=True)
+class Table(Generic[Row]):
+    """Rows of one query: records of its row type, or tuples where no row type is known."""
+
+    title: str
+    """`topic.name@version`, or `sql`."""
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    sql: str
+    parameters: Mapping[str, Any]
+    projected: frozenset[str] = frozenset()
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Row:
+        return self.rows[index]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def cells(self) -> tuple[tuple[Any, ...], ...]:
+        """The values of each row, in the order of the columns."""
+        names = self.names
+        return tuple(row if isinstance(row, tuple) else tuple(getattr(row, name) for name in names) for row in self)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return each row as a mapping from column name to value."""
+        names = self.names
+        return [dict(zip(names, cells, strict=True)) for cells in self.cells]

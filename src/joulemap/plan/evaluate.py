@@ -1,0 +1,122 @@
+"""Planned runs: evaluated on their hardware and queued for the store, one transaction written beside the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from joulemap.background import begin
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import UnsupportedError
+from joulemap.model.pipeline import Evaluator
+from joulemap.plan.plan import MODEL_VERSION
+from joulemap.plan.run import Plan, PlannedRun
+from joulemap.resource import package_version
+from joulemap.store.connection import Connection, transaction
+from joulemap.store.read_hardware import has_hardware, read_hardware
+from joulemap.store.write_calibration import ensure_calibrations
+from joulemap.store.write_catalogue import write_hardware
+from joulemap.store.write_run import CHUNK_LINES, RunIdentity, RunWriter
+
+Targets = Mapping[tuple[str, str, str], Hardware]
+"""What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode."""
+
+
+@attrs.define
+class Queue:
+    """Evaluated runs on their way into the database: one transaction is written while the next is queued.
+
+    The writer has a connection of its own, so that workloads can be read meanwhile.
+    """
+
+    writer: RunWriter
+    targets: Targets
+    _finish: Callable[[], None] | None = None
+
+    def add(self, evaluator: Evaluator, workload_id: int, run: PlannedRun) -> bool:
+        """Evaluate a run and queue it; return whether it was refused."""
+        target, batch = self.targets[run.target], evaluator.work.batch
+        identity = RunIdentity(
+            run_key=run.run_key,
+            workload_id=workload_id,
+            hardware_digest=target.digest,
+            power_mode=run.power_mode,
+            precision=run.precision,
+            batch=batch,
+            runtime=run.runtime,
+            calibration=run.calibration.label if run.calibration else UNCALIBRATED,
+            calibration_digest=run.calibration.digest if run.calibration else "",
+            model_version=MODEL_VERSION,
+            package_version=package_version("joulemap"),
+        )
+        configuration = Configuration(
+            hardware=run.hardware,
+            precision=run.precision,
+            batch=batch,
+            runtime=run.runtime,
+            power_mode=run.power_mode,
+        )
+        try:
+            evaluated = evaluator.evaluate(target, configuration)
+        except UnsupportedError as error:
+            self.writer.add_refusal(identity, str(error))
+            return True
+        self.writer.add(identity, evaluated)
+        if self.writer.line_count >= CHUNK_LINES:
+            self.store()
+        return False
+
+    def store(self) -> None:
+        """Wait for the transaction under way, and begin the next with what is queued."""
+        self.wait()
+        insert = self.writer.hand_over()
+
+        def commit() -> None:
+            with transaction(self.writer.connection):
+                insert()
+
+        self._finish = begin(commit)
+
+    def wait(self) -> None:
+        """Wait for the transaction under way; raises what it failed with."""
+        finish, self._finish = self._finish, None
+        if finish is not None:
+            finish()
+
+    def close(self) -> None:
+        """Wait for the transaction under way and give its connection back, so that nothing keeps the file open."""
+        try:
+            self.wait()
+        finally:
+            self.writer.connection.close()
+
+
+def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
+    """Return the hardware of runs, each under its calibration and at its mode, stored if it was not.
+
+    Raises CatalogueError for a calibration that does not fit.
+    """
+    own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
+    known = {**read_hardware(connection, {run.hardware_digest for run in planned} - own.keys()), **own}
+    found = {run.target: run for run in planned}
+    calibrated = {
+        (run.hardware_digest, run.calibration): plan.calibration.apply(known[run.hardware_digest], run.calibration)
+        for run in found.values()
+    }
+    targets = {
+        target: calibrated[run.hardware_digest, run.calibration].in_mode(run.power_mode)
+        for target, run in found.items()
+    }
+    ensure_calibrations(
+        connection,
+        [(entry, plan.calibration.load(entry), known[digest]) for digest, entry in calibrated if entry is not None],
+    )
+    fresh = [target for target in targets.values() if target.digest not in known or target.digest in own]
+    fresh += [known[digest] for digest, entry in calibrated if entry is not None and digest in own]
+    write_hardware(
+        connection, [one for one in fresh if not has_hardware(connection, one.digest)], package_version("joulemap")
+    )
+    return targets

@@ -1,0 +1,104 @@
+"""The runs that models need under settings, and the keys they are stored under."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
+from joulemap.domain.hardware import mode_digest
+from joulemap.errors import UsageError
+from joulemap.plan.calibration import CalibrationChoice, choose_calibration
+from joulemap.plan.plan import MODEL_VERSION
+from joulemap.plan.selection import Default, Selection, select_hardware
+from joulemap.plan.workload import Model, find_model
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Runtime
+    from joulemap.domain.precision import Precision
+    from joulemap.domain.settings import Settings
+
+
+@attrs.frozen(kw_only=True)
+class PlannedRun:
+    """A workload on one configuration, before it is evaluated."""
+
+    hardware: str
+    hardware_digest: str
+    """Of the hardware at the default mode, without a calibration."""
+    power_mode: str
+    precision: Precision
+    runtime: Runtime
+    calibration: CalibrationEntry | None
+    run_key: str
+
+    @property
+    def target(self) -> tuple[str, str, str]:
+        """(digest of the hardware, digest of the calibration, power mode): what its hardware depends on."""
+        return self.hardware_digest, self.calibration.digest if self.calibration else "", self.power_mode
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """Each model at each batch on every configuration of the settings."""
+
+    models: tuple[Model, ...]
+    selection: Selection
+    settings: Settings
+    calibration: CalibrationChoice
+
+    @property
+    def run_count(self) -> int:
+        """Of all models."""
+        return len(self.models) * len(self.runs(""))
+
+    def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
+        """Return the runs of one workload: precision by precision, runtime by runtime, in the order of hardware."""
+        planned = []
+        for precision in self.settings.precision:
+            for runtime in self.settings.runtime:
+                for entry, mode in self.selection.pairs:
+                    calibration = self.calibration.find(entry.id)
+                    digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
+                    parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, str(MODEL_VERSION))
+                    planned.append(
+                        PlannedRun(
+                            hardware=entry.id,
+                            hardware_digest=entry.digest,
+                            power_mode=mode,
+                            precision=precision,
+                            runtime=runtime,
+                            calibration=calibration,
+                            run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
+                        )
+                    )
+        return tuple(planned)
+
+    def check_calibration(self) -> None:
+        """Raise CatalogueError, before anything takes time, for a calibration that does not fit."""
+        for entry, _ in self.selection.pairs:
+            self.calibration.check_fit(entry.id, entry.digest)
+
+
+def plan_runs(models: Sequence[str], settings: Settings, default: Default = "four") -> Plan:
+    """Return a checked plan; UsageError, UnknownNameError, CatalogueError or ModelError for what is asked wrongly."""
+    return plan_selected(models, settings, select_hardware(settings, default))
+
+
+def plan_selected(models: Sequence[str], settings: Settings, selection: Selection) -> Plan:
+    """Return a checked plan on hardware that is already chosen; raises as `plan_runs`."""
+    names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
+    for values, what in ((names, "model"), (settings.precision, "precision"), (settings.runtime, "runtime")):
+        if not values:
+            raise UsageError(f"name a {what}")
+    calibration = choose_calibration(settings.calibration)
+    calibration.check(selection.ids)
+    return Plan(
+        models=tuple(find_model(name, settings, batch) for name in names for batch in settings.batch or (None,)),
+        selection=selection,
+        settings=settings,
+        calibration=calibration,
+    )

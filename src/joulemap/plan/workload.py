@@ -1,0 +1,142 @@
+"""The workload of a model that is asked for: stored, shipped, or traced."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from joulemap.catalog.digest import ZOO
+from joulemap.catalog.model import load_models, load_shipped
+from joulemap.errors import DatabaseError, UsageError
+from joulemap.plan.catalogue import ensure_catalogue
+from joulemap.plan.database import open_if_there, writing
+from joulemap.store.connection import Connection, transaction, using
+from joulemap.store.read import find_workload
+from joulemap.trace import TRACER_VERSION
+from joulemap.trace.source import ModelRequest, parse_input, resolve_model
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import ShippedWorkload
+    from joulemap.domain.settings import Settings
+    from joulemap.domain.workload import Workload
+    from joulemap.plan.source import Source, Talk
+
+
+@attrs.frozen(kw_only=True)
+class Model:
+    """A model at one batch, and where its workload may come from."""
+
+    request: ModelRequest
+    retrace: bool
+    """Whether to trace with the installed torch even where the package ships the workload."""
+
+    @property
+    def shipped(self) -> ShippedWorkload | None:
+        """What ships of exactly this workload, unless it is to be traced anew."""
+        entry = load_shipped().get(self.request.model)
+        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != TRACER_VERSION:
+            return None
+        return entry if self.request.batch == 1 or entry.is_affine else None
+
+    @property
+    def workload_keys(self) -> tuple[str, ...]:
+        """Keys that its workload may be stored under, the preferred one first: traced here, or shipped."""
+        own, entry = self.request.key, self.shipped
+        if entry is None:
+            return (own.digest,)
+        theirs = attrs.evolve(own, torch_version=entry.torch_version, torchvision_version=entry.torchvision_version)
+        return own.digest, f"shipped:{theirs.digest}"
+
+
+def find_model(name: str, settings: Settings, batch: int | None) -> Model:
+    """Return a model at a batch; UnknownNameError, UsageError or ModelError where there is none."""
+    written = [parse_input(text) for text in settings.inputs]
+    named = [one.name for one in written if one.name]
+    if len(set(named)) < len(named):
+        raise UsageError(f"the input {max(named, key=named.count)} is given twice")
+    request = resolve_model(
+        name,
+        load_models(),
+        batch=batch,
+        inputs=written,
+        arguments=[(name, str(value)) for name, value in settings.arguments.items()],
+    )
+    return Model(request=request, retrace=settings.retrace)
+
+
+def name_model(request: ModelRequest) -> str:
+    """Return a model's name, with what makes it another workload than the one of that name."""
+    own = [f"{name}={value}" for name, value in request.arguments]
+    own += [str(spec) for spec in request.inputs]
+    return request.model if request.is_default or not own else f"{request.model}({', '.join(own)})"
+
+
+def stored_key(connection: Connection, model: Model) -> str | None:
+    """Return the key of a model's workload if it is stored."""
+    return next((key for key in model.workload_keys if find_workload(connection, key) is not None), None)
+
+
+def find_workload_id(connection: Connection, workload_key: str) -> int:
+    """Return the id of a workload that is stored."""
+    found = find_workload(connection, workload_key)
+    assert found is not None
+    return found
+
+
+def trace(request: ModelRequest, talk: Talk) -> Workload:
+    """Return the fused workload of a request. What a person's own code prints goes to stderr."""
+    from joulemap.fuse import fuse
+    from joulemap.trace.build import trace_request
+
+    talk(f"tracing {request.model} …")
+    with contextlib.redirect_stdout(sys.stderr):
+        return fuse(trace_request(request))
+
+
+def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
+    """Store a model's workload if it is not, traced or as it ships, and return its key."""
+    key = stored_key(connection, model)
+    if key is not None:
+        return key
+    request = model.request
+    if workload is not None:
+        from joulemap.store.write_workload import write_workload
+
+        write_workload(connection, workload)
+        return request.key.digest
+    if model.shipped is None:
+        raise DatabaseError(f"the workload of {request.model} has gone; run again")
+    from joulemap.store.zoo import read_shipped
+
+    key = model.workload_keys[-1]
+    read_shipped(
+        connection,
+        ZOO,
+        request.model,
+        batch=request.batch or 1,
+        workload_key=key,
+        input_spec=request.key.input_spec,
+    )
+    return key
+
+
+@contextlib.contextmanager
+def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connection]]:
+    """Give out the id of a model's workload, stored if it was not, and a connection that holds it."""
+    connection = open_if_there(source.path)
+    if connection is not None:
+        with using(connection, source.path):
+            key = stored_key(connection, model)
+            if key is not None:
+                yield find_workload_id(connection, key), connection
+                return
+    workload = None if model.shipped else trace(model.request, source.talk)
+    with writing(source.path) as connection:
+        with transaction(connection):
+            ensure_catalogue(connection)
+            key = ensure_workload(connection, model, workload)
+        yield find_workload_id(connection, key), connection
