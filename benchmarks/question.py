@@ -16,8 +16,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.present.format import Format
-from joulemap.present.render import render_answer
+from joulemap.report.format import Format
+from joulemap.report.render import render_answer
 from joulemap.workspace.workspace import Workspace
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "sql.md"

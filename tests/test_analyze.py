@@ -18,9 +18,9 @@ from compare import assert_close
 from conftest import Run
 from joulemap.domain.answer.analysis import RunTotal
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
-from joulemap.present.format import Format
 from joulemap.query.answer import AnalyzeAnswer
 from joulemap.report.analyze import LISTS, describe, next_steps, render_analysis
+from joulemap.report.format import Format
 from joulemap.report.level import Level
 from joulemap.workspace.workspace import Workspace
 

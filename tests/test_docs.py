@@ -8,8 +8,8 @@ import pytest
 
 from joulemap.cli.app import EPILOG
 from joulemap.errors import ExitCode
-from joulemap.present.format import Format
-from joulemap.present.render import render_answer
+from joulemap.report.format import Format
+from joulemap.report.render import render_answer
 from joulemap.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]

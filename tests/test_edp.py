@@ -13,14 +13,14 @@ from typing import Any
 
 import attrs
 import pytest
+from joulemap.query.edp import EdpAnswer
+from joulemap.report.edp import LISTS, next_steps, render_edp
+from joulemap.report.edp_insight import insights
 
 from compare import assert_close
 from conftest import Run
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
-from joulemap.present.format import Format
-from joulemap.query.edp import EdpAnswer
-from joulemap.report.edp import LISTS, next_steps, render_edp
-from joulemap.report.edp_insight import insights
+from joulemap.report.format import Format
 from joulemap.report.level import EdpLevel
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

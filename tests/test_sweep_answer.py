@@ -22,8 +22,8 @@ from compare import assert_close
 from conftest import Run
 from joulemap.cli.sweep import DEFAULT_BATCHES, read_batches
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.present.format import Format
 from joulemap.query.sweep import SweepAnswer
+from joulemap.report.format import Format
 from joulemap.report.level import SweepLevel
 from joulemap.report.sweep import LISTS, changes, overtakings, render_sweep
 from joulemap.store.library import find_query

@@ -18,8 +18,8 @@ from compare import assert_close
 from conftest import Run
 from joulemap.domain.answer.utilization import Utilization
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.present.format import Format
 from joulemap.query.utilization import UtilizationAnswer
+from joulemap.report.format import Format
 from joulemap.report.utilization import describe_flag, render_utilization
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

@@ -29,7 +29,7 @@ from joulemap.cli.option import (
     repeat_options,
     unless_auto,
 )
-from joulemap.present.format import Format
+from joulemap.report.format import Format
 from joulemap.report.level import Level
 
 

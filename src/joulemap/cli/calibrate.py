@@ -17,7 +17,7 @@ from joulemap.cli.option import (
     open_workspace,
     split_names,
 )
-from joulemap.present.format import Format
+from joulemap.report.format import Format
 
 
 def calibrate(

@@ -29,7 +29,7 @@ from joulemap.cli.option import (
     split_names,
     unless_auto,
 )
-from joulemap.present.format import Format
+from joulemap.report.format import Format
 from joulemap.report.level import CompareLevel, Metric, Sort
 
 if TYPE_CHECKING:

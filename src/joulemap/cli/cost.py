@@ -45,7 +45,7 @@ from joulemap.cli.option import (
     split_names,
     unless_auto,
 )
-from joulemap.present.format import Format
+from joulemap.report.format import Format
 
 
 def cost(

@@ -18,7 +18,7 @@ from joulemap.cli.option import (
     emit_sql,
     open_workspace,
 )
-from joulemap.present.format import ArchiveFormat, Format
+from joulemap.report.format import ArchiveFormat, Format
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
 
@@ -31,7 +31,7 @@ def info(form: FormatOption = Format.TABLE, output: Output = None, db: Database 
     joulemap db info
     """
     from joulemap.present.cell import show
-    from joulemap.present.render import render_answer, write_json
+    from joulemap.report.render import render_answer, write_json
 
     known = open_workspace(db, form).info()
     if form is Format.JSON:

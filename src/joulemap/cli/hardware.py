@@ -25,7 +25,7 @@ from joulemap.cli.option import (
     read_quantity,
     split_names,
 )
-from joulemap.present.format import Format, TableFormat
+from joulemap.report.format import Format, TableFormat
 
 if TYPE_CHECKING:
     from joulemap.store.query import Answer

@@ -23,7 +23,7 @@ from joulemap.cli.option import (
     open_workspace,
     read_arguments,
 )
-from joulemap.present.format import Format
+from joulemap.report.format import Format
 
 
 def measure(

@@ -19,7 +19,7 @@ from joulemap.cli.option import (
     emit_table,
     open_workspace,
 )
-from joulemap.present.format import TableFormat
+from joulemap.report.format import TableFormat
 
 app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
 

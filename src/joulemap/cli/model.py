@@ -25,7 +25,7 @@ from joulemap.cli.option import (
     open_workspace,
     read_arguments,
 )
-from joulemap.present.format import Format, TableFormat
+from joulemap.report.format import Format, TableFormat
 
 app = typer.Typer(help="Models: which there are, what they consist of.", rich_markup_mode=None)
 

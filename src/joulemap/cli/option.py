@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from joulemap.present.format import Format, TableFormat
+from joulemap.report.format import Format, TableFormat
 
 if TYPE_CHECKING:
     from joulemap.store.query import Answer
@@ -151,7 +151,7 @@ def open_workspace(path: Path, form: Format | TableFormat = Format.JSON) -> Work
 
 
 def _import_drawing() -> None:
-    import joulemap.present.render  # noqa: F401
+    import joulemap.report.render  # noqa: F401
     from joulemap.units import format_si
 
     format_si(1.0, "")
@@ -208,7 +208,7 @@ def emit_sql(answers: Iterable[Answer], queries: Path | None = None) -> None:
 
 def emit_answer(answer: Answer, form: Format, output: Path | None, columns: Sequence[str] = ()) -> None:
     """Write one query's answer; `columns` limits what people see."""
-    from joulemap.present.render import render_answer
+    from joulemap.report.render import render_answer
 
     emit(render_answer(answer, form, columns), output)
 

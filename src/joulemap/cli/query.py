@@ -20,7 +20,7 @@ from joulemap.cli.option import (
     open_workspace,
     split_assignments,
 )
-from joulemap.present.format import TableFormat
+from joulemap.report.format import TableFormat
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 

@@ -18,7 +18,7 @@ from joulemap.cli.option import (
     open_workspace,
     split_assignments,
 )
-from joulemap.present.format import TableFormat
+from joulemap.report.format import TableFormat
 
 
 def sql(

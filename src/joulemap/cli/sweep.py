@@ -24,7 +24,7 @@ from joulemap.cli.option import (
     split_names,
     unless_auto,
 )
-from joulemap.present.format import Format
+from joulemap.report.format import Format
 from joulemap.report.level import SweepLevel
 
 DEFAULT_BATCHES: Final = "1,2,4,...,128"

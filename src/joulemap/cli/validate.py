@@ -20,7 +20,7 @@ from joulemap.cli.option import (
     emit_table,
     open_workspace,
 )
-from joulemap.present.format import TableFormat
+from joulemap.report.format import TableFormat
 
 
 class By(StrEnum):

@@ -107,7 +107,7 @@ class Settings:
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
 
-    def with_keywords(self, keywords: SettingsKeywords) -> Settings:
+    def with_keywords(self, keywords: RunKeywords) -> Settings:
         """Return these settings with some replaced."""
         return attrs.evolve(self, **keywords) if keywords else self
 
@@ -120,12 +120,9 @@ class Settings:
                 raise UsageError(f"{question} takes one {name}, found {found}; `joulemap sweep` takes several")
 
 
-class SettingsKeywords(TypedDict, total=False):
-    """The fields of `Settings` as keywords of a library method, one value or several."""
+class RunKeywords(TypedDict, total=False):
+    """Fields of `Settings` as keywords of a library method that names its hardware itself, one value or several."""
 
-    hardware: str | Hardware | Iterable[str | Hardware]
-    architecture: str | Iterable[str]
-    deployment: Deployment | Iterable[Deployment]
     power_mode: str
     batch: int | Iterable[int] | None
     precision: Precision | Iterable[Precision]
@@ -134,6 +131,14 @@ class SettingsKeywords(TypedDict, total=False):
     arguments: Mapping[str, object] | None
     retrace: bool
     calibration: str | Calibration
+
+
+class SettingsKeywords(RunKeywords, total=False):
+    """The fields of `Settings` as keywords of a library method, one value or several."""
+
+    hardware: str | Hardware | Iterable[str | Hardware]
+    architecture: str | Iterable[str]
+    deployment: Deployment | Iterable[Deployment]
 
 
 Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]

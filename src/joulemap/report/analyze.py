@@ -9,11 +9,11 @@ import attrs
 
 from joulemap.domain.answer.analysis import ActionShare, CategoryShare, OperatorShare, RunTotal, SubgraphShare
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import AnalyzeAnswer
+from joulemap.report.format import Format
 from joulemap.report.level import Level
 from joulemap.report.note import describe_calibrations, describe_caveats, repeat_place, repeat_settings, write_steps
+from joulemap.report.render import draw_table, write_csv, write_json
 
 RECORDS: Final[Mapping[Level, type]] = {
     Level.CATEGORY: CategoryShare,

@@ -7,9 +7,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.present.cell import show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, render_answer, write_json
 from joulemap.query.answer import CalibrateAnswer
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, render_answer, write_json
 
 ERRORS: Final = (
     "rows", "class defaults: mean", "median", "fitted: mean", "median", "family left out: mean", "median", "worst",

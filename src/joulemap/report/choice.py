@@ -11,8 +11,8 @@ import attrs
 from joulemap.domain.answer.choice import AssumedNumber
 from joulemap.domain.answer.comparison import Caveat
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, show_quantity
-from joulemap.present.render import draw_table
 from joulemap.report.note import describe_caveats
+from joulemap.report.render import draw_table
 from joulemap.units import format_si
 
 MEANING: Final = {

@@ -8,10 +8,10 @@ import attrs
 
 from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import CompareAnswer
+from joulemap.report.format import Format
 from joulemap.report.note import describe_calibrations, describe_caveats, repeat_place, repeat_settings, write_steps
+from joulemap.report.render import draw_table, write_csv, write_json
 
 GOALS = {
     "energy": "lowest energy",

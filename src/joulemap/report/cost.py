@@ -9,8 +9,6 @@ import attrs
 
 from joulemap.domain.answer.choice import BreakEven, CostOption
 from joulemap.present.cell import PROJECTED
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import CostAnswer
 from joulemap.report.choice import (
     WIDE,
@@ -27,6 +25,8 @@ from joulemap.report.choice import (
     show_plain,
     write_analyze,
 )
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, write_csv, write_json
 from joulemap.units import format_si
 
 WAYS: Final = {"cloud": "rented", "purchase": "bought"}

@@ -9,11 +9,11 @@ import attrs
 
 from joulemap.domain.answer.level import EnergyBranch, RunDetail
 from joulemap.present.cell import show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.level import DetailAnswer
 from joulemap.report.asked import assemble, describe, list_steps, mark, notes, repeat, spell, title, write_lines
+from joulemap.report.format import Format
 from joulemap.report.note import write_steps
+from joulemap.report.render import draw_table, write_csv, write_json
 
 PARTS = ("compute", "memory", "control", "static")
 

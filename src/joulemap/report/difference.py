@@ -8,10 +8,10 @@ import attrs
 
 from joulemap.domain.answer.explanation import Constant
 from joulemap.present.cell import show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import DifferenceAnswer
 from joulemap.report.explain import draw_effects, draw_head, draw_metric_terms, draw_terms
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, write_csv, write_json
 
 
 def render_difference(answer: DifferenceAnswer, form: Format, limit: int) -> str:

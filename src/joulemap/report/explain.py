@@ -9,13 +9,13 @@ import attrs
 
 from joulemap.domain.answer.explanation import CategoryDifference, EnergyTerm, MetricTerm, SubgraphDifference
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import ExplainAnswer
 from joulemap.report.asked import METRICS, UNITS, list_steps, write_lines
+from joulemap.report.format import Format
 from joulemap.report.level import ExplainLevel
 from joulemap.report.note import describe_calibrations, repeat_settings, write_steps
 from joulemap.report.reason import reasons
+from joulemap.report.render import draw_table, write_csv, write_json
 
 HEADINGS = (
     "term", "where", "action", "difference", "share", "count A", "count B", "price A", "price B", "per", "basis",

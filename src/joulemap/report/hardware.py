@@ -8,10 +8,10 @@ import attrs
 
 from joulemap.domain.answer.hardware import FileCheck
 from joulemap.present.cell import PROJECTED, show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, render_answer, write_csv, write_json
 from joulemap.query.answer import HardwareAnswer
+from joulemap.report.format import Format
 from joulemap.report.note import describe_calibrations
+from joulemap.report.render import draw_table, render_answer, write_csv, write_json
 from joulemap.store.query import Answer
 
 PREFIXED = ("Hz", "B/s", "ops/s", "W", "s", "T/s")

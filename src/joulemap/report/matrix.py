@@ -9,8 +9,6 @@ import attrs
 
 from joulemap.domain.answer.level import ModelFigure
 from joulemap.present.cell import show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.level import MatrixAnswer
 from joulemap.report.asked import (
     METRICS,
@@ -24,7 +22,9 @@ from joulemap.report.asked import (
     title,
     write_lines,
 )
+from joulemap.report.format import Format
 from joulemap.report.note import write_steps
+from joulemap.report.render import draw_table, write_csv, write_json
 
 FIGURES = (
     ("energy", "energy_j", "J"),

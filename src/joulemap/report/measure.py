@@ -7,10 +7,10 @@ import attrs
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.timing import LARGEST_SPREAD, Timing
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected, show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import MeasureAnswer
+from joulemap.report.format import Format
 from joulemap.report.note import describe_calibrations
+from joulemap.report.render import draw_table, write_csv, write_json
 
 TIMING = ("first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
           "is_steady", "processor_s", "processor_fraction")  # fmt: skip

@@ -9,8 +9,6 @@ import attrs
 
 from joulemap.domain.answer.choice import ParetoPoint
 from joulemap.present.cell import PROJECTED, show
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import ParetoAnswer
 from joulemap.report.choice import (
     BASES_OF_USE,
@@ -27,6 +25,8 @@ from joulemap.report.choice import (
     show_figure,
     write_analyze,
 )
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, write_csv, write_json
 
 FIGURES: Final = {
     "latency": ("latency_s", "s"),

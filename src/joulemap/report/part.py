@@ -9,11 +9,11 @@ import attrs
 
 from joulemap.domain.answer.level import PartFigure, Victory
 from joulemap.present.cell import mark_projected, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.level import PartAnswer
 from joulemap.report.asked import METRICS, assemble, describe, list_steps, notes, repeat, spell, title, write_lines
+from joulemap.report.format import Format
 from joulemap.report.note import write_steps
+from joulemap.report.render import draw_table, write_csv, write_json
 
 
 def render_parts(answer: PartAnswer, form: Format, limit: int, options: Sequence[str] = ()) -> str:

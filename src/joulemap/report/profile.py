@@ -6,9 +6,9 @@ import attrs
 
 from joulemap.domain.answer.model import OperationShare
 from joulemap.present.cell import heading, show_in
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, render_answer, write_csv, write_json
 from joulemap.query.answer import ProfileAnswer
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, render_answer, write_csv, write_json
 
 SHOWN = 12
 """Operations and patterns that people see; programs get all."""

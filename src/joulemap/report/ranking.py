@@ -8,12 +8,12 @@ import attrs
 
 from joulemap.domain.answer.level import HardwareNumber, RankedHardware, UtilizationSpread
 from joulemap.present.cell import show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.level import RankingAnswer
 from joulemap.report.asked import assemble, describe, list_steps, mark, notes, repeat, spell, title, write_lines
+from joulemap.report.format import Format
 from joulemap.report.note import write_steps
 from joulemap.report.part import draw_parts
+from joulemap.report.render import draw_table, write_csv, write_json
 
 HEADINGS = ("rank", "hardware", "type", "latency", "inferences/s", "power", "inferences/s/W", "mJ/inference", "tdp")
 

@@ -9,8 +9,6 @@ import attrs
 
 from joulemap.domain.answer.choice import RankedConfiguration
 from joulemap.present.cell import show
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import RecommendAnswer
 from joulemap.report.choice import (
     BASES_OF_USE,
@@ -30,6 +28,8 @@ from joulemap.report.choice import (
     show_plain,
     write_analyze,
 )
+from joulemap.report.format import Format
+from joulemap.report.render import draw_table, write_csv, write_json
 
 UNITS: Final = {
     "latency": "s",

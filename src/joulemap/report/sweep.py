@@ -9,11 +9,11 @@ import attrs
 
 from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.present.cell import PROJECTION_NOTE, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import write_csv, write_json
 from joulemap.query.sweep import SweepAnswer
+from joulemap.report.format import Format
 from joulemap.report.level import SweepLevel
 from joulemap.report.note import repeat_settings, write_steps
+from joulemap.report.render import write_csv, write_json
 from joulemap.report.sweep_table import (
     draw_crossings,
     draw_points,

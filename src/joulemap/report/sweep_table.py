@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from joulemap.present.cell import PROJECTED, show, show_quantity
-from joulemap.present.render import draw_table
 from joulemap.query.sweep import SweepAnswer
+from joulemap.report.render import draw_table
 
 
 def list_distinct(answer: SweepAnswer, name: str) -> list[str]:

@@ -9,10 +9,10 @@ import attrs
 
 from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, show, show_quantity
-from joulemap.present.format import Format
-from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.utilization import UtilizationAnswer
+from joulemap.report.format import Format
 from joulemap.report.note import describe_caveats, repeat_settings, write_steps
+from joulemap.report.render import draw_table, write_csv, write_json
 
 HEADINGS: Final = (
     "hardware", "compute", "attained", "peak", "bandwidth", "of sustained", "intensity", "ridge", "roof",

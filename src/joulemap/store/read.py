@@ -53,6 +53,12 @@ def find_refusals(connection: Connection, run_ids: Iterable[int]) -> dict[int, s
     return {int(run_id): refusal for run_id, refusal in rows.fetchall()}
 
 
+def find_projected_hardware(connection: Connection) -> frozenset[str]:
+    """Return the ids of stored hardware whose key numbers are projections or estimates."""
+    rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE projection <> ''").fetchall()
+    return frozenset(str(hardware) for (hardware,) in rows)
+
+
 def find_batches(connection: Connection, run_ids: Iterable[int]) -> tuple[int, ...]:
     """Return the batches of stored runs, each once, the smallest first."""
     statement = "SELECT DISTINCT batch FROM run WHERE list_contains(?, run_id) ORDER BY batch"

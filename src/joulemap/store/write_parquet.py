@@ -9,11 +9,34 @@ from typing import Any, Final
 
 import duckdb
 
+from joulemap.domain.table import Table
 from joulemap.errors import SqlError
+from joulemap.resource import package_version
 from joulemap.store.insert import as_array
+from joulemap.store.migration import SCHEMA_VERSION
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
 """Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""
+
+
+def save_table(path: Path, table: Table[Any]) -> None:
+    """Write a table as Parquet, with its statement, parameters, columns and versions in the file's metadata.
+
+    Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written.
+    """
+    about = {
+        "title": table.title,
+        "sql": table.sql,
+        "parameters": dict(table.parameters),
+        "columns": [
+            {"name": column.name, "type": column.type, "unit": column.unit, "meaning": column.meaning}
+            for column in table.columns
+        ],
+        "package_version": package_version("joulemap"),
+        "schema_version": SCHEMA_VERSION,
+        "duckdb_version": package_version("duckdb"),
+    }
+    write_parquet(path, [(column.name, column.type) for column in table.columns], table.cells, about)
 
 
 def write_parquet(

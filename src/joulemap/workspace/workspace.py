@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from joulemap.domain.settings import RunKeywords, Settings
 from joulemap.errors import SqlError, UnsupportedError, UsageError
+from joulemap.plan.source import Source
 from joulemap.store.connection import (
     confine,
     open_for_reading,
@@ -19,6 +21,7 @@ from joulemap.store.query import Answer, find_projected, run_queries, run_query,
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
+    from joulemap.answer.edp import EdpAnswer
     from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
@@ -37,14 +40,17 @@ if TYPE_CHECKING:
         ProfileAnswer,
         RecommendAnswer,
     )
-    from joulemap.query.edp import EdpAnswer
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
     from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
-    from joulemap.workspace.settings import Settings
+    from joulemap.workspace.settings import Settings as OldSettings
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
+
+
+SETTINGS: Final = Settings()
+"""One run at fp32 with torch.compile's kernels, on hardware that the question chooses."""
 
 
 def _silent(_message: str) -> None:
@@ -58,10 +64,16 @@ class Workspace:
     not stored trace, evaluate and write them in one transaction; all others only read.
     """
 
-    def __init__(self, path: str | Path = "joulemap.duckdb", *, talk: Talk = _silent) -> None:
-        """Use the database at `path`, made when first written; `talk` is told what takes time."""
+    def __init__(
+        self, path: str | Path = "joulemap.duckdb", *, talk: Talk = _silent, progress: Progress | None = None
+    ) -> None:
+        """Use the database at `path`, made when first written.
+
+        `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated.
+        """
         self.path = Path(path)
         self._talk = talk
+        self._source = Source(path=self.path, talk=talk, progress=progress)
 
     def compare(
         self,
@@ -145,7 +157,7 @@ class Workspace:
             )
 
     def compare_models(
-        self, models: Sequence[str], *, metric: str = "energy", **settings: Unpack[Settings]
+        self, models: Sequence[str], *, metric: str = "energy", **settings: Unpack[OldSettings]
     ) -> MatrixAnswer:
         """Return several models on each hardware, ranked both ways by energy, latency, edp or memory per batch.
 
@@ -155,7 +167,7 @@ class Workspace:
 
         return compare_models(self.path, self._talk, models, metric, **settings)
 
-    def compare_runs(self, models: Sequence[str], **settings: Unpack[Settings]) -> DetailAnswer:
+    def compare_runs(self, models: Sequence[str], **settings: Unpack[OldSettings]) -> DetailAnswer:
         """Return models on one or several hardware in detail: figures of each run, and the tree of its energy.
 
         Settings are as for `compare_models`. Raises as `compare`.
@@ -165,7 +177,7 @@ class Workspace:
         return compare_runs(self.path, self._talk, models, **settings)
 
     def compare_parts(
-        self, models: Sequence[str], *, level: str = "subgraph", metric: str = "energy", **settings: Unpack[Settings]
+        self, models: Sequence[str], *, level: str = "subgraph", metric: str = "energy", **settings: Unpack[OldSettings]
     ) -> PartAnswer:
         """Return each `subgraph` or `operator` of the models on each hardware, and who wins it by a metric.
 
@@ -183,7 +195,7 @@ class Workspace:
         sort: str = "efficiency",
         has_details: bool = False,
         has_parts: bool = False,
-        **settings: Unpack[Settings],
+        **settings: Unpack[OldSettings],
     ) -> RankingAnswer:
         """Return hardware ranked by latency, throughput, power, efficiency or energy, as a deployment chooses it.
 
@@ -502,39 +514,19 @@ class Workspace:
         self,
         model: str,
         hardware: str | Hardware,
+        settings: Settings = SETTINGS,
         *,
-        against: Sequence[str | Hardware] = (),
-        power_mode: str = "",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "fused",
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-        calibration: str | Calibration = "auto",
+        against: Iterable[str | Hardware] = (),
+        **keywords: Unpack[RunKeywords],
     ) -> EdpAnswer:
         """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
 
-        With `against`, each subgraph stands beside itself on those hardware. Raises as `analyze`; a hardware of
-        `against` that cannot run the configuration is left out, with its reason in `refusals`.
+        With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
+        left out, with its reason. Raises as `analyze`.
         """
-        from joulemap.workspace.edp import take_apart
+        from joulemap.answer.edp import take_apart
 
-        return take_apart(
-            self.path,
-            self._talk,
-            model,
-            hardware,
-            against=against,
-            power_mode=power_mode,
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            inputs=inputs,
-            arguments=arguments,
-            retrace=retrace,
-            calibration=calibration,
-        )
+        return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
 
     def utilization(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 from joulemap.domain.table import HARDWARE_COLUMNS
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, plain, show_in, show_quantity
-from joulemap.present.format import Format
+from joulemap.report.format import Format
 from joulemap.store.query import Answer
 
 

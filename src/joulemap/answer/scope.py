@@ -1,0 +1,208 @@
+"""What an answer is about: models, runs, and what a reader must know of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from joulemap.domain.table import Table
+from joulemap.errors import UnsupportedError
+from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected
+from joulemap.present.document import Grid, Lines, Section, Steps
+from joulemap.store.query import fetch
+from joulemap.store.read import find_batches, find_projected_hardware, find_refusals
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.hold import StoredRuns
+    from joulemap.store.connection import Connection
+
+
+@attrs.frozen
+class Caveat:
+    """Something a trace had to assume, or could not count."""
+
+    query: ClassVar[str] = "model.caveat"
+
+    kind: str
+    """`uncounted` or `assumed`."""
+    text: str
+    operator_count: int | None
+
+
+@attrs.frozen
+class RunCalibration:
+    """A calibration that runs used."""
+
+    query: ClassVar[str] = "calibration.run"
+
+    calibration: str
+    hardware: str
+    place: str
+    """`shipped`, the file, or `given` by a program."""
+    measurement_count: int
+    family_count: int
+    precisions: list[str]
+    runtimes: list[str]
+    latency_error_fraction: float | None
+    """Median; None where no latency was measured."""
+    energy_error_fraction: float | None
+    """Median; None where no energy was measured."""
+
+
+@attrs.frozen(kw_only=True)
+class Scope:
+    """What an answer is about."""
+
+    models: tuple[str, ...]
+    """As they were asked for."""
+    batches: tuple[int, ...]
+    """Those of the runs, the smallest first."""
+    settings: Settings
+    run_ids: tuple[int, ...]
+    """In the order of asking: model by model, batch by batch, hardware by hardware."""
+    refused: Mapping[int, str]
+    """Run -> why its hardware cannot run it, for those that were refused."""
+    spelling: Mapping[str, str]
+    """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
+    projected: frozenset[str]
+    """Hardware whose key numbers are projections or estimates."""
+    caveats: Table[Caveat]
+    """What the traces had to assume or could not count."""
+    calibrations: Table[RunCalibration]
+    """Those that the runs used; empty where all ran with the class defaults."""
+
+    @property
+    def evaluated_ids(self) -> tuple[int, ...]:
+        """The runs that were not refused."""
+        return tuple(run_id for run_id in self.run_ids if run_id not in self.refused)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why hardware cannot run it, each reason once."""
+        return tuple(dict.fromkeys(self.refused.values()))
+
+    @property
+    def model(self) -> str:
+        """The first model, which is the only one of most answers."""
+        return self.models[0]
+
+    @property
+    def title(self) -> str:
+        """Models, batches, precisions and runtimes in a line."""
+        batches = " and ".join(map(str, self.batches))
+        settings = self.settings
+        return ", ".join([*self.models, f"batch {batches}", *settings.precision, *settings.runtime])
+
+    def check_evaluated(self) -> None:
+        """Raise UnsupportedError with the reasons where every run was refused."""
+        if not self.evaluated_ids:
+            raise UnsupportedError("; ".join(self.refusals))
+
+    def mark(self, hardware: str) -> str:
+        """Return a hardware as people read it: marked where its key numbers are projections or estimates."""
+        return mark_projected(hardware, self.projected)
+
+    def spell(self, hardware: str) -> str:
+        """Return a hardware as it must be asked for again."""
+        return self.spelling.get(hardware, hardware)
+
+    def describe(self) -> list[str]:
+        """Return a line for each calibration that the runs used and for each caveat."""
+        return [*map(_describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get of it."""
+        return {
+            "models": self.models,
+            "batches": self.batches,
+            "precisions": self.settings.precision,
+            "runtimes": self.settings.runtime,
+            "run_ids": self.run_ids,
+            "unsupported": self.refusals,
+            "caveats": self.caveats.records(),
+            "calibrations": self.calibrations.records(),
+        }
+
+
+def find_scope(runs: StoredRuns) -> Scope:
+    """Return what an answer about the runs of a plan is about."""
+    ids, plan = list(runs.ids), runs.plan
+    return Scope(
+        models=tuple(dict.fromkeys(model.request.model for model in plan.models)),
+        settings=plan.settings,
+        spelling=plan.selection.spelling,
+        **_find_of_runs(runs.connection, ids),
+    )
+
+
+def find_stored_scope(connection: Connection, run_ids: Sequence[int], settings: Settings) -> Scope:
+    """Return what an answer about stored runs is about, whose settings are told by the answer itself."""
+    return Scope(models=(), settings=settings, spelling={}, **_find_of_runs(connection, list(run_ids)))
+
+
+def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
+    refusals = find_refusals(connection, ids)
+    return {
+        "batches": find_batches(connection, ids),
+        "run_ids": tuple(ids),
+        "refused": {run_id: reason for run_id in ids if (reason := refusals[run_id]) is not None},
+        "projected": find_projected_hardware(connection),
+        "caveats": fetch(connection, Caveat, run_ids=ids),
+        "calibrations": fetch(connection, RunCalibration, run_ids=ids),
+    }
+
+
+def _describe_caveat(row: Caveat) -> str:
+    if row.kind == "uncounted":
+        return f"not counted: {row.operator_count} x {row.text}: only bytes"
+    return f"traced: {row.text}"
+
+
+def _describe_calibration(row: RunCalibration) -> str:
+    errors = [
+        f"{error * 100:.1f} % of {name}"
+        for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))
+        if error is not None
+    ]
+    rows = f"{row.measurement_count} measurement{'' if row.measurement_count == 1 else 's'}"
+    families = f"{row.family_count} famil{'y' if row.family_count == 1 else 'ies'}"
+    return (
+        f"{row.hardware} is calibrated by {row.calibration} ({row.place}), fitted to {rows} of {families}"
+        + (f", median error {' and '.join(errors)}" if errors else "")
+        + "; `--calibration none` leaves it out"
+    )
+
+
+def write_steps(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return commands ready to paste into a shell."""
+    return tuple(shlex.join(["joulemap", *step]) for step in steps)
+
+
+def find_place(repeated: Sequence[str]) -> list[str]:
+    """Return the `--db` among repeated options, the only one that a stored run is asked about with."""
+    return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
+
+
+def close_sections(
+    sections: Sequence[Section], notes: Sequence[str], steps: Sequence[str], title: str = "Notes"
+) -> tuple[Section, ...]:
+    """Return sections with notes and next steps below; a mark of projections that is shown is explained."""
+    cells = (
+        cell
+        for section in sections
+        for block in section.blocks
+        for cell in (
+            [*block.headings, *(cell for row in block.rows for cell in row)]
+            if isinstance(block, Grid)
+            else block.lines
+            if isinstance(block, Lines)
+            else ()
+        )
+    )
+    is_marked = any(PROJECTED in cell for cell in cells)
+    told = [*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ())]
+    return (*sections, Section(title, (Lines(tuple(told)),)), Section("Next steps", (Steps(tuple(steps)),)))

@@ -1,0 +1,45 @@
+"""Option records as options of a command."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, get_type_hints
+
+import attrs
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def command(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function whose options are the fields of those parameters that are records.
+
+    A field of a record is annotated as an option of Typer; the function still gets the record.
+    """
+    records: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if not attrs.has(parameter.annotation):
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        records[parameter.name] = parameter.annotation
+        hints = get_type_hints(parameter.annotation, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            )
+            for field in attrs.fields(parameter.annotation)
+        ]
+
+    @functools.wraps(function)
+    def call(*_none: P.args, **given: P.kwargs) -> R:
+        values: dict[str, Any] = given
+        for name, record in records.items():
+            values[name] = record(**{field.name: values.pop(field.name) for field in attrs.fields(record)})
+        return function(**values)  # type: ignore[call-arg]
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call

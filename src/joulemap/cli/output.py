@@ -1,0 +1,166 @@
+"""Where results are kept, and how an answer is written: what every command shares."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import attrs
+import typer
+
+from joulemap.errors import UsageError
+from joulemap.present.format import TABLE, list_formats
+
+if TYPE_CHECKING:
+    from joulemap.domain.table import Table
+    from joulemap.present.document import Document
+    from joulemap.workspace.workspace import Workspace
+
+DEFAULT_DATABASE: Final = "joulemap.duckdb"
+PARQUET: Final = "parquet"
+"""A format that only a file can hold: the table that csv writes."""
+
+
+def _check_format(name: str) -> str:
+    known = (*list_formats(), PARQUET)
+    if name not in known:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}")
+    return name
+
+
+@attrs.frozen(kw_only=True)
+class OutputOptions:
+    """Where results are kept, and how an answer is written."""
+
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            help="How to write the answer; parquet needs --output.",
+            metavar=f"[{'|'.join((*list_formats(), PARQUET))}]",
+            callback=_check_format,
+        ),
+    ] = TABLE
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the answer to this file, not to stdout.")
+    ] = None
+    wide: Annotated[bool, typer.Option("--wide", help="Show every column, however narrow the terminal is.")] = False
+    show_sql: Annotated[
+        bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
+    ] = False
+    db: Annotated[
+        Path,
+        typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE),
+    ] = Path(DEFAULT_DATABASE)
+
+    def workspace(self) -> Workspace:
+        """Return the workspace of the database; what takes time is said on stderr, to people only.
+
+        Raises UsageError, before anything is asked, for Parquet without a file. Where the answer will be drawn for
+        people, what draws it is imported while the engine works.
+        """
+        from joulemap.workspace.workspace import Workspace
+
+        if self.form == PARQUET and (self.output is None or (self.output.exists() and not self.output.is_file())):
+            raise UsageError("--format parquet needs a file: name one with --output")
+        if self.form in (TABLE, "markdown"):
+            from joulemap.background import begin
+
+            begin(_import_drawing)
+        return Workspace(self.db, talk=_talk)
+
+    @contextlib.contextmanager
+    def watched_workspace(self) -> Iterator[Workspace]:
+        """Give out the workspace with a progress bar on stderr, for people only."""
+        from joulemap.present.progress import watching
+
+        workspace = self.workspace()
+        with watching() as (say, move):
+            yield type(workspace)(self.db, talk=say, progress=move) if move else workspace
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the option that a follow-up command must repeat; none for the default."""
+        return () if str(self.db) == DEFAULT_DATABASE else ("--db", str(self.db))
+
+    def write(self, document: Document, tables: Iterable[Table[Any]] = (), queries: Path | None = None) -> None:
+        """Write a document, and if asked the statements behind it; `queries` is a person's own folder of them."""
+        if self.form == PARQUET:
+            from joulemap.store.write_parquet import save_table
+
+            assert self.output is not None
+            _write_whole(self.output, lambda draft: save_table(draft, document.table))
+        else:
+            from joulemap.present.format import write
+
+            self.emit(write(document, self.form, self._width()))
+        if self.show_sql:
+            for table in tables or (document.table,):
+                from joulemap.store.library import find_query
+                from joulemap.store.query import show_sql
+
+                print(show_sql(find_query(table.title, queries), table.parameters), end="\n\n", file=sys.stderr)
+
+    def emit(self, text: str) -> None:
+        """Write a text where the answer goes."""
+        emit(text, self.output)
+
+    def _width(self) -> int | None:
+        """Return the columns of the terminal, or those that `COLUMNS` says; None for as wide as it is."""
+        if self.wide or self.output is not None:
+            return None
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        return shutil.get_terminal_size().columns if is_terminal or os.environ.get("COLUMNS") else None
+
+
+def _talk(message: str) -> None:
+    if sys.stderr.isatty():
+        print(message, file=sys.stderr)
+
+
+def _import_drawing() -> None:
+    import joulemap.present.writer.table  # noqa: F401
+    from joulemap.units import format_si
+
+    format_si(1.0, "")
+
+
+def emit(text: str, output: Path | None) -> None:
+    """Write a text to stdout, or whole to a file; a reader that has left is no error."""
+    if output is None:
+        if sys.stdout is None:
+            raise UsageError("stdout is closed: name a file with --output")
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(0) from None
+        except OSError as error:
+            raise UsageError(f"cannot write the answer: {error.strerror}") from error
+        return
+    if output.exists() and not output.is_file():  # a device or a pipe, which a rename would replace by a file
+        try:
+            output.write_text(f"{text}\n", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {output}: {error.strerror}") from error
+        return
+    _write_whole(output, lambda draft: draft.write_text(f"{text}\n", encoding="utf-8"))
+
+
+def _write_whole(output: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` write a file under another name, then give it its name, so that a half-written one is never seen."""
+    draft = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        write(draft)
+        draft.replace(output)
+    except OSError as error:
+        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+    print(f"wrote {output}", file=sys.stderr)

@@ -1,0 +1,355 @@
+"""Options that commands share: each record is a group of them, and reads what was written into what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+
+import attrs
+import typer
+
+from joulemap.errors import UsageError
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings, SettingsKeywords, Usage
+
+MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
+SEVERAL_HARDWARE: Final = (
+    "Ids, aliases, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware list`."
+)
+
+Model = Annotated[str, typer.Argument(help=MODEL_HELP)]
+Models = Annotated[
+    list[str], typer.Argument(help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several.")
+]
+OneHardware = Annotated[
+    str, typer.Argument(help="An id, alias or file, with @MODE or without; see `joulemap hardware list`.")
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Return the names in `a,b`; UsageError where there is a comma and no name."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if text and not names:
+        raise UsageError(f"cannot read the names in {text!r}: write a,b")
+    return names
+
+
+def read_quantity(option: str, text: str, unit: str) -> float | None:
+    """Return what a person wrote as `30W` or `16GB` in `unit`, None for nothing; UsageError names the option."""
+    if not text:
+        return None
+    from joulemap.units import parse_si
+
+    try:
+        value = parse_si(text, unit)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+    if not value > 0.0:
+        raise UsageError(f"{option}: {text!r} is not above 0")
+    return value
+
+
+@attrs.frozen(kw_only=True)
+class ModelOptions:
+    """How a model is built and traced."""
+
+    batch: Annotated[
+        str, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1, or the model's own")
+    ] = ""
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            help="An input, batch first: 1,3,224,224 or ids=1,128:int64; repeat for several.",
+            show_default="the model's own",
+        ),
+    ] = None
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--model-arg", help="name=value for a factory or building block; repeat for several."),
+    ] = None
+    retrace: Annotated[
+        bool,
+        typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap."),
+    ] = False
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        from joulemap.trace.source import parse_argument
+
+        return {
+            "batch": read_batches(self.batch),
+            "inputs": self.inputs or (),
+            "arguments": dict(parse_argument(text) for text in self.arguments or ()),
+            "retrace": self.retrace,
+        }
+
+    def settings(self, **keywords: Any) -> Settings:
+        """Return the settings asked for, with others of a command."""
+        from joulemap.domain.settings import Settings
+
+        return Settings(**{**self.keywords(), **keywords})
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options as a follow-up command must repeat them; none for defaults."""
+        return repeat_options(self, ("batch", "inputs", "arguments"))
+
+
+@attrs.frozen(kw_only=True)
+class RunOptions(ModelOptions):
+    """How a model is run."""
+
+    precision: Annotated[
+        str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")
+    ] = "fp32"
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--runtime",
+            help="eager: a kernel per operator, launched by the host; graph: without host cost; "
+            "fused: a kernel per subgraph.",
+        ),
+    ] = "fused"
+    calibration: Annotated[
+        str,
+        typer.Option(
+            "--calibration",
+            help="auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; "
+            "or a name or file of one, used for its hardware.",
+        ),
+    ] = "auto"
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        names: dict[str, Any] = {"precision": split_names(self.precision), "runtime": split_names(self.runtime)}
+        return cast("SettingsKeywords", {**super().keywords(), **names, "calibration": self.calibration})
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options as a follow-up command must repeat them; none for defaults."""
+        return repeat_options(self, ("precision", "runtime", "batch", "inputs", "arguments", "calibration"))
+
+
+@attrs.frozen(kw_only=True)
+class ModeOptions:
+    """At which operating point one hardware runs."""
+
+    power_mode: Annotated[
+        str,
+        typer.Option(
+            "--power-mode",
+            help="Operating point of hardware named without one, e.g. 15W.",
+            show_default="the chip's own",
+        ),
+    ] = ""
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        return {"power_mode": self.power_mode}
+
+
+@attrs.frozen(kw_only=True)
+class FilterOptions(ModeOptions):
+    """Which hardware is asked about, beside names."""
+
+    architecture: Annotated[
+        str, typer.Option("--architecture", help="Only these classes, e.g. cpu,gpu.", show_default="all")
+    ] = ""
+    deployment: Annotated[
+        str, typer.Option("--deployment", help="All hardware for datacenter, edge or embedded.", show_default="any")
+    ] = ""
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        deployment = cast("Any", split_names(self.deployment))
+        return {
+            **super().keywords(),
+            "architecture": split_names(self.architecture),
+            "deployment": deployment,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class HardwareOptions(FilterOptions):
+    """Which hardware is asked about."""
+
+    hardware: Annotated[
+        str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="one each of cpu, gpu, tpu, kpu")
+    ] = ""
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        return {**super().keywords(), "hardware": split_names(self.hardware)}
+
+
+@attrs.frozen(kw_only=True)
+class CandidateHardwareOptions(HardwareOptions):
+    """Which hardware is chosen from."""
+
+    hardware: Annotated[str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="the whole catalogue")] = ""
+    power_mode: Annotated[
+        str,
+        typer.Option(
+            "--power-mode",
+            help="Operating point of hardware named without one, e.g. 15W; default for the chip's own.",
+            show_default="every one that it has",
+        ),
+    ] = ""
+
+
+@attrs.frozen(kw_only=True)
+class CandidateRunOptions(RunOptions):
+    """How models are run in the configurations that are chosen from."""
+
+    batch: Annotated[
+        str,
+        typer.Option(
+            "--batch",
+            "-b",
+            help="Samples in one input, comma-separated.",
+            show_default="1,8,32, or the input's own",
+        ),
+    ] = ""
+    precision: Annotated[
+        str,
+        typer.Option("--precision", help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4."),
+    ] = "fp32,fp16,bf16,int8"
+
+
+@attrs.frozen(kw_only=True)
+class UsageOptions:
+    """How a chip is used and powered."""
+
+    utilization: Annotated[
+        float | None,
+        typer.Option(
+            "--utilization",
+            help="Part of the powered or rented hours that a chip works, above 0, at most 1.",
+            show_default="the catalogue's",
+        ),
+    ] = None
+    lifetime: Annotated[
+        float | None,
+        typer.Option("--lifetime", help="Years that a bought chip serves.", show_default="the catalogue's"),
+    ] = None
+    hours: Annotated[
+        float | None,
+        typer.Option("--hours", help="Hours that a bought chip is powered in a year.", show_default="the catalogue's"),
+    ] = None
+    pue: Annotated[
+        float | None,
+        typer.Option(
+            "--pue",
+            help="Power usage effectiveness of data centres, from 1; 1 elsewhere.",
+            show_default="the catalogue's",
+        ),
+    ] = None
+    electricity: Annotated[
+        str, typer.Option("--electricity", help="Its price, e.g. 0.12USD/kWh.", show_default="the catalogue's")
+    ] = ""
+    grid: Annotated[
+        str, typer.Option("--grid", help="Where electricity comes from, e.g. us, de or Norway.", show_default="world")
+    ] = ""
+    grid_gco2_per_kwh: Annotated[
+        float | None,
+        typer.Option(
+            "--grid-gco2-per-kwh", help="Grams of CO2 per kWh in place of a grid's.", show_default="the grid's"
+        ),
+    ] = None
+
+    def read(self) -> Usage:
+        """Return how a chip is used; UsageError names what is out of range."""
+        from joulemap.domain.settings import Usage
+        from joulemap.units import parse_si
+
+        try:
+            usd_per_kwh = parse_si(self.electricity, "USD/kWh") if self.electricity else None
+        except ValueError as error:
+            raise UsageError(f"--electricity: {error}") from error
+        return Usage(
+            utilization=self.utilization,
+            lifetime_years=self.lifetime,
+            hours_per_year=self.hours,
+            pue=self.pue,
+            usd_per_kwh=usd_per_kwh,
+            region=self.grid,
+            gco2_per_kwh=self.grid_gco2_per_kwh,
+        )
+
+
+def read_batches(text: str) -> tuple[int, ...]:
+    """Return the numbers of `1,2,4` or `1,2,4,...,128`, where the dots continue equal steps or equal factors.
+
+    Raises UsageError for anything else.
+    """
+    found: list[int] = []
+    is_open = False
+    for part in split_names(text):
+        if part in ("...", "…"):
+            is_open = True
+            continue
+        try:
+            number = int(part)
+        except ValueError:
+            raise UsageError(f"--batch: {part!r} is not a whole number; write 1,8,32 or 1,2,4,...,128") from None
+        if number < 1:
+            raise UsageError(f"batch is {number}, expected a whole number from 1")
+        if is_open:
+            found += _fill(found, number, text)
+            is_open = False
+        found.append(number)
+    if is_open:
+        raise UsageError(f"cannot read the batches {text!r}: write 1,2,4 or 1,2,4,...,128")
+    return tuple(dict.fromkeys(found))
+
+
+def _fill(found: list[int], last: int, text: str) -> list[int]:
+    """Return what stands between the numbers so far and the last one."""
+    pairs = list(pairwise(found))
+    steps, factors = {b - a for a, b in pairs}, {b / a for a, b in pairs}
+    filled, number = [], found[-1] if found else 0
+    if len(steps) == 1 and min(steps) > 0:
+        filled = list(range(number + min(steps), last, min(steps)))
+        number = filled[-1] + min(steps) if filled else number + min(steps)
+    elif len(factors) == 1 and min(factors) > 1 and min(factors).is_integer():
+        while (number := number * int(min(factors))) < last:
+            filled.append(number)
+    if number != last:
+        raise UsageError(
+            f"the dots in {text!r} do not lead to {last}: write two or more numbers with equal steps or factors before "
+            "them, e.g. 1,2,4,...,128"
+        )
+    return filled
+
+
+def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Return fields of an option record that are not at their default, as they are written on the command line."""
+    parts: list[str] = []
+    for name in names:
+        field = getattr(attrs.fields(type(record)), name)
+        value = getattr(record, name)
+        if value == field.default:
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            parts += [_written(type(record), name), str(item)]
+    return tuple(parts)
+
+
+def _written(record: type, name: str) -> str:
+    (option,) = get_type_hints(record, include_extras=True)[name].__metadata__
+    return str(option.default)
+
+
+def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
+    """Return key -> value of `key=value`s; UsageError for one that is not of this form, or given twice."""
+    pairs: dict[str, str] = {}
+    for item in written or ():
+        key, separator, value = item.partition("=")
+        if not separator or not key:
+            raise UsageError(f"parameter {item!r} is not of the form key=value")
+        if key in pairs:
+            raise UsageError(f"parameter {key} is given twice")
+        pairs[key] = value
+    return pairs

@@ -1,0 +1,129 @@
+"""A document: what an answer says, before it is known how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.present.cell import mark_projected, show
+
+Row = TypeVar("Row")
+
+Shown = tuple[str, "str | Callable[[Row], str]"]
+"""Heading, and the field that is shown or what makes a cell of the row."""
+
+
+@attrs.frozen(kw_only=True)
+class Grid:
+    """Cells under headings, as people read them."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    keep: tuple[str, ...] = ()
+    """Headings that stay longest where a terminal is narrow, the most important first; the first column always does.
+    The others fold from the right."""
+    is_tree: bool = False
+    """Whether cells begin with spaces that show what belongs to what."""
+
+
+@attrs.frozen
+class Lines:
+    """Sentences under each other."""
+
+    lines: tuple[str, ...]
+
+
+@attrs.frozen
+class Steps:
+    """Commands ready to paste into a shell."""
+
+    commands: tuple[str, ...]
+
+
+@attrs.frozen
+class Text:
+    """A sentence that belongs to what stands above it."""
+
+    text: str
+
+
+Block = Grid | Lines | Steps | Text
+
+
+@attrs.frozen
+class Section:
+    """Blocks under a title."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read."""
+        return not any(
+            block.rows if isinstance(block, Grid)
+            else block.lines if isinstance(block, Lines)
+            else block.commands if isinstance(block, Steps)
+            else block.text
+            for block in self.blocks
+        )  # fmt: skip
+
+
+@attrs.frozen(kw_only=True)
+class Document:
+    """An answer as it is handed to a writer: the same for every format."""
+
+    title: str
+    sections: tuple[Section, ...]
+    """For people; empty ones are left out."""
+    data: Mapping[str, Any] | Sequence[Any]
+    """For programs: everything, in full precision."""
+    table: Table[Any]
+    """The one table of the answer where a format holds no more than one."""
+
+    @property
+    def shown(self) -> tuple[Section, ...]:
+        """The sections that have something to read."""
+        return tuple(section for section in self.sections if not section.is_empty)
+
+
+def grid(
+    rows: Table[Row],
+    columns: Iterable[Shown[Row]],
+    *,
+    limit: int | None = None,
+    keep: Sequence[str] = (),
+    projected: frozenset[str] = frozenset(),
+    first: Sequence[Sequence[str]] = (),
+) -> Grid:
+    """Return rows of a table as people read them; numbers get the unit of their column, hardware its mark.
+
+    `first` are rows above them, `projected` the hardware to mark, `limit` how many rows are shown at most.
+    """
+    units = {column.name: column.unit for column in rows.columns}
+    chosen = tuple(columns)
+
+    def cell(row: Row, what: str | Callable[[Row], str]) -> str:
+        if not isinstance(what, str):
+            return what(row)
+        value = getattr(row, what)
+        if what in HARDWARE_COLUMNS and value:
+            return mark_projected(value, projected)
+        return show(value, what, units.get(what, ""))
+
+    return Grid(
+        headings=tuple(heading for heading, _ in chosen),
+        rows=(
+            *(tuple(cells) for cells in first),
+            *(tuple(cell(row, what) for _, what in chosen) for row in rows.rows[:limit]),
+        ),
+        keep=tuple(keep),
+    )
+
+
+def say_rest(count: int, limit: int, noun: str) -> tuple[Text, ...]:
+    """Return what stands below a table that shows `limit` of `count` rows; nothing where it shows all."""
+    return (Text(f"{count - limit} more {noun}; --limit {count} shows all"),) if count > limit else ()

@@ -1,0 +1,32 @@
+"""Markdown: every section with all columns."""
+
+from __future__ import annotations
+
+from tabulate import tabulate
+
+from joulemap.present.document import Block, Document, Grid, Lines, Steps
+
+
+def write(document: Document, width: int | None = None) -> str:  # noqa: ARG001
+    """Return the sections of a document."""
+    parts = [f"# {document.title}"] if document.title else []
+    for section in document.shown:
+        text = "\n\n".join(filter(None, map(_block, section.blocks)))
+        parts.append(f"## {section.title}\n\n{text}" if section.title else text)
+    return "\n\n".join(parts)
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Grid):
+        rows = [[_indent(cell) if block.is_tree else cell for cell in row] for row in block.rows]
+        return tabulate(rows, headers=block.headings, tablefmt="github", disable_numparse=True) if rows else ""
+    if isinstance(block, Lines):
+        return "\n".join(f"- {line}" for line in block.lines)
+    if isinstance(block, Steps):
+        return "\n".join(f"- `{command}`" for command in block.commands)
+    return block.text
+
+
+def _indent(cell: str) -> str:
+    rest = cell.lstrip(" ")
+    return "&nbsp;" * (len(cell) - len(rest)) + rest
