@@ -1,7 +1,7 @@
 /*
 name = "analyze.action"
 version = 1
-schema = 2
+schema = 1
 summary = "Where a run's energy goes, action by action: count x energy per action"
 grain = "one row per action; actions sum to their category and to the run, exactly"
 order = ["energy of the category descending", "category", "energy_fj descending", "component", "action"]

@@ -1,7 +1,7 @@
 /*
 name = "analyze.bottleneck"
 version = 1
-schema = 2
+schema = 1
 summary = "What bounds a run: subgraphs, time and energy by bottleneck"
 grain = "one row per bottleneck, three in all; latencies and energies sum to the run, exactly"
 order = ["compute, memory, launch"]

@@ -1,7 +1,7 @@
 /*
 name = "analyze.category"
 version = 1
-schema = 2
+schema = 1
 summary = "Where a run's energy goes, by category of its architecture"
 grain = "one row per category; categories sum to the run, exactly"
 order = ["energy_fj descending", "category"]

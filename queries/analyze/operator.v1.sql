@@ -1,7 +1,7 @@
 /*
 name = "analyze.operator"
 version = 1
-schema = 2
+schema = 1
 summary = "A run operator by operator: energy by part, latency, share, and what fusing it saves"
 grain = "one row per operator; energies and latencies sum to the run, exactly"
 order = ["operator_index"]

@@ -1,7 +1,7 @@
 /*
 name = "analyze.total"
 version = 1
-schema = 5
+schema = 1
 summary = "One run as a whole: energy by part, time, utilization, power cap, memory, allocation"
 grain = "one row"
 order = ["the only row"]
@@ -50,7 +50,7 @@ units_total_count = { type = "INTEGER", meaning = "units that have this precisio
 tile_count = { type = "DOUBLE", meaning = "tiles of all subgraphs" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units, of all subgraphs" }
 wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null where nothing has a tile" }
-executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of the tiles, padding included; null for a run stored before schema 5" }
+executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of the tiles, padding included" }
 padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
 operator_count = { type = "BIGINT", meaning = "operators that run" }

@@ -1,7 +1,7 @@
 /*
 name = "audit.conservation"
 version = 1
-schema = 2
+schema = 1
 summary = "Every rule that the tables must keep; a healthy database returns no row"
 grain = "one row per broken rule and place"
 order = ["rule", "run_id", "place"]

@@ -1,7 +1,7 @@
 /*
 name = "compare.detail"
 version = 1
-schema = 3
+schema = 1
 summary = "Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs"
 grain = "one row per run asked for, refused ones included"
 order = ["model", "position in run_ids"]

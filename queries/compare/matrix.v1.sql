@@ -1,7 +1,7 @@
 /*
 name = "compare.matrix"
 version = 1
-schema = 3
+schema = 1
 summary = "Several models on several hardware: figures, and who is best of either"
 grain = "one row per model and hardware asked for, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]

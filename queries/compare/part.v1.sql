@@ -1,7 +1,7 @@
 /*
 name = "compare.part"
 version = 1
-schema = 12
+schema = 1
 summary = "Each subgraph or operator on each hardware, and who runs it at the least cost"
 grain = "one row per part of a workload and run"
 order = ["model", "workload_id", "part_index", "rank"]

@@ -1,7 +1,7 @@
 /*
 name = "compare.ranking"
 version = 1
-schema = 3
+schema = 1
 summary = "Hardware ranked by what matters where it is deployed"
 grain = "one row per run asked for, refused ones included"
 order = ["rank, refused runs last", "hardware", "run_id"]

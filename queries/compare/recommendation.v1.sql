@@ -1,8 +1,8 @@
 /*
 name = "compare.recommendation"
 version = 1
-schema = 3
-summary = "The best run for energy, latency, throughput, memory and balance"
+schema = 1
+summary = "The best run for energy, latency, throughput, memory and balance, and the best whose numbers are published"
 grain = "one row per goal"
 order = ["goal, in the order energy, latency, throughput, memory, balance"]
 [parameters]
@@ -15,7 +15,9 @@ unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the runner-up; null without one" }
 runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
 tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections or estimates" }
+published_hardware = { type = "VARCHAR", meaning = "the best whose key numbers are not; null without one" }
+published_value = { type = "DOUBLE", meaning = "its value, in unit" }
 */
 WITH candidate AS (
     SELECT
@@ -43,9 +45,18 @@ ranked AS (
         row_number() OVER by_cost AS rank,
         count(*) OVER (PARTITION BY c.goal.goal, c.goal.cost) AS tied_count,
         lead(c.goal.cost) OVER by_cost AS next_cost,
-        lead(c.hardware) OVER by_cost AS next_hardware
+        lead(c.hardware) OVER by_cost AS next_hardware,
+        first_value(CASE WHEN c.is_projection THEN NULL ELSE c.hardware END IGNORE NULLS) OVER everything
+            AS published_hardware,
+        first_value(CASE WHEN c.is_projection THEN NULL ELSE c.goal.value END IGNORE NULLS) OVER everything
+            AS published_value
     FROM candidate AS c
-    WINDOW by_cost AS (PARTITION BY c.goal.goal ORDER BY c.goal.cost, c.hardware)
+    WINDOW
+        by_cost AS (PARTITION BY c.goal.goal ORDER BY c.goal.cost, c.hardware),
+        everything AS (
+            PARTITION BY c.goal.goal ORDER BY c.goal.cost, c.hardware
+            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+        )
 )
 SELECT
     goal,
@@ -55,7 +66,9 @@ SELECT
     next_cost / nullif(cost, 0e0) AS advantage_ratio,
     next_hardware AS runner_up,
     tied_count,
-    is_projection
+    is_projection,
+    published_hardware,
+    published_value
 FROM ranked
 WHERE rank = 1
 ORDER BY position

@@ -1,7 +1,7 @@
 /*
 name = "compare.spread"
 version = 1
-schema = 3
+schema = 1
 summary = "Compute utilization of each run: its mean, its least and most with what is responsible, and what bounds it"
 grain = "one row per evaluated run"
 order = ["position in run_ids", "run_id"]

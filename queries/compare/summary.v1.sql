@@ -1,7 +1,7 @@
 /*
 name = "compare.summary"
 version = 1
-schema = 3
+schema = 1
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
 grain = "one row per run asked for, refused ones included"
 order = ["energy_j, refused runs last", "hardware", "run_id"]

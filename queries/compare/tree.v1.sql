@@ -1,7 +1,7 @@
 /*
 name = "compare.tree"
 version = 1
-schema = 3
+schema = 1
 summary = "Where the energy of several runs goes: categories of their architectures and the actions in them"
 grain = "one row per run, category and action; the rows of a run sum to its energy, exactly"
 order = ["position in run_ids", "category_energy_fj descending", "category", "energy_fj descending", "component", "action", "part"]

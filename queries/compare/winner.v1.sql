@@ -1,7 +1,7 @@
 /*
 name = "compare.winner"
 version = 1
-schema = 3
+schema = 1
 summary = "Each subgraph with the hardware that runs it at the least cost"
 grain = "one row per subgraph"
 order = ["subgraph_index"]

@@ -1,7 +1,7 @@
 /*
 name = "cost.grid"
 version = 1
-schema = 10
+schema = 1
 summary = "Energy and carbon of a million inferences in each grid"
 grain = "one row per grid and evaluated run"
 order = ["gco2_per_kwh", "region", "gco2_per_million", "hardware", "precision", "batch", "runtime", "run_id"]

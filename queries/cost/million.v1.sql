@@ -1,7 +1,7 @@
 /*
 name = "cost.million"
 version = 1
-schema = 10
+schema = 1
 summary = "What a million inferences cost, rented or bought, with their energy and carbon"
 grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
 order = ["status: ok, no price, unsupported", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]

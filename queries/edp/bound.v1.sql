@@ -1,7 +1,7 @@
 /*
 name = "edp.bound"
 version = 1
-schema = 5
+schema = 1
 summary = "The most that removing one cost could take off a run's energy-delay product"
 grain = "one row per remedy"
 order = ["saving_fraction descending", "remedy"]

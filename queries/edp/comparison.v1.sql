@@ -1,7 +1,7 @@
 /*
 name = "edp.comparison"
 version = 1
-schema = 3
+schema = 1
 summary = "The same subgraph on several hardware: its share of each run's energy-delay product"
 grain = "one row per subgraph and run"
 order = ["share of the subgraph in the first run descending", "subgraph_index", "position in run_ids"]

@@ -1,7 +1,7 @@
 /*
 name = "edp.operator"
 version = 1
-schema = 2
+schema = 1
 summary = "How a run's energy-delay product spreads over its operators, by part and cumulatively"
 grain = "one row per operator; shares sum to the run's energy-delay product"
 order = ["share_fraction descending", "operator_index"]

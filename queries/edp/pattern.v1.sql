@@ -1,7 +1,7 @@
 /*
 name = "edp.pattern"
 version = 1
-schema = 2
+schema = 1
 summary = "How a run's energy-delay product spreads over its fusion patterns"
 grain = "one row per fusion pattern; shares sum to the run's energy-delay product"
 order = ["share_fraction descending", "fusion_pattern"]

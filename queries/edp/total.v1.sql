@@ -1,7 +1,7 @@
 /*
 name = "edp.total"
 version = 1
-schema = 3
+schema = 1
 summary = "A run's energy-delay product by part, and what is left of it where its subgraphs' own products are added"
 grain = "one row"
 order = ["run_id"]

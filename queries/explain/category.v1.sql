@@ -1,7 +1,7 @@
 /*
 name = "explain.category"
 version = 1
-schema = 3
+schema = 1
 summary = "Energy of two runs by category, and the difference"
 grain = "one row per category of either; categories sum to the difference B minus A, exactly"
 order = ["absolute difference_fj descending", "category"]

@@ -1,7 +1,7 @@
 /*
 name = "explain.edp"
 version = 1
-schema = 12
+schema = 1
 summary = "Why one run has a larger energy-delay product than another: an exact additive decomposition"
 grain = "one row per term; terms sum to twice the difference of E T, B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "per", "term"]

@@ -1,7 +1,7 @@
 /*
 name = "explain.effect"
 version = 1
-schema = 12
+schema = 1
 summary = "What moved the energy from one run to another, by kind of cause: an exact additive decomposition"
 grain = "one row per effect, six in all; they sum to the difference B minus A, exactly"
 order = ["only in A, only in B, count, price, time, static power"]

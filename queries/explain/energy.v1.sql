@@ -1,7 +1,7 @@
 /*
 name = "explain.energy"
 version = 1
-schema = 2
+schema = 1
 summary = "Why one run uses more energy than another: an exact additive decomposition"
 grain = "one row per term; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_fj descending", "component", "action", "term"]

@@ -1,7 +1,7 @@
 /*
 name = "explain.latency"
 version = 1
-schema = 12
+schema = 1
 summary = "Why one run takes longer than another: an exact additive decomposition over what bounds each subgraph"
 grain = "one row per term and resource; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]

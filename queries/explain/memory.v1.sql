@@ -1,7 +1,7 @@
 /*
 name = "explain.memory"
 version = 1
-schema = 3
+schema = 1
 summary = "Why one run keeps more bytes than another: an exact additive decomposition of its peak memory"
 grain = "one row per term that is not zero; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]

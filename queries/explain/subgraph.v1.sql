@@ -1,7 +1,7 @@
 /*
 name = "explain.subgraph"
 version = 1
-schema = 3
+schema = 1
 summary = "Two runs subgraph by subgraph, and what each adds to the difference"
 grain = "one row per subgraph of either, matched by name; energies, times and shares sum to the difference, exactly"
 order = ["absolute difference of the metric descending", "name"]

@@ -1,7 +1,7 @@
 /*
 name = "explain.traffic"
 version = 1
-schema = 3
+schema = 1
 summary = "Bytes that each memory of two runs carries"
 grain = "one row per memory action that is counted in bytes"
 order = ["absolute difference_bytes descending", "component", "action"]

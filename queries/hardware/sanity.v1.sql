@@ -1,7 +1,7 @@
 /*
 name = "hardware.sanity"
 version = 1
-schema = 3
+schema = 1
 summary = "Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what was measured"
 grain = "one row per run asked for, refused ones included"
 order = ["architecture", "hardware", "model", "peak_ops_per_s descending", "precision", "run_id"]

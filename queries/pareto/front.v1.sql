@@ -1,7 +1,7 @@
 /*
 name = "pareto.front"
 version = 1
-schema = 10
+schema = 1
 summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
 grain = "one row per run asked for, refused ones included"
 order = ["status: front, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]

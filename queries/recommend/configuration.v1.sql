@@ -1,7 +1,7 @@
 /*
 name = "recommend.configuration"
 version = 1
-schema = 10
+schema = 1
 summary = "Configurations within limits, best first, then those that miss one, nearest first"
 grain = "one row per run asked for, refused ones included"
 order = ["status: feasible, unranked, infeasible, unsupported", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]

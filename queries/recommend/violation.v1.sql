@@ -1,7 +1,7 @@
 /*
 name = "recommend.violation"
 version = 1
-schema = 10
+schema = 1
 summary = "Which limit each configuration misses, and by how much"
 grain = "one row per evaluated run and limit that it does not keep"
 order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]

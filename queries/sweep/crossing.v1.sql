@@ -1,7 +1,7 @@
 /*
 name = "sweep.crossing"
 version = 1
-schema = 3
+schema = 1
 summary = "From which batch on one hardware beats another that was better at smaller batches"
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]

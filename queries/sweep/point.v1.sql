@@ -1,7 +1,7 @@
 /*
 name = "sweep.point"
 version = 1
-schema = 3
+schema = 1
 summary = "Every run of a sweep: what a larger batch brings and costs"
 grain = "one row per run asked for, refused ones included"
 order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]

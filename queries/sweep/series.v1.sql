@@ -1,7 +1,7 @@
 /*
 name = "sweep.series"
 version = 1
-schema = 3
+schema = 1
 summary = "The best batch of each hardware: within a latency budget, for throughput and for energy"
 grain = "one row per model, hardware, precision and runtime of the runs asked for"
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]

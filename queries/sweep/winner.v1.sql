@@ -1,7 +1,7 @@
 /*
 name = "sweep.winner"
 version = 1
-schema = 3
+schema = 1
 summary = "Which hardware is best at each batch of a sweep, and where that changes"
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]

@@ -1,7 +1,7 @@
 /*
 name = "utilization.flag"
 version = 1
-schema = 2
+schema = 1
 summary = "What is unhealthy about how runs use their hardware, and which subgraphs are the reason"
 grain = "one row per run and flag that it raises"
 order = ["position in run_ids", "flag in the order low_compute, high_bandwidth, idle_units"]

@@ -1,7 +1,7 @@
 /*
 name = "utilization.pairing"
 version = 1
-schema = 3
+schema = 1
 summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
 grain = "one row per decade of parameters, precision, batch and goal"
 order = ["least_parameter_count", "precision", "batch", "goal in the order energy, latency, utilization"]

@@ -1,7 +1,7 @@
 /*
 name = "utilization.summary"
 version = 1
-schema = 3
+schema = 1
 summary = "How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline"
 grain = "one row per run asked for, refused ones included"
 order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]

@@ -881,7 +881,7 @@ class Workspace:
         with using(open_for_reading(self.path), self.path) as connection:
             return DatabaseInfo(
                 path=str(self.path),
-                schema_version=schema_version(connection) or 0,
+                schema_version=schema_version(connection),
                 size_bytes=self.path.stat().st_size,
                 content=run_query(connection, find_query("database.content"), {}),
             )
