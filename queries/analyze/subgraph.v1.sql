@@ -60,13 +60,13 @@ SELECT
     s.memory_energy_j,
     s.control_energy_j,
     s.static_energy_j,
-    CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / nullif(CAST(sum(e.energy_fj) OVER () AS DOUBLE), 0e0) AS share_fraction,
+    fraction(coalesce(e.energy_fj, 0), sum(e.energy_fj) OVER ()) AS share_fraction,
     t.latency_fs,
     s.latency_s,
     t.latency_fs / nullif(CAST(sum(t.latency_fs) OVER () AS DOUBLE), 0e0) AS latency_fraction,
     s.edp_share_js,
     (
-        CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / nullif(CAST(sum(e.energy_fj) OVER () AS DOUBLE), 0e0)
+        fraction(coalesce(e.energy_fj, 0), sum(e.energy_fj) OVER ())
         + t.latency_fs / nullif(CAST(sum(t.latency_fs) OVER () AS DOUBLE), 0e0)
     ) / 2e0 AS edp_share_fraction,
     s.bottleneck,

@@ -50,13 +50,13 @@ asked AS (
     SELECT
         r.run_id,
         r.workload_id,
-        w.model,
+        r.model,
         r.batch,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
-        v.projection <> '' AS is_projection,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.is_projection,
         r.refusal,
-        w.parameter_count,
+        r.parameter_count,
         min(list_position($run_ids, r.run_id)) OVER (PARTITION BY r.workload_id) AS position,
         s.energy_j,
         s.latency_s,
@@ -74,9 +74,7 @@ asked AS (
             WHEN 'memory' THEN CAST(s.peak_memory_bytes AS DOUBLE)
             ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
         END AS value
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     LEFT JOIN answered AS s ON s.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),

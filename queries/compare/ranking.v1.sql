@@ -44,14 +44,14 @@ fact AS (
 asked AS (
     SELECT
         r.run_id,
-        w.model,
+        r.model,
         r.batch,
         r.precision,
         r.runtime,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
-        v.deployment,
-        v.projection <> '' AS is_projection,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.deployment,
+        r.is_projection,
         r.refusal,
         f.tdp_w,
         s.latency_s,
@@ -66,9 +66,7 @@ asked AS (
             WHEN 'energy' THEN s.energy_per_inference_j
             ELSE error('sort is ' || $sort || ', expected latency, throughput, power, efficiency or energy')
         END AS cost
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     LEFT JOIN answered AS s ON s.run_id = r.run_id
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
     WHERE list_contains($run_ids, r.run_id)

@@ -76,8 +76,8 @@ halves AS (
         d.part_count,
         CAST(d.work_a AS DOUBLE),
         CAST(d.work_b AS DOUBLE),
-        CAST(d.spent_a AS DOUBLE) / 1e15 / nullif(CAST(d.work_a AS DOUBLE), 0e0),
-        CAST(d.spent_b AS DOUBLE) / 1e15 / nullif(CAST(d.work_b AS DOUBLE), 0e0),
+        seconds(d.spent_a) / nullif(CAST(d.work_a AS DOUBLE), 0e0),
+        seconds(d.spent_b) / nullif(CAST(d.work_b AS DOUBLE), 0e0),
         's',
         d.difference_fs * w.energy_fj
     FROM latency_terms($run_a, $run_b) AS d
@@ -96,6 +96,6 @@ SELECT
     difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
-    CAST(difference_exact AS DOUBLE) / nullif(CAST(sum(difference_exact) OVER () AS DOUBLE), 0e0) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
 FROM halves
 ORDER BY abs(difference_exact) DESC, place, per, term

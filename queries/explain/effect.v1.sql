@@ -65,8 +65,8 @@ summed AS (
 SELECT
     e.effect,
     coalesce(s.difference_fj, 0) AS difference_fj,
-    CAST(coalesce(s.difference_fj, 0) AS DOUBLE) / 1e15 AS difference_j,
-    CAST(coalesce(s.difference_fj, 0) AS DOUBLE) / nullif(CAST(sum(s.difference_fj) OVER () AS DOUBLE), 0e0)
+    joules(coalesce(s.difference_fj, 0)) AS difference_j,
+    fraction(coalesce(s.difference_fj, 0), sum(s.difference_fj) OVER ())
         AS share_fraction,
     coalesce(s.action_count, 0) AS action_count,
     s.largest.name AS largest_action,

@@ -128,7 +128,7 @@ SELECT
     basis_a,
     basis_b,
     difference_fj,
-    difference_fj / 1e15 AS difference_j,
+    joules(difference_fj) AS difference_j,
     difference_fj / nullif(CAST(sum(difference_fj) OVER () AS DOUBLE), 0e0) AS share_fraction
 FROM terms
 WHERE difference_fj <> 0

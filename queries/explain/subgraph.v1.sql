@@ -81,8 +81,8 @@ valued AS (
         name, fusion_pattern, energy_a_fj, energy_b_fj, latency_a_fs, latency_b_fs, memory_a_bytes, memory_b_bytes,
         bottleneck_a, bottleneck_b, edp_difference_exact,
         CASE $metric
-            WHEN 'energy' THEN CAST(energy_b_fj - energy_a_fj AS DOUBLE) / 1e15
-            WHEN 'latency' THEN CAST(latency_b_fs - latency_a_fs AS DOUBLE) / 1e15
+            WHEN 'energy' THEN joules(energy_b_fj - energy_a_fj)
+            WHEN 'latency' THEN seconds(latency_b_fs - latency_a_fs)
             WHEN 'edp' THEN CAST(edp_difference_exact AS DOUBLE) / 2e30
             WHEN 'memory' THEN memory_b_bytes - memory_a_bytes
             ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')

@@ -67,7 +67,7 @@ SELECT
     p.unit,
     p.value_b / nullif(p.value_a, 0e0) AS ratio,
     m.moved_fj,
-    CAST(m.moved_fj AS DOUBLE) / 1e15 AS moved_j,
+    joules(m.moved_fj) AS moved_j,
     p.basis_a,
     p.basis_b,
     p.source_a,

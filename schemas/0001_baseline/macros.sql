@@ -100,16 +100,16 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
-    t.latency_fs / 1e15 AS latency_s,
+    seconds(t.latency_fs) AS latency_s,
     joules(e.energy_fj) AS energy_j,
     joules(e.energy_fj) / r.batch AS energy_per_inference_j,
     r.batch / nullif(joules(e.energy_fj), 0e0) AS inferences_per_j,
-    joules(e.energy_fj) * (t.latency_fs / 1e15) AS edp_js,
-    joules(e.energy_fj) / r.batch * (t.latency_fs / 1e15) AS edp_per_inference_js,
-    r.batch / nullif(t.latency_fs / 1e15, 0e0) AS throughput_per_s,
+    joules(e.energy_fj) * seconds(t.latency_fs) AS edp_js,
+    joules(e.energy_fj) / r.batch * seconds(t.latency_fs) AS edp_per_inference_js,
+    r.batch / nullif(seconds(t.latency_fs), 0e0) AS throughput_per_s,
     CAST(e.energy_fj AS DOUBLE) / nullif(t.latency_fs, 0e0) AS average_power_w,
     r.peak_memory_bytes,
-    2 * o.mac_count / nullif(t.latency_fs / 1e15, 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    2 * o.mac_count / nullif(seconds(t.latency_fs), 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
     f.price_cloud_usd_per_hour,
     f.price_purchase_usd,
     coalesce(f.idle_power_w, f.static_power_w) AS idle_power_w,
@@ -516,12 +516,12 @@ figure AS (
         a.hardware,
         p.part_index,
         p.subgraph_index,
-        CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / 1e15 AS energy_j,
-        p.latency_fs / 1e15 AS latency_s,
+        joules(coalesce(e.energy_fj, 0)) AS energy_j,
+        seconds(p.latency_fs) AS latency_s,
         (
-            CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / 1e15
-                * (CAST(sum(p.latency_fs) OVER (PARTITION BY a.run_id) AS DOUBLE) / 1e15)
-            + CAST(sum(e.energy_fj) OVER (PARTITION BY a.run_id) AS DOUBLE) / 1e15 * (p.latency_fs / 1e15)
+            joules(coalesce(e.energy_fj, 0))
+                * (seconds(sum(p.latency_fs) OVER (PARTITION BY a.run_id)))
+            + joules(sum(e.energy_fj) OVER (PARTITION BY a.run_id)) * seconds(p.latency_fs)
         ) / 2e0 AS edp_share_js,
         CASE
             WHEN a.is_operator AND count(e.dram_bytes) OVER (PARTITION BY a.run_id) > 0
