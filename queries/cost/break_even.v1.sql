@@ -44,7 +44,7 @@ run_b = { type = "INTEGER", meaning = "run of B" }
 WITH paid AS MATERIALIZED (
     SELECT
         c.hardware AS id,
-        configuration_name(c.hardware, c.power_mode) AS hardware,
+        c.configured_hardware AS hardware,
         c.precision,
         c.batch,
         w.way,
@@ -61,7 +61,7 @@ WITH paid AS MATERIALIZED (
                     WHEN w.way = 'purchase' THEN c.purchase_usd_per_million + c.energy_usd_per_million
                     ELSE c.cloud_usd_per_million
                 END,
-                configuration_name(c.hardware, c.power_mode),
+                c.configured_hardware,
                 c.precision,
                 c.batch,
                 c.runtime,

@@ -33,7 +33,7 @@ SELECT
     g.name,
     g.year,
     g.gco2_per_kwh,
-    configuration_name(c.hardware, c.power_mode) AS hardware,
+    c.configured_hardware AS hardware,
     c.precision,
     c.batch,
     c.runtime,

@@ -102,7 +102,7 @@ SELECT
     memory_a_bytes,
     memory_b_bytes,
     difference,
-    CASE $metric WHEN 'energy' THEN 'J' WHEN 'latency' THEN 's' WHEN 'edp' THEN 'Js' ELSE 'B' END AS unit,
+    metric_unit($metric) AS unit,
     difference / nullif(sum(difference ORDER BY name) OVER (), 0e0) AS share_fraction,
     bottleneck_a,
     bottleneck_b

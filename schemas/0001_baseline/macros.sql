@@ -185,7 +185,12 @@ CREATE MACRO metric_missing(metric_name) AS (SELECT m.missing FROM metric AS m W
 
 -- The value of a metric in a row that has a column for it: one of runs, configurations or configuration_costs.
 CREATE MACRO column_value(column_name, one) AS CAST(to_json(one) ->> column_name AS DOUBLE);
-CREATE MACRO metric_value(metric_name, one) AS column_value(metric_column(metric_name), one);
+CREATE MACRO metric_value(metric_name, one) AS
+    CASE
+        WHEN (to_json(one) -> metric_column(metric_name)) IS NULL
+            THEN error('the metric ' || metric_name || ' is not known of these runs: it needs prices and use')
+        ELSE column_value(metric_column(metric_name), one)
+    END;
 
 -- A value as a cost: lower is better. And how many times better a value is than another one: above 1 where it is.
 CREATE MACRO as_cost(is_higher_better, value) AS CASE WHEN is_higher_better THEN -value ELSE value END;

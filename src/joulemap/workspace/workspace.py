@@ -323,7 +323,7 @@ class Workspace:
         model: str,
         *,
         x: str = "latency",
-        y: str = "energy",
+        y: str = "energy_per_inference",
         candidates: Candidates | None = None,
         usage: Usage | None = None,
     ) -> ParetoAnswer:
@@ -340,7 +340,7 @@ class Workspace:
         self,
         model: str,
         *,
-        objective: str = "energy",
+        objective: str = "energy_per_inference",
         limits: Limits | None = None,
         candidates: Candidates | None = None,
         usage: Usage | None = None,
