@@ -1,7 +1,7 @@
 /*
 name = "analyze.action"
 version = 1
-schema = 2
+schema = 1
 summary = "Where a run's energy goes, action by action: count x energy per action"
 grain = "one row per action; actions sum to their category and to the run, exactly"
 order = ["energy of the category descending", "category", "energy_fj descending", "component", "action"]
@@ -50,9 +50,9 @@ SELECT
     action_count,
     price_fj / 1e15 AS energy_per_action_j,
     energy_fj,
-    CAST(energy_fj AS DOUBLE) / 1e15 AS energy_j,
-    CAST(energy_fj AS DOUBLE) / nullif(CAST(sum(energy_fj) OVER () AS DOUBLE), 0e0) AS share_fraction,
-    CAST(energy_fj AS DOUBLE) / nullif(CAST(sum(energy_fj) OVER (PARTITION BY category) AS DOUBLE), 0e0)
+    joules(energy_fj) AS energy_j,
+    fraction(energy_fj, sum(energy_fj) OVER ()) AS share_fraction,
+    fraction(energy_fj, sum(energy_fj) OVER (PARTITION BY category))
         AS category_fraction,
     basis,
     source

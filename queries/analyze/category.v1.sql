@@ -1,7 +1,7 @@
 /*
 name = "analyze.category"
 version = 1
-schema = 2
+schema = 1
 summary = "Where a run's energy goes, by category of its architecture"
 grain = "one row per category; categories sum to the run, exactly"
 order = ["energy_fj descending", "category"]
@@ -38,10 +38,10 @@ SELECT
     string_agg(DISTINCT part, ', ' ORDER BY part) AS parts,
     count(DISTINCT name) AS kind_count,
     sum(energy_fj) AS energy_fj,
-    CAST(sum(energy_fj) AS DOUBLE) / 1e15 AS energy_j,
-    CAST(sum(energy_fj) AS DOUBLE) / nullif(CAST(sum(sum(energy_fj)) OVER () AS DOUBLE), 0e0) AS share_fraction,
+    joules(sum(energy_fj)) AS energy_j,
+    fraction(sum(energy_fj), sum(sum(energy_fj)) OVER ()) AS share_fraction,
     max(CASE WHEN rank = 1 THEN name END) AS largest_action,
-    CAST(max(CASE WHEN rank = 1 THEN energy_fj END) AS DOUBLE) / nullif(CAST(sum(energy_fj) AS DOUBLE), 0e0)
+    fraction(max(CASE WHEN rank = 1 THEN energy_fj END), sum(energy_fj))
         AS largest_action_fraction
 FROM ranked
 GROUP BY category

@@ -1,7 +1,7 @@
 /*
 name = "compare.tree"
 version = 1
-schema = 3
+schema = 1
 summary = "Where the energy of several runs goes: categories of their architectures and the actions in them"
 grain = "one row per run, category and action; the rows of a run sum to its energy, exactly"
 order = ["position in run_ids", "category_energy_fj descending", "category", "energy_fj descending", "component", "action", "part"]
@@ -48,24 +48,22 @@ branch AS (
     FROM act
 )
 SELECT
-    w.model,
-    configuration_name(v.hardware, r.power_mode) AS hardware,
+    r.model,
+    r.configured_hardware AS hardware,
     b.category,
     b.category_fj AS category_energy_fj,
-    CAST(b.category_fj AS DOUBLE) / 1e15 AS category_energy_j,
-    CAST(b.category_fj AS DOUBLE) / nullif(CAST(b.run_fj AS DOUBLE), 0e0) AS category_fraction,
+    joules(b.category_fj) AS category_energy_j,
+    fraction(b.category_fj, b.run_fj) AS category_fraction,
     b.component,
     b.action,
     b.part,
     b.energy_fj,
-    CAST(b.energy_fj AS DOUBLE) / 1e15 AS energy_j,
-    CAST(b.energy_fj AS DOUBLE) / nullif(CAST(b.run_fj AS DOUBLE), 0e0) AS share_fraction,
-    CAST(b.energy_fj AS DOUBLE) / nullif(CAST(b.category_fj AS DOUBLE), 0e0) AS category_share_fraction,
+    joules(b.energy_fj) AS energy_j,
+    fraction(b.energy_fj, b.run_fj) AS share_fraction,
+    fraction(b.energy_fj, b.category_fj) AS category_share_fraction,
     r.run_id
 FROM branch AS b
-JOIN run AS r ON r.run_id = b.run_id
-JOIN workload AS w ON w.workload_id = r.workload_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN run_configurations AS r ON r.run_id = b.run_id
 ORDER BY
     list_position($run_ids, r.run_id), r.run_id, b.category_fj DESC, b.category, b.energy_fj DESC, b.component, b.action,
     b.part

@@ -1,7 +1,7 @@
 /*
 name = "explain.category"
 version = 1
-schema = 3
+schema = 1
 summary = "Energy of two runs by category, and the difference"
 grain = "one row per category of either; categories sum to the difference B minus A, exactly"
 order = ["absolute difference_fj descending", "category"]
@@ -33,10 +33,10 @@ SELECT
     energy_a_fj,
     energy_b_fj,
     energy_b_fj - energy_a_fj AS difference_fj,
-    CAST(energy_a_fj AS DOUBLE) / 1e15 AS energy_a_j,
-    CAST(energy_b_fj AS DOUBLE) / 1e15 AS energy_b_j,
-    CAST(energy_b_fj - energy_a_fj AS DOUBLE) / 1e15 AS difference_j,
-    CAST(energy_b_fj - energy_a_fj AS DOUBLE) / nullif(CAST(sum(energy_b_fj - energy_a_fj) OVER () AS DOUBLE), 0e0)
+    joules(energy_a_fj) AS energy_a_j,
+    joules(energy_b_fj) AS energy_b_j,
+    joules(energy_b_fj - energy_a_fj) AS difference_j,
+    fraction(energy_b_fj - energy_a_fj, sum(energy_b_fj - energy_a_fj) OVER ())
         AS share_fraction
 FROM summed
 ORDER BY abs(energy_b_fj - energy_a_fj) DESC, category

@@ -335,7 +335,7 @@ class Workspace:
         model: str,
         *,
         x: str = "latency",
-        y: str = "energy",
+        y: str = "energy_per_inference",
         candidates: Candidates | None = None,
         usage: Usage | None = None,
     ) -> ParetoAnswer:
@@ -352,7 +352,7 @@ class Workspace:
         self,
         model: str,
         *,
-        objective: str = "energy",
+        objective: str = "energy_per_inference",
         limits: Limits | None = None,
         candidates: Candidates | None = None,
         usage: Usage | None = None,
@@ -873,7 +873,7 @@ class Workspace:
         with using(open_for_reading(self.path), self.path) as connection:
             return DatabaseInfo(
                 path=str(self.path),
-                schema_version=schema_version(connection) or 0,
+                schema_version=schema_version(connection),
                 size_bytes=self.path.stat().st_size,
                 content=run_query(connection, find_query("database.content"), {}),
             )
