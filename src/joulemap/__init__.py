@@ -14,6 +14,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from joulemap.answer.candidate import AssumedNumber
+    from joulemap.answer.cost import BreakEven, CostAnswer, CostOption, GridFootprint
+    from joulemap.answer.edp import (
+        EdpAnswer,
+        EdpBound,
+        EdpComparison,
+        EdpCut,
+        EdpOperatorShare,
+        EdpPattern,
+        EdpShare,
+        EdpTotal,
+    )
+    from joulemap.answer.pareto import ParetoAnswer, ParetoPoint
+    from joulemap.answer.recommend import RankedConfiguration, RecommendAnswer, Violation
+    from joulemap.answer.sweep import SweepAnswer, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
     from joulemap.catalog.load import load_catalogue
     from joulemap.domain.answer.analysis import (
         ActionShare,
@@ -23,25 +38,7 @@ if TYPE_CHECKING:
         RunTotal,
         SubgraphShare,
     )
-    from joulemap.domain.answer.choice import (
-        AssumedNumber,
-        BreakEven,
-        CostOption,
-        GridFootprint,
-        ParetoPoint,
-        RankedConfiguration,
-        Violation,
-    )
     from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
-    from joulemap.domain.answer.edp import (
-        EdpBound,
-        EdpComparison,
-        EdpCut,
-        EdpOperatorShare,
-        EdpPattern,
-        EdpShare,
-        EdpTotal,
-    )
     from joulemap.domain.answer.explanation import (
         CategoryDifference,
         Effect,
@@ -61,33 +58,28 @@ if TYPE_CHECKING:
         Victory,
     )
     from joulemap.domain.answer.score import Score
-    from joulemap.domain.answer.store import Finding, RunTally
-    from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+    from joulemap.domain.answer.store import Finding
     from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
     from joulemap.domain.calibration import Calibration, CalibrationError
-    from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.configuration import Configuration
     from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
     from joulemap.domain.quantity import Quantity
     from joulemap.domain.reference import EnergyAction, EnergyReference
+    from joulemap.domain.settings import Limits, Settings, Usage
     from joulemap.domain.timing import Timing
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
+    from joulemap.plan.run import RunTally
     from joulemap.query.answer import (
         AnalyzeAnswer,
         CalibrateAnswer,
         CompareAnswer,
-        CostAnswer,
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
         MeasureAnswer,
-        ParetoAnswer,
-        RecommendAnswer,
     )
-    from joulemap.query.edp import EdpAnswer
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
-    from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
     from joulemap.workspace.workspace import Workspace
 
@@ -100,7 +92,6 @@ __all__ = [
     "CalibrateAnswer",
     "Calibration",
     "CalibrationError",
-    "Candidates",
     "CategoryDifference",
     "CategoryShare",
     "CompareAnswer",
@@ -157,6 +148,7 @@ __all__ = [
     "RunTally",
     "RunTotal",
     "Score",
+    "Settings",
     "SubgraphDifference",
     "SubgraphShare",
     "SweepAnswer",
@@ -178,6 +170,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "joulemap.answer.candidate": ("AssumedNumber",),
+    "joulemap.answer.cost": ("BreakEven", "CostAnswer", "CostOption", "GridFootprint"),
+    "joulemap.answer.pareto": ("ParetoAnswer", "ParetoPoint"),
+    "joulemap.answer.recommend": ("RankedConfiguration", "RecommendAnswer", "Violation"),
+    "joulemap.answer.sweep": ("SweepAnswer", "SweepCrossing", "SweepPoint", "SweepSeries", "SweepWinner"),
     "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.domain.answer.analysis": (
         "ActionShare",
@@ -187,21 +184,13 @@ _HOMES = {
         "RunTotal",
         "SubgraphShare",
     ),
-    "joulemap.domain.answer.choice": (
-        "AssumedNumber",
-        "BreakEven",
-        "CostOption",
-        "GridFootprint",
-        "ParetoPoint",
-        "RankedConfiguration",
-        "Violation",
-    ),
     "joulemap.domain.answer.comparison": (
         "Comparison",
         "Insight",
         "Recommendation",
     ),
-    "joulemap.domain.answer.edp": (
+    "joulemap.answer.edp": (
+        "EdpAnswer",
         "EdpBound",
         "EdpComparison",
         "EdpCut",
@@ -229,18 +218,14 @@ _HOMES = {
         "Victory",
     ),
     "joulemap.domain.answer.score": ("Score",),
-    "joulemap.domain.answer.store": (
-        "Finding",
-        "RunTally",
-    ),
-    "joulemap.domain.choice": ("Candidates", "Limits", "Usage"),
-    "joulemap.domain.answer.sweep": ("SweepCrossing", "SweepPoint", "SweepSeries", "SweepWinner"),
+    "joulemap.domain.answer.store": ("Finding",),
     "joulemap.domain.answer.utilization": ("Pairing", "Utilization", "UtilizationFlag"),
     "joulemap.domain.calibration": ("Calibration", "CalibrationError"),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
     "joulemap.domain.quantity": ("Quantity",),
     "joulemap.domain.reference": ("EnergyAction", "EnergyReference"),
+    "joulemap.domain.settings": ("Limits", "Settings", "Usage"),
     "joulemap.domain.timing": ("Timing",),
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
@@ -248,17 +233,13 @@ _HOMES = {
         "AnalyzeAnswer",
         "CalibrateAnswer",
         "CompareAnswer",
-        "CostAnswer",
         "DifferenceAnswer",
         "ExplainAnswer",
         "HardwareAnswer",
         "MeasureAnswer",
-        "ParetoAnswer",
-        "RecommendAnswer",
     ),
-    "joulemap.query.edp": ("EdpAnswer",),
     "joulemap.query.level": ("DetailAnswer", "MatrixAnswer", "PartAnswer", "RankingAnswer"),
-    "joulemap.query.sweep": ("SweepAnswer",),
+    "joulemap.plan.run": ("RunTally",),
     "joulemap.query.utilization": ("UtilizationAnswer",),
     "joulemap.workspace.workspace": ("Workspace",),
 }

@@ -49,7 +49,7 @@ class Queue:
             runtime=run.runtime,
             calibration=run.calibration.label if run.calibration else UNCALIBRATED,
             calibration_digest=run.calibration.digest if run.calibration else "",
-            model_version=MODEL_VERSION,
+            formula_version=str(MODEL_VERSION),
             package_version=package_version("joulemap"),
         )
         configuration = Configuration(

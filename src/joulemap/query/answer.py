@@ -18,15 +18,6 @@ if TYPE_CHECKING:
         SubgraphShare,
     )
     from joulemap.domain.answer.calibration import RunCalibration
-    from joulemap.domain.answer.choice import (
-        AssumedNumber,
-        BreakEven,
-        CostOption,
-        GridFootprint,
-        ParetoPoint,
-        RankedConfiguration,
-        Violation,
-    )
     from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
     from joulemap.domain.answer.explanation import (
         CategoryDifference,
@@ -42,7 +33,6 @@ if TYPE_CHECKING:
     from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
     from joulemap.domain.answer.score import Score
     from joulemap.domain.calibration import Calibration
-    from joulemap.domain.choice import Limits
     from joulemap.domain.note import ArchitectureNote
     from joulemap.domain.timing import Timing
     from joulemap.store.query import Answer
@@ -93,82 +83,6 @@ class AnalyzeAnswer:
     """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
     answers: tuple[Answer, ...]
     """The queries behind it, with their SQL; the first one gave `total`."""
-
-
-@attrs.frozen(kw_only=True)
-class ParetoAnswer:
-    """Every configuration of a model in two metrics: the front, and who beats the rest."""
-
-    model: str
-    x: str
-    """One of `METRICS`."""
-    y: str
-    points: tuple[ParetoPoint, ...]
-    """The front first."""
-    assumptions: tuple[AssumedNumber, ...]
-    """What cost and carbon rest on."""
-    caveats: tuple[Caveat, ...]
-    spelling: Mapping[str, str]
-    answers: tuple[Answer, ...]
-
-
-@attrs.frozen(kw_only=True)
-class RecommendAnswer:
-    """Every configuration of a model against limits: the best that keep them, and how far the others are."""
-
-    model: str
-    objective: str
-    """One of `OBJECTIVES`."""
-    limits: Limits
-    rows: tuple[RankedConfiguration, ...]
-    """The best first; then what misses a limit, the nearest first."""
-    violations: tuple[Violation, ...]
-    assumptions: tuple[AssumedNumber, ...]
-    """What cost and carbon rest on."""
-    caveats: tuple[Caveat, ...]
-    spelling: Mapping[str, str]
-    answers: tuple[Answer, ...]
-
-    @property
-    def best(self) -> RankedConfiguration | None:
-        """The first of those that keep every limit, if any does."""
-        return next((row for row in self.rows if row.rank == 1), None)
-
-    @property
-    def best_published(self) -> RankedConfiguration | None:
-        """The first of those whose numbers are neither projections nor estimates."""
-        return next((row for row in self.rows if row.published_rank == 1), None)
-
-    @property
-    def nearest_miss(self) -> RankedConfiguration | None:
-        """Where none keeps every limit, the one whose worst miss is the smallest."""
-        if any(row.status in ("feasible", "unranked") for row in self.rows):
-            return None
-        return next((row for row in self.rows if row.miss_rank == 1), None)
-
-    @property
-    def nearest_published_miss(self) -> RankedConfiguration | None:
-        """Likewise, of those whose numbers are neither projections nor estimates."""
-        if self.nearest_miss is None:
-            return None
-        return next((row for row in self.rows if row.status == "infeasible" and not row.is_projection), None)
-
-
-@attrs.frozen(kw_only=True)
-class CostAnswer:
-    """What a million inferences of a model cost on each configuration, rented or bought."""
-
-    model: str
-    rows: tuple[CostOption, ...]
-    """The cheapest first; those without a price last."""
-    break_even: BreakEven | None
-    """None where there are no two options with a price."""
-    grid: tuple[GridFootprint, ...]
-    """Of a few configurations in every grid, the cleanest grid first."""
-    assumptions: tuple[AssumedNumber, ...]
-    caveats: tuple[Caveat, ...]
-    spelling: Mapping[str, str]
-    answers: tuple[Answer, ...]
 
 
 @attrs.frozen(kw_only=True)

@@ -21,15 +21,6 @@ class EdpLevel(StrEnum):
     OPERATOR = "operator"
 
 
-class SweepLevel(StrEnum):
-    """What a row of a sweep is."""
-
-    HARDWARE = "hardware"
-    BATCH = "batch"
-    WINNER = "winner"
-    CROSSING = "crossing"
-
-
 class CompareLevel(StrEnum):
     """How deep a comparison goes."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from joulemap.catalog.measurement import read_measurements
 from joulemap.catalog.model import load_models
@@ -19,7 +19,9 @@ from joulemap.store.read import has_measurement_on
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
+    from joulemap.domain.configuration import Runtime
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.precision import Precision
     from joulemap.store.query import Answer
     from joulemap.workspace.workspace import Workspace
 
@@ -99,9 +101,9 @@ def evaluate_measured(
         evaluate = partial(
             workspace.evaluate,
             hardware=[target],
-            precisions=[precision],
-            runtimes=[runtime],
-            batches=[batch],
+            precision=cast("Precision", precision),
+            runtime=cast("Runtime", runtime),
+            batch=batch,
             calibration=choice.asked_of(name.partition("@")[0]),
         )
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from joulemap.domain.settings import RunKeywords, Settings
+from joulemap.domain.settings import Limits, RunKeywords, Settings, SettingsKeywords, Usage
 from joulemap.errors import SqlError, UnsupportedError, UsageError
 from joulemap.plan.source import Source
 from joulemap.store.connection import (
@@ -21,27 +21,28 @@ from joulemap.store.query import Answer, find_projected, run_queries, run_query,
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
+    from joulemap.answer.cost import CostAnswer
     from joulemap.answer.edp import EdpAnswer
-    from joulemap.domain.answer.store import Finding, RunTally
+    from joulemap.answer.pareto import ParetoAnswer
+    from joulemap.answer.recommend import RecommendAnswer
+    from joulemap.answer.sweep import SweepAnswer
+    from joulemap.domain.answer.store import Finding
     from joulemap.domain.calibration import Calibration
-    from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.metric import MetricName
+    from joulemap.plan.run import RunTally
     from joulemap.query.answer import (
         AnalyzeAnswer,
         CalibrateAnswer,
         CompareAnswer,
-        CostAnswer,
         DatabaseInfo,
         DifferenceAnswer,
         ExplainAnswer,
         HardwareAnswer,
         MeasureAnswer,
-        ParetoAnswer,
         ProfileAnswer,
-        RecommendAnswer,
     )
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
-    from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
     from joulemap.workspace.settings import Settings as OldSettings
 
@@ -51,6 +52,12 @@ Progress = Callable[[int, int], None]
 
 SETTINGS: Final = Settings()
 """One run at fp32 with torch.compile's kernels, on hardware that the question chooses."""
+
+CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
+"""What is chosen from."""
+
+LIMITS: Final = Limits()
+USAGE: Final = Usage()
 
 
 def _silent(_message: str) -> None:
@@ -333,65 +340,59 @@ class Workspace:
     def pareto(
         self,
         model: str,
+        settings: Settings = CANDIDATES,
         *,
-        x: str = "latency",
-        y: str = "energy_per_inference",
-        candidates: Candidates | None = None,
-        usage: Usage | None = None,
+        x: MetricName = "latency",
+        y: MetricName = "energy_per_inference",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
     ) -> ParetoAnswer:
-        """Return which of the candidates no other beats in both metrics, and who beats the rest.
+        """Return which configurations no other beats in both metrics, and who beats the rest.
 
-        Metrics are `METRICS` of `joulemap.domain.choice`. What is not stored is evaluated. Raises as `compare`.
+        Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
+        (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
         """
-        from joulemap.domain.choice import Candidates, Usage
-        from joulemap.workspace.choice import find_front
+        from joulemap.answer.pareto import find_front
 
-        return find_front(self.path, self._talk, model, x, y, candidates or Candidates(), usage or Usage())
+        return find_front(self._source, model, x, y, settings.with_keywords(keywords), usage)
 
     def recommend(
         self,
         model: str,
+        settings: Settings = CANDIDATES,
         *,
-        objective: str = "energy_per_inference",
-        limits: Limits | None = None,
-        candidates: Candidates | None = None,
-        usage: Usage | None = None,
+        objective: MetricName = "energy_per_inference",
+        limits: Limits = LIMITS,
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
     ) -> RecommendAnswer:
-        """Return the candidates that keep the limits, best first, and how far the others are from them.
+        """Return the configurations that keep the limits, best first, and how far the others are from them.
 
-        The objective is one of `OBJECTIVES` of `joulemap.domain.choice`. Where none keeps the limits, `nearest_miss` is
-        the one whose largest relative violation is the smallest. Raises as `compare`.
+        Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
+        relative violation is the smallest. Raises as `compare`.
         """
-        from joulemap.domain.choice import Candidates, Limits, Usage
-        from joulemap.workspace.choice import recommend
+        from joulemap.answer.recommend import recommend
 
-        return recommend(
-            self.path,
-            self._talk,
-            model,
-            objective,
-            limits or Limits(),
-            candidates or Candidates(),
-            usage or Usage(),
-        )
+        return recommend(self._source, model, objective, limits, settings.with_keywords(keywords), usage)
 
     def cost(
         self,
         model: str,
+        settings: Settings = CANDIDATES,
         *,
         between: Sequence[str] = (),
-        candidates: Candidates | None = None,
-        usage: Usage | None = None,
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer:
-        """Return what a million inferences cost on each candidate, rented or bought, with energy and carbon.
+        """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
 
-        `between` names the two options of the break-even (`l4`, `l4:cloud`, `epyc_9654:purchase`), by default the
-        cheapest bought and the cheapest rented one. Raises as `compare`; UsageError for an option without a price.
+        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
+        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. Raises as `compare`;
+        UsageError for an option without a price.
         """
-        from joulemap.domain.choice import Candidates, Usage
-        from joulemap.workspace.choice import price_inferences
+        from joulemap.answer.cost import price_inferences
 
-        return price_inferences(self.path, self._talk, model, between, candidates or Candidates(), usage or Usage())
+        return price_inferences(self._source, model, settings.with_keywords(keywords), usage, between)
 
     def measure(
         self,
@@ -434,38 +435,18 @@ class Workspace:
         )
 
     def evaluate(
-        self,
-        models: Sequence[str],
-        *,
-        hardware: Sequence[str | Hardware] = (),
-        architecture: Sequence[str] = (),
-        deployment: Sequence[str] = (),
-        batches: Sequence[int] = (1,),
-        precisions: Sequence[str] = ("fp32",),
-        runtimes: Sequence[str] = ("fused",),
-        power_mode: str = "",
-        calibration: str | Calibration = "auto",
+        self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
     ) -> RunTally:
         """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
 
-        Models and hardware are named as for `compare`. What is stored is skipped, so a sweep that was interrupted goes
-        on where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
+        where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
         transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
         """
-        from joulemap.workspace.sweep import ask_all, run_sweep
+        from joulemap.plan.hold import ensure_runs
+        from joulemap.plan.run import plan_runs
 
-        sweep = ask_all(
-            models,
-            hardware=hardware,
-            architecture=architecture,
-            deployment=deployment,
-            power_mode=power_mode,
-            batches=batches,
-            precisions=precisions,
-            runtimes=runtimes,
-            calibration=calibration,
-        )
-        return run_sweep(self.path, sweep, self._talk)
+        return ensure_runs(self._source, plan_runs(models, settings.with_keywords(keywords)))
 
     def operators(
         self,
@@ -583,40 +564,19 @@ class Workspace:
     def sweep(
         self,
         models: Sequence[str],
+        settings: Settings = SETTINGS,
         *,
-        hardware: Sequence[str | Hardware] = (),
-        architecture: Sequence[str] = (),
-        deployment: Sequence[str] = (),
-        batches: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
-        precisions: Sequence[str] = ("fp32",),
-        runtimes: Sequence[str] = ("fused",),
-        power_mode: str = "",
-        arguments: Mapping[str, object] | None = None,
-        calibration: str | Calibration = "auto",
         max_latency_s: float = 0.0,
-        progress: Progress | None = None,
+        **keywords: Unpack[SettingsKeywords],
     ) -> SweepAnswer:
         """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
 
-        `max_latency_s` is the latency budget of a batch, 0 for none; `arguments` go to the factory of every model.
-        `progress` is told (runs done, runs to do) and is not called where everything is stored. Raises as `evaluate`;
-        UnsupportedError if no hardware can run any of it.
+        Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
+        Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
         """
-        from joulemap.workspace.sweep import answer_sweep, ask_all
+        from joulemap.answer.sweep import sweep_batches
 
-        sweep = ask_all(
-            models,
-            hardware=hardware,
-            architecture=architecture,
-            deployment=deployment,
-            power_mode=power_mode,
-            batches=batches,
-            precisions=precisions,
-            runtimes=runtimes,
-            arguments=arguments,
-            calibration=calibration,
-        )
-        return answer_sweep(self.path, sweep, self._talk, progress, max_latency_s)
+        return sweep_batches(self._source, models, settings.with_keywords(keywords), max_latency_s)
 
     def query(
         self, name: str, parameters: Mapping[str, Any] | None = None, *, queries: str | Path | None = None

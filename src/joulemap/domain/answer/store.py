@@ -14,19 +14,3 @@ class Finding:
     place: str
     expected: str
     found: str
-
-
-@attrs.frozen(kw_only=True)
-class RunTally:
-    """How many runs `Workspace.evaluate` was asked for, by what became of them."""
-
-    stored_count: int
-    """Stored before, evaluated or refused."""
-    evaluated_count: int
-    refused_count: int
-    """Configurations that their hardware cannot run, stored with the reason."""
-
-    @property
-    def run_count(self) -> int:
-        """All runs that were asked for; each is stored now."""
-        return self.stored_count + self.evaluated_count + self.refused_count
