@@ -13,6 +13,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.calibrate import find_workloads
 from joulemap.calibrate.bench import make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
@@ -32,10 +33,10 @@ from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.plan.plan import MODEL_VERSION
+from joulemap.plan.source import Source
 from joulemap.store.connection import open_for_writing, transaction, using
 from joulemap.store.write_measurement import write_measurements
 from joulemap.units import FJ_PER_J, FS_PER_S
-from joulemap.workspace.calibrate import find_workloads
 from joulemap.workspace.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2", "vgg11", "googlenet", "transformer_encoder_layer")
@@ -48,7 +49,7 @@ def hardware(name: str) -> Hardware:
 @pytest.fixture(scope="module")
 def workloads(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, int], WorkloadColumns]:
     wanted = [(model, batch) for model in MODELS for batch in (1, 8)]
-    found = find_workloads(tmp_path_factory.mktemp("none") / "none.duckdb", lambda _: None, wanted)
+    found = find_workloads(Source(path=tmp_path_factory.mktemp("none") / "none.duckdb"), wanted)
     assert all(isinstance(columns, WorkloadColumns) for columns in found.values())
     return {place: columns for place, columns in found.items() if isinstance(columns, WorkloadColumns)}
 

@@ -484,7 +484,7 @@ def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulema
         damaged[offset : offset + 64] = bytes(255 - value for value in damaged[offset : offset + 64])
         path.write_bytes(damaged)
         try:
-            Workspace(path).scan()
+            Workspace(path).check()
         except DatabaseError:
             found.append(damaged)
     assert len(found) >= 5, "blocks of tables are read; those of indexes and free ones are not"

@@ -194,7 +194,7 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
         "ORDER BY measurement_id"
     )
     assert stored.rows == ((score.hardware, score.model, "eager", score.measured_latency_s),)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 @pytest.mark.parametrize("hardware", [None, "raspberry_pi_5"])
