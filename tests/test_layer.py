@@ -10,6 +10,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -100,8 +101,13 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield parts[0], path
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Yield (module, only for type checking) of every import in a file."""
+@cache
+def imports(path: Path) -> tuple[tuple[str, bool], ...]:
+    """Return (module, only for type checking) of every import in a file."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, bool]]:
     tree = ast.parse(path.read_text())
     typing_only = {
         id(node)

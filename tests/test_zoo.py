@@ -7,12 +7,13 @@ from pathlib import Path
 import attrs
 import pytest
 
+from blank import open_blank
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.resource import package_version
-from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.connection import Connection
 from joulemap.store.write_workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, read_shipped
 from joulemap.trace import TRACER_VERSION, build
@@ -55,7 +56,7 @@ def summary(connection: Connection, workload_id: int) -> list[tuple[object, ...]
 
 
 def assert_shipped_is_traced(name: str, batch: int) -> None:
-    connection = open_in_memory()
+    connection = open_blank()
     anew = write_workload(connection, traced(name, batch))
     shipped = read_shipped(connection, ZOO, name, batch=batch, workload_key="shipped", input_spec="")
     if load_shipped()[name].torch_version == package_version("torch"):
@@ -80,7 +81,7 @@ def test_a_shipped_workload_is_what_the_installed_torch_traces(name: str) -> Non
     assert_shipped_is_traced(name, 1)
 
 
-@pytest.mark.parametrize("batch", [2, 8, 32])
+@pytest.mark.parametrize("batch", [8, *(pytest.param(batch, marks=pytest.mark.slow) for batch in (2, 32))])
 @pytest.mark.parametrize("name", [*SAMPLE, *[param for param in SLOW if param.values[0] in CLASSIFIERS]])
 def test_a_batch_that_ships_is_what_the_installed_torch_traces(name: str, batch: int) -> None:
     if load_shipped()[name].is_affine:
@@ -104,7 +105,7 @@ def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
-    connection = open_in_memory()
+    connection = open_blank()
     anew = write_workload(connection, traced(name, 3))
     shipped = read_shipped(connection, ZOO, name, batch=3, workload_key="shipped", input_spec="")
     assert summary(connection, shipped) == summary(connection, anew)
@@ -150,6 +151,6 @@ def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
 
 
 def test_shapes_are_stored_where_the_zoo_looks_for_them() -> None:
-    connection = open_in_memory()
+    connection = open_blank()
     for table, column in SHAPES.items():
         assert column in [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()]
