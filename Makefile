@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 test: lint type $(STAMP)  ## install if needed, then lint, types and tests
-	$(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)  ## sweeps over every model that the catalogue lists
 	$(BIN)/python -m pytest -m slow

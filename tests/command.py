@@ -77,8 +77,15 @@ def _forget() -> None:
 def _warning_on(stream: TextIO) -> Iterator[None]:
     """Show warnings on a command's stderr as an interpreter without options does."""
 
-    def show(message: Warning | str, category: type[Warning], path: str, line: int, *_: object) -> None:
-        stream.write(warnings.formatwarning(message, category, path, line))
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        stream.write(warnings.formatwarning(message, category, filename, lineno, line))
 
     with warnings.catch_warnings():
         warnings.resetwarnings()
