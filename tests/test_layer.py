@@ -1,6 +1,6 @@
 """The walls between rooms: imports point down, and each heavy library is known in as few places as can be.
 
-torch has two: `trace` runs models without storage to count them, `measure` runs them for real to time them. Nothing
+torch has two: `trace` runs models without storage to count them, `device` runs them for real to time them. Nothing
 that only predicts may depend on the latter.
 """
 
@@ -91,6 +91,9 @@ OWNERS: dict[str, set[str]] = {
     "numpy": {"calibrate", "model", "store"},
 }
 """library -> rooms that may import it."""
+
+MEASURING: set[str] = {"graphics.py", "subject.py", "trial.py"}
+"""Files of `device` that import torch; the others tell of this machine without it."""
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -217,6 +220,11 @@ def test_a_heavy_library_is_known_in_its_rooms_only(library: str) -> None:
         if name.split(".")[0] == library and room not in OWNERS[library] and not typing_only
     ]
     assert wrong == []
+
+
+def test_the_machine_is_described_without_torch() -> None:
+    device = [path for room, path in modules() if room == "device"]
+    assert {path.name for path in device if "torch" in {name for name, _ in imports(path)}} == MEASURING
 
 
 def loaded_after(code: str, cwd: Path) -> set[str]:
