@@ -1,4 +1,4 @@
-"""Latency first, then energy at that latency, once more where the power cap has moved; then each family left out.
+"""A fit of latency, then of energy at that latency, once more where the power cap has moved; then each family left out.
 
 latency = kernels at the fitted coefficients / clock         the clock that the last energies allow under the cap
 energy  = sum over scales of factor x joules + rest + static power x latency

@@ -1,4 +1,4 @@
-"""Measure a model on a device under a runtime."""
+"""The measurement of a model on a device under a runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace depends on."""
+"""The key of a workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded calls to workload records."""
+"""The workload of recorded calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build the module and the inputs that a request names, and trace them."""
+"""The module and the inputs that a request names, and their trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a module once on the meta device and return its workload."""
+"""The workload of a module, which runs once on the meta device."""
 
 from __future__ import annotations
 

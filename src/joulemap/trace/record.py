@@ -1,4 +1,4 @@
-"""Record what a module dispatches: calls in order, with module paths, tensors and data flow.
+"""The record of what a module dispatches: calls in order, with module paths, tensors and data flow.
 
                 forward hooks ──► module path
     module(x) ──► ATen call ──► composite not kept? decompose, each part comes back here

@@ -1,4 +1,4 @@
-"""What a person means by MODEL, and the key that its trace is stored under. Imports no torch."""
+"""The request that a person makes with MODEL, and the key of its workload. Imports no torch."""
 
 from __future__ import annotations
 
