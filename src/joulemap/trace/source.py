@@ -15,7 +15,7 @@ from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.key import WorkloadKey
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
-from joulemap.trace import TRACER_VERSION
+from joulemap.trace.version import tracer_version
 
 MAX_BATCH: Final = 1_000_000
 
@@ -83,7 +83,7 @@ class ModelRequest:
             input_spec=inputs if self.batch is None else f"{inputs} batch={self.batch}",
             torch_version=package_version("torch"),
             torchvision_version=package_version("torchvision"),
-            tracer_version=TRACER_VERSION,
+            tracer_version=tracer_version(),
         )
 
 
