@@ -18,10 +18,10 @@ from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped
+from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta, trace_module
-from joulemap.trace.zoo import build_torchvision
 
-KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version=0)
+KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
 
 def trace(module: nn.Module, *inputs: Tensor, model: str = "small") -> Workload:

@@ -13,14 +13,12 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.calibrate.bench import make_bench
+from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
-from joulemap.calibrate.latency import LatencyModel
-from joulemap.calibrate.observation import Observation
+from joulemap.calibrate.observation import Observation, balance
 from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters, rounded
 from joulemap.calibrate.solve import SCALE, minimize
-from joulemap.calibrate.weight import balance
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
 from joulemap.catalog.load import list_architectures, load_catalogue
 from joulemap.catalog.spread import load_spreads

@@ -14,8 +14,8 @@ import torch
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.model import load_models
-from joulemap.device.module import Subject, prepare
-from joulemap.device.read import read_cpu
+from joulemap.device.processor import read_cpu
+from joulemap.device.subject import Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.timing import Timing
 from joulemap.errors import ModelError

@@ -19,7 +19,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.model.memory import allocated_bytes
 from joulemap.model.workload import columns_of
-from joulemap.trace.zoo import build_torchvision
+from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "memory.py"

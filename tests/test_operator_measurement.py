@@ -18,7 +18,7 @@ from joulemap.catalog.digest import ZOO
 from joulemap.catalog.lowering import expect_kernels, find_key
 from joulemap.catalog.profile import load_profiles
 from joulemap.catalog.profile_match import match_profile
-from joulemap.domain.profile import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
+from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
 from joulemap.errors import ExitCode, UnknownNameError
 from joulemap.store.operator_file import read_operator_file, write_operator_file
 from joulemap.store.read_operator import read_operators

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import attrs
 import pytest
 
 from blank import open_blank
+from joulemap import resource
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.model import load_models, load_shipped
 from joulemap.domain.workload import Workload
@@ -16,9 +18,10 @@ from joulemap.resource import package_version
 from joulemap.store.connection import Connection
 from joulemap.store.write_workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, read_shipped
-from joulemap.trace import TRACER_VERSION, build
+from joulemap.trace import build
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model
+from joulemap.trace.version import RULES, tracer_version
 from joulemap.workspace.workspace import Workspace
 
 SAMPLE = ("resnet18", "attention_head", "shufflenet_v2_x0_5", "swin_t", "densenet121")
@@ -72,8 +75,33 @@ def test_every_model_that_can_be_traced_ships() -> None:
     models, shipped = load_models(), load_shipped()
     assert {name for name, entry in models.items() if entry.is_traceable} == set(shipped)
     assert len(shipped) >= 128
-    assert all(entry.tracer_version == TRACER_VERSION for entry in shipped.values())
     assert sum(path.stat().st_size for path in ZOO.iterdir()) < 700_000
+
+
+def test_what_ships_was_made_by_the_rules_of_today() -> None:
+    stale = [entry.model for entry in load_shipped().values() if entry.tracer_version != tracer_version()]
+    assert stale == [], "tracing or fusing has changed: `make zoo` (about two minutes)"
+
+
+def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = Path(resource.__file__).parent
+    for place in RULES:
+        copy = shutil.copytree if (package / place).is_dir() else shutil.copy
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        copy(package / place, tmp_path / place)
+    monkeypatch.setattr(resource, "_PACKAGE", tmp_path)
+    assert resource.digest_code(*RULES) == tracer_version()
+    for place, old, new, is_rule in (
+        ("trace/formula/gemm.py", "mac_count=macs", "mac_count=2 * macs", True),
+        ("fuse/partition.py", "PRODUCTS_IN_GATE: Final = 2", "PRODUCTS_IN_GATE: Final = 3", True),
+        ("domain/workload.py", 'return self.kind == "view"', "return False", True),
+        ("fuse/partition.py", "Operations that end", "What ends", False),
+        ("trace/formula/gemm.py", "import math\n", "import math\n\n# Products of matrices.\n", False),
+    ):
+        before, file = resource.digest_code(*RULES), tmp_path / place
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+        assert (resource.digest_code(*RULES) != before) == is_rule, (place, new)
 
 
 @pytest.mark.parametrize("name", [*SAMPLE, *SLOW])
@@ -124,7 +152,7 @@ def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> No
 def test_what_ships_of_another_tracer_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from joulemap.plan import question
 
-    monkeypatch.setattr(question, "TRACER_VERSION", TRACER_VERSION + 1)
+    monkeypatch.setattr(question, "tracer_version", lambda: "of other rules")
     assert not Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile.is_shipped
 
 
