@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         SubgraphDifference,
         Traffic,
     )
-    from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
     from joulemap.domain.answer.score import Score
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Limits
@@ -229,18 +228,6 @@ class CalibrateAnswer:
     """Measurements that contradict each other."""
     left_out: tuple[str, ...]
     """Measurements that were not fitted, and why."""
-    answers: tuple[Answer, ...]
-
-
-@attrs.frozen(kw_only=True)
-class ProfileAnswer:
-    """What a model is before any hardware is chosen."""
-
-    profile: ModelProfile
-    mix: tuple[OperationShare, ...]
-    """Most MACs first."""
-    patterns: tuple[PatternShare, ...]
-    """Fusion patterns, most MACs first."""
     answers: tuple[Answer, ...]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from joulemap.domain.settings import RunKeywords, Settings
+from joulemap.domain.settings import ModelKeywords, RunKeywords, Settings
 from joulemap.errors import SqlError, UnsupportedError, UsageError
 from joulemap.plan.source import Source
 from joulemap.store.connection import (
@@ -22,6 +22,7 @@ from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
     from joulemap.answer.edp import EdpAnswer
+    from joulemap.answer.model import ProfileAnswer
     from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         HardwareAnswer,
         MeasureAnswer,
         ParetoAnswer,
-        ProfileAnswer,
         RecommendAnswer,
     )
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
@@ -467,48 +467,17 @@ class Workspace:
         )
         return run_sweep(self.path, sweep, self._talk)
 
-    def operators(
-        self,
-        model: str,
-        *,
-        batch: int | None = None,
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-    ) -> Answer:
+    def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Answer:
         """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
-        from joulemap.plan.question import ask, holding
+        from joulemap.answer.model import list_operators
 
-        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
-        with holding(self.path, question, self._talk) as (workload_id, connection):
-            return run_query(connection, find_query("model.operator"), {"workload_id": workload_id})
+        return list_operators(self._source, model, settings.with_keywords(keywords))
 
-    def profile(
-        self,
-        model: str,
-        *,
-        batch: int | None = None,
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-    ) -> ProfileAnswer:
+    def profile(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> ProfileAnswer:
         """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
-        from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
-        from joulemap.plan.question import ask, holding
-        from joulemap.query.answer import ProfileAnswer
+        from joulemap.answer.model import profile
 
-        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
-        with holding(self.path, question, self._talk) as (workload_id, connection):
-            which = {"workload_id": workload_id}
-            total = run_query(connection, find_query("model.profile"), which)
-            mix = run_query(connection, find_query("model.mix"), which)
-            pattern = run_query(connection, find_query("model.pattern"), which)
-            return ProfileAnswer(
-                profile=ModelProfile(*total.rows[0]),
-                mix=tuple(OperationShare(*row) for row in mix.rows),
-                patterns=tuple(PatternShare(*row) for row in pattern.rows),
-                answers=(total, mix, pattern),
-            )
+        return profile(self._source, model, settings.with_keywords(keywords))
 
     def edp(
         self,
