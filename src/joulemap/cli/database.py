@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
+from joulemap.cli.command import command
 from joulemap.cli.option import (
     DEFAULT_DATABASE,
     Database,
     FormatOption,
     Output,
-    ShowSql,
     emit,
     emit_answer,
-    emit_sql,
     open_workspace,
 )
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.record import Limit
 from joulemap.report.format import ArchiveFormat, Format
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
@@ -66,14 +67,13 @@ def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
 
 
 @app.command()
+@command
 def diff(
     run_a: Annotated[int, typer.Argument(metavar="A", help="Run id; see `joulemap query run run.list`.")],
     run_b: Annotated[int, typer.Argument(metavar="B", help="Run id.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to show in a table; json has all.")] = 20,
-    form: FormatOption = Format.TABLE,
-    output: Output = None,
-    show_sql: ShowSql = False,
-    db: Database = Path(DEFAULT_DATABASE),
+    *,
+    limit: Limit = 20,
+    output: OutputOptions,
 ) -> None:
     """Show what changed from run A to run B: settings, versions, constants, and what each action moved.
 
@@ -81,12 +81,8 @@ def diff(
     joulemap db diff 1 5
     joulemap db diff 1 5 --format json
     """
-    from joulemap.report.difference import render_difference
-
-    answer = open_workspace(db, form).difference(run_a, run_b)
-    emit(render_difference(answer, form, limit), output)
-    if show_sql:
-        emit_sql(answer.answers)
+    answer = output.workspace().difference(run_a, run_b)
+    output.write(answer.document(limit=limit), answer.tables)
 
 
 @app.command()
