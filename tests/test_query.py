@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +11,15 @@ import attrs
 import duckdb
 import pytest
 
+import joulemap.answer
 from compare import assert_close
 from joulemap.domain.answer import (
     analysis,
     calibration,
     choice,
     comparison,
-    edp,
     explanation,
     level,
-    model,
     score,
     store,
     sweep,
@@ -58,13 +60,6 @@ RECORDS = {
     "explain.category": explanation.CategoryDifference,
     "explain.subgraph": explanation.SubgraphDifference,
     "explain.traffic": explanation.Traffic,
-    "edp.total": edp.EdpTotal,
-    "edp.distribution": edp.EdpShare,
-    "edp.operator": edp.EdpOperatorShare,
-    "edp.cut": edp.EdpCut,
-    "edp.pattern": edp.EdpPattern,
-    "edp.bound": edp.EdpBound,
-    "edp.comparison": edp.EdpComparison,
     "utilization.summary": utilization.Utilization,
     "utilization.flag": utilization.UtilizationFlag,
     "utilization.pairing": utilization.Pairing,
@@ -79,9 +74,6 @@ RECORDS = {
     "measure.score": score.Score,
     "calibration.run": calibration.RunCalibration,
     "calibration.list": calibration.RunCalibration,
-    "model.profile": model.ModelProfile,
-    "model.mix": model.OperationShare,
-    "model.pattern": model.PatternShare,
     "pareto.front": choice.ParetoPoint,
     "recommend.configuration": choice.RankedConfiguration,
     "recommend.violation": choice.Violation,
@@ -90,6 +82,17 @@ RECORDS = {
     "cost.break_even": choice.BreakEven,
     "cost.assumption": choice.AssumedNumber,
 }
+
+
+def find_records() -> Iterator[tuple[str, type]]:
+    """Return each query that a row type of an answer names, with the row type."""
+    for found in pkgutil.walk_packages(joulemap.answer.__path__, "joulemap.answer."):
+        for record in vars(importlib.import_module(found.name)).values():
+            if isinstance(record, type) and record.__module__ == found.name and "query" in vars(record):
+                yield vars(record)["query"], record
+
+
+RECORDS |= find_records()
 
 
 @pytest.fixture
@@ -122,7 +125,7 @@ def test_a_query_follows_the_house_rules(query: Query) -> None:
 @pytest.mark.parametrize("name", sorted(RECORDS))
 def test_a_record_has_the_columns_of_its_query(name: str) -> None:
     fields = [field.name for field in attrs.fields(RECORDS[name])]
-    assert fields == [column.name for column in find_query(name).columns]
+    assert sorted(fields) == sorted(column.name for column in find_query(name).columns)
 
 
 def test_the_newest_version_answers_unless_one_is_named() -> None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from joulemap.catalog.load import load_catalogue
-    from joulemap.domain.answer.analysis import (
+    from joulemap.answer.analyze.answer import AnalyzeAnswer
+    from joulemap.answer.analyze.row import (
         ActionShare,
         BottleneckShare,
         CategoryShare,
@@ -23,6 +23,28 @@ if TYPE_CHECKING:
         RunTotal,
         SubgraphShare,
     )
+    from joulemap.answer.difference import DifferenceAnswer
+    from joulemap.answer.edp import (
+        EdpAnswer,
+        EdpBound,
+        EdpComparison,
+        EdpCut,
+        EdpOperatorShare,
+        EdpPattern,
+        EdpShare,
+        EdpTotal,
+    )
+    from joulemap.answer.explain.answer import ExplainAnswer
+    from joulemap.answer.explain.row import (
+        CategoryDifference,
+        Effect,
+        EnergyTerm,
+        MetricTerm,
+        RunPair,
+        SubgraphDifference,
+    )
+    from joulemap.answer.model import ProfileAnswer
+    from joulemap.catalog.load import load_catalogue
     from joulemap.domain.answer.choice import (
         AssumedNumber,
         BreakEven,
@@ -33,23 +55,6 @@ if TYPE_CHECKING:
         Violation,
     )
     from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
-    from joulemap.domain.answer.edp import (
-        EdpBound,
-        EdpComparison,
-        EdpCut,
-        EdpOperatorShare,
-        EdpPattern,
-        EdpShare,
-        EdpTotal,
-    )
-    from joulemap.domain.answer.explanation import (
-        CategoryDifference,
-        Effect,
-        EnergyTerm,
-        MetricTerm,
-        RunPair,
-        SubgraphDifference,
-    )
     from joulemap.domain.answer.level import (
         EnergyBranch,
         HardwareNumber,
@@ -74,18 +79,14 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
     from joulemap.errors import ExitCode, JoulemapError
     from joulemap.query.answer import (
-        AnalyzeAnswer,
         CalibrateAnswer,
         CompareAnswer,
         CostAnswer,
-        DifferenceAnswer,
-        ExplainAnswer,
         HardwareAnswer,
         MeasureAnswer,
         ParetoAnswer,
         RecommendAnswer,
     )
-    from joulemap.query.edp import EdpAnswer
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
     from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
@@ -146,6 +147,7 @@ __all__ = [
     "PartFigure",
     "Peak",
     "PowerMode",
+    "ProfileAnswer",
     "Quantity",
     "RankedConfiguration",
     "RankedHardware",
@@ -178,8 +180,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "joulemap.catalog.load": ("load_catalogue",),
-    "joulemap.domain.answer.analysis": (
+    "joulemap.answer.analyze.answer": ("AnalyzeAnswer",),
+    "joulemap.answer.analyze.row": (
         "ActionShare",
         "BottleneckShare",
         "CategoryShare",
@@ -187,6 +189,28 @@ _HOMES = {
         "RunTotal",
         "SubgraphShare",
     ),
+    "joulemap.answer.difference": ("DifferenceAnswer",),
+    "joulemap.answer.edp": (
+        "EdpAnswer",
+        "EdpBound",
+        "EdpComparison",
+        "EdpCut",
+        "EdpOperatorShare",
+        "EdpPattern",
+        "EdpShare",
+        "EdpTotal",
+    ),
+    "joulemap.answer.explain.answer": ("ExplainAnswer",),
+    "joulemap.answer.explain.row": (
+        "CategoryDifference",
+        "Effect",
+        "EnergyTerm",
+        "MetricTerm",
+        "RunPair",
+        "SubgraphDifference",
+    ),
+    "joulemap.answer.model": ("ProfileAnswer",),
+    "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.domain.answer.choice": (
         "AssumedNumber",
         "BreakEven",
@@ -200,23 +224,6 @@ _HOMES = {
         "Comparison",
         "Insight",
         "Recommendation",
-    ),
-    "joulemap.domain.answer.edp": (
-        "EdpBound",
-        "EdpComparison",
-        "EdpCut",
-        "EdpOperatorShare",
-        "EdpPattern",
-        "EdpShare",
-        "EdpTotal",
-    ),
-    "joulemap.domain.answer.explanation": (
-        "CategoryDifference",
-        "Effect",
-        "EnergyTerm",
-        "MetricTerm",
-        "RunPair",
-        "SubgraphDifference",
     ),
     "joulemap.domain.answer.level": (
         "EnergyBranch",
@@ -245,18 +252,14 @@ _HOMES = {
     "joulemap.domain.workload": ("Workload",),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
     "joulemap.query.answer": (
-        "AnalyzeAnswer",
         "CalibrateAnswer",
         "CompareAnswer",
         "CostAnswer",
-        "DifferenceAnswer",
-        "ExplainAnswer",
         "HardwareAnswer",
         "MeasureAnswer",
         "ParetoAnswer",
         "RecommendAnswer",
     ),
-    "joulemap.query.edp": ("EdpAnswer",),
     "joulemap.query.level": ("DetailAnswer", "MatrixAnswer", "PartAnswer", "RankingAnswer"),
     "joulemap.query.sweep": ("SweepAnswer",),
     "joulemap.query.utilization": ("UtilizationAnswer",),

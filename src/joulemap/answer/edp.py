@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import attrs
 
 from joulemap.answer.answer import Answer
+from joulemap.answer.run import RunRow
 from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -42,23 +43,11 @@ WORTH_SAYING: Final = 0.01
 
 
 @attrs.frozen
-class EdpTotal:
-    """A run's energy-delay product by part. Energy and latency are per batch."""
+class EdpTotal(RunRow):
+    """A run's energy-delay product by part."""
 
     query: ClassVar[str] = "edp.total"
 
-    model: str
-    hardware: str
-    architecture: str
-    batch: int
-    precision: str
-    runtime: str
-    is_projection: bool
-    energy_fj: int
-    energy_j: float
-    latency_fs: int
-    latency_s: float
-    edp_js: float
     own_edp_js: float
     """Sum over the subgraphs of own energy x own latency: less than `edp_js`, which is no such sum."""
     own_edp_fraction: float
@@ -67,8 +56,6 @@ class EdpTotal:
     control_share_fraction: float
     static_share_fraction: float
     static_energy_fraction: float
-    subgraph_count: int
-    operator_count: int
     alone_count: int
     alone_share_fraction: float
     separate_energy_j: float
@@ -76,7 +63,6 @@ class EdpTotal:
     separate_edp_js: float
     """Of all operators as kernels of their own, without host launches."""
     clock_fraction: float
-    run_id: int
 
 
 @attrs.frozen
@@ -214,8 +200,8 @@ class EdpAnswer(Answer):
     """Largest share first."""
     bounds: Table[EdpBound]
     """Largest saving first."""
-    comparison: Table[EdpComparison] | None
-    """Subgraph by subgraph, the run itself first; None where it was compared with nothing."""
+    comparison: Table[EdpComparison]
+    """Subgraph by subgraph, the run itself first; empty where it was compared with nothing."""
 
     @property
     def total(self) -> EdpTotal:
@@ -224,18 +210,14 @@ class EdpAnswer(Answer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
-        return {
-            **super().data(),
-            "insights": self.insights(),
-            "notes": self.notes(),
-        }
+        rows = super().data()
+        cuts = [*rows.pop("subgraph_cuts"), *rows.pop("operator_cuts")]
+        return {**rows, "cuts": cuts, "insights": self.insights(), "notes": self.notes()}
 
     def document(self, *, level: Level = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with the table of one level, `limit` rows of it; programs get both levels, csv that one."""
-        total = self.total
         rows: Table[Any] = self.subgraphs if level == "subgraph" else self.operators
         cuts = self.subgraph_cuts if level == "subgraph" else self.operator_cuts
-        hardware = self.scope.mark(total.hardware)
         steps = self._steps(level, repeated)
         sections = (
             Section("Energy x delay", (self._facts(),)),
@@ -260,8 +242,7 @@ class EdpAnswer(Answer):
             Section("Insights", (Lines(tuple(self.insights())),)),
         )
         return Document(
-            title=f"{total.model} on {hardware} ({total.architecture}), batch {total.batch}, {total.precision}, "
-            f"{total.runtime}",
+            title=self.total.title(self.scope),
             sections=close_sections(sections, self.notes(), steps),
             data={**self.data(), "next_steps": steps},
             table=rows,
@@ -352,7 +333,7 @@ class EdpAnswer(Answer):
 
     def _beside(self, limit: int) -> tuple[Grid | Text, ...]:
         """Return a row per subgraph and a column per hardware: EDP share, and its part of that run."""
-        if self.comparison is None:
+        if not self.comparison.rows:
             return ()
         names: dict[int, str] = {}
         subgraphs: dict[int, dict[int, EdpComparison]] = {}
@@ -397,7 +378,7 @@ class EdpAnswer(Answer):
 
     def _tell_winners(self) -> list[str]:
         """Return for how many subgraphs each compared hardware has the least share."""
-        best = [row.hardware for row in self.comparison or () if row.is_best]
+        best = [row.hardware for row in self.comparison if row.is_best]
         counts = sorted({name: best.count(name) for name in best}.items(), key=lambda item: (-item[1], item[0]))
         return [
             f"{self.scope.mark(name)} has the least EDP share in {count} of {len(best)} subgraphs"
@@ -412,7 +393,8 @@ class EdpAnswer(Answer):
                 f"the power cap lowers the clock to {_share(self.total.clock_fraction)} of nominal; gains are counted "
                 "at this clock, but for the roofline"
             )
-        return lines + self.scope.describe()
+        names = {self.total.hardware, *(row.hardware for row in self.comparison)}
+        return lines + self.scope.explain_marks(names) + self.scope.describe()
 
     def _steps(self, level: Level, repeated: Sequence[str]) -> tuple[str, ...]:
         total = self.total
@@ -448,9 +430,7 @@ def take_apart(
             operator_cuts=fetch(connection, EdpCut, run_id=run_id, level="operator"),
             patterns=fetch(connection, EdpPattern, run_id=run_id),
             bounds=fetch(connection, EdpBound, run_id=run_id),
-            comparison=fetch(connection, EdpComparison, run_ids=list(scope.evaluated_ids))
-            if len(runs.ids) > 1
-            else None,
+            comparison=fetch(connection, EdpComparison, run_ids=list(scope.evaluated_ids) if len(runs.ids) > 1 else []),
             totals=totals(),
         )
     if not answer.totals.rows:

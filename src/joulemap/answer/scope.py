@@ -13,7 +13,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected
 from joulemap.present.document import Grid, Lines, Section, Steps
 from joulemap.store.query import fetch
-from joulemap.store.read import find_batches, find_projected_hardware, find_refusals
+from joulemap.store.read import find_batches, find_configurations, find_projected_hardware, find_refusals
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -106,6 +106,10 @@ class Scope:
         """Return a hardware as people read it: marked where its key numbers are projections or estimates."""
         return mark_projected(hardware, self.projected)
 
+    def explain_marks(self, hardware: Iterable[str]) -> list[str]:
+        """Return what the mark of projections says, where one of these hardware has it."""
+        return [PROJECTION_NOTE] if any(self.mark(name) != name for name in hardware) else []
+
     def spell(self, hardware: str) -> str:
         """Return a hardware as it must be asked for again."""
         return self.spelling.get(hardware, hardware)
@@ -139,9 +143,17 @@ def find_scope(runs: StoredRuns) -> Scope:
     )
 
 
-def find_stored_scope(connection: Connection, run_ids: Sequence[int], settings: Settings) -> Scope:
-    """Return what an answer about stored runs is about, whose settings are told by the answer itself."""
-    return Scope(models=(), settings=settings, spelling={}, **_find_of_runs(connection, list(run_ids)))
+def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
+    """Return what an answer about stored runs is about, which names their hardware itself."""
+    from joulemap.domain.settings import Settings
+
+    models, precisions, runtimes = find_configurations(connection, run_ids)
+    return Scope(
+        models=models,
+        settings=Settings(precision=precisions, runtime=runtimes),  # type: ignore[arg-type]
+        spelling={},
+        **_find_of_runs(connection, list(run_ids)),
+    )
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:

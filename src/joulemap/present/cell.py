@@ -80,6 +80,11 @@ def show_quantity(value: float, unit: str) -> str:
     return format_si(value, unit)
 
 
+def show_signed(value: float, unit: str) -> str:
+    """Return a difference with its sign, SI prefix and unit."""
+    return f"{'+' if value > 0 else ''}{show_quantity(value, unit)}"
+
+
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
     """Return a hardware's name, with or without power mode, marked if it is one of these."""
     return f"{PROJECTED}{hardware}" if hardware.partition("@")[0] in projected else hardware

@@ -5,22 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Level(StrEnum):
-    """How far a run is taken apart."""
-
-    CATEGORY = "category"
-    ACTION = "action"
-    SUBGRAPH = "subgraph"
-    OPERATOR = "operator"
-
-
-class EdpLevel(StrEnum):
-    """What shares an energy-delay product."""
-
-    SUBGRAPH = "subgraph"
-    OPERATOR = "operator"
-
-
 class SweepLevel(StrEnum):
     """What a row of a sweep is."""
 
@@ -56,11 +40,3 @@ class Sort(StrEnum):
     POWER = "power"
     EFFICIENCY = "efficiency"
     ENERGY = "energy"
-
-
-class ExplainLevel(StrEnum):
-    """What a row of an explanation is."""
-
-    TERM = "term"
-    CATEGORY = "category"
-    SUBGRAPH = "subgraph"

@@ -6,20 +6,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from joulemap.domain.settings import RunKeywords, Settings
-from joulemap.errors import UnsupportedError, UsageError
+from joulemap.domain.settings import ModelKeywords, RunKeywords, Settings
+from joulemap.errors import UnsupportedError
 from joulemap.plan.source import Source
-from joulemap.store.connection import open_for_reading, open_for_writing, using
-from joulemap.store.library import find_query
-from joulemap.store.query import Answer, find_projected, run_queries, run_query
-from joulemap.store.read import find_refusals
+from joulemap.store.connection import (
+    open_for_writing,
+)
+from joulemap.store.query import Answer, run_queries
 
 if TYPE_CHECKING:
+    from joulemap.answer.analyze.answer import AnalyzeAnswer
     from joulemap.answer.calibrate import CalibrateAnswer
     from joulemap.answer.database import ArchiveFormat, AuditAnswer, DatabaseAnswer
+    from joulemap.answer.difference import DifferenceAnswer
     from joulemap.answer.edp import EdpAnswer
+    from joulemap.answer.explain.answer import ExplainAnswer
     from joulemap.answer.hardware import ActionPrice, HardwareAnswer
     from joulemap.answer.measure import Device, MeasureAnswer
+    from joulemap.answer.model import ProfileAnswer
     from joulemap.answer.query import Rows
     from joulemap.answer.sanity import SanityAnswer
     from joulemap.answer.validate import Division
@@ -27,19 +31,11 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.metric import PartMetricName
     from joulemap.domain.precision import Precision
     from joulemap.domain.settings import Deployment
     from joulemap.domain.table import Table
-    from joulemap.query.answer import (
-        AnalyzeAnswer,
-        CompareAnswer,
-        CostAnswer,
-        DifferenceAnswer,
-        ExplainAnswer,
-        ParetoAnswer,
-        ProfileAnswer,
-        RecommendAnswer,
-    )
+    from joulemap.query.answer import CompareAnswer, CostAnswer, ParetoAnswer, RecommendAnswer
     from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
     from joulemap.query.sweep import SweepAnswer
     from joulemap.query.utilization import UtilizationAnswer
@@ -213,123 +209,36 @@ class Workspace:
         self,
         model: str,
         hardware: str | Hardware,
-        *,
-        power_mode: str = "",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "fused",
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-        calibration: str | Calibration = "auto",
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
     ) -> AnalyzeAnswer:
         """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
 
         Raises as `compare`; UsageError for a folder with several hardware, UnsupportedError with the reason if the
         hardware cannot run the configuration: a precision that it lacks, or a memory that the model does not fit.
         """
-        from joulemap.domain.answer.analysis import (
-            ActionShare,
-            BottleneckShare,
-            CategoryShare,
-            OperatorShare,
-            RunTotal,
-            SubgraphShare,
-        )
-        from joulemap.domain.answer.calibration import RunCalibration
-        from joulemap.domain.answer.comparison import Caveat
-        from joulemap.plan.question import answering, ask
-        from joulemap.query.answer import AnalyzeAnswer
+        from joulemap.answer.analyze.answer import analyze
 
-        question = ask(
-            model,
-            hardware=(hardware,),
-            power_mode=power_mode,
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            inputs=inputs,
-            arguments=arguments,
-            retrace=retrace,
-            calibration=calibration,
-        )
-        if len(question.choice.names) != 1:
-            raise UsageError(f"{hardware} holds {len(question.choice.names)} hardware, expected one; name its file")
-        with answering(self.path, question, self._talk) as ((run_id,), connection):
-            refusal = find_refusals(connection, [run_id])[run_id]
-            if refusal is not None:
-                raise UnsupportedError(refusal)
-            of_run = {"run_id": run_id}
-            names = ("total", "category", "action", "subgraph", "operator", "bottleneck")
-            total, category, action, subgraph, operator, bottleneck, caveat, calibration_rows = run_queries(
-                connection,
-                [
-                    *((f"analyze.{name}", of_run) for name in names),
-                    ("model.caveat", {"run_ids": [run_id]}),
-                    ("calibration.run", {"run_ids": [run_id]}),
-                ],
-            )
-            if not total.rows:
-                raise UnsupportedError(
-                    f"{model}: none of its operators runs as a kernel, so there is nothing to analyze"
-                )
-            total = find_projected(connection, total)
-            return AnalyzeAnswer(
-                total=RunTotal(*total.rows[0]),
-                categories=tuple(CategoryShare(*row) for row in category.rows),
-                actions=tuple(ActionShare(*row) for row in action.rows),
-                subgraphs=tuple(SubgraphShare(*row) for row in subgraph.rows),
-                operators=tuple(OperatorShare(*row) for row in operator.rows),
-                bottlenecks=tuple(BottleneckShare(*row) for row in bottleneck.rows),
-                caveats=tuple(Caveat(*row) for row in caveat.rows),
-                calibrations=tuple(RunCalibration(*row) for row in calibration_rows.rows),
-                spelling=question.spelling,
-                answers=(total, category, action, subgraph, operator, bottleneck, caveat, calibration_rows),
-            )
+        return analyze(self._source, model, hardware, settings.with_keywords(keywords))
 
     def explain(
         self,
         model: str,
         hardware_a: str | Hardware,
         hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
         *,
-        metric: str = "energy",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "fused",
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-        calibration: str | Calibration = "auto",
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[RunKeywords],
     ) -> ExplainAnswer:
         """Return why B differs from A in a metric, as terms that sum to the difference exactly.
 
-        The metric is energy, latency, memory (peak bytes) or edp, energy x latency.
-
-        Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a metric that is
-        not explained, or for a folder in place of a hardware.
+        Memory is the peak. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for
+        a folder of several in place of a hardware.
         """
-        from joulemap.plan.question import answering, ask
-        from joulemap.workspace.explain import explain_pair
-        from joulemap.workspace.settings import COMPARED
+        from joulemap.answer.explain.answer import explain
 
-        if metric not in COMPARED:
-            raise UsageError(f"cannot explain {metric!r}; known: {', '.join(COMPARED)}")
-        question = ask(
-            model,
-            hardware=(hardware_a, hardware_b),
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            inputs=inputs,
-            arguments=arguments,
-            retrace=retrace,
-            calibration=calibration,
-        )
-        if len(question.choice.names) != 2:
-            raise UsageError(f"{len(question.choice.names)} hardware are named, expected two: name files, not folders")
-        with answering(self.path, question, self._talk) as (run_ids, connection):
-            return explain_pair(connection, run_ids[0], run_ids[-1], metric, question.spelling)
+        return explain(self._source, model, (hardware_a, hardware_b), settings.with_keywords(keywords), metric)
 
     def pareto(
         self,
@@ -458,48 +367,17 @@ class Workspace:
         )
         return run_sweep(self.path, sweep, self._talk)
 
-    def operators(
-        self,
-        model: str,
-        *,
-        batch: int | None = None,
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-    ) -> Answer:
+    def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Answer:
         """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
-        from joulemap.plan.question import ask, holding
+        from joulemap.answer.model import list_operators
 
-        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
-        with holding(self.path, question, self._talk) as (workload_id, connection):
-            return run_query(connection, find_query("model.operator"), {"workload_id": workload_id})
+        return list_operators(self._source, model, settings.with_keywords(keywords))
 
-    def profile(
-        self,
-        model: str,
-        *,
-        batch: int | None = None,
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-    ) -> ProfileAnswer:
+    def profile(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> ProfileAnswer:
         """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
-        from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
-        from joulemap.plan.question import ask, holding
-        from joulemap.query.answer import ProfileAnswer
+        from joulemap.answer.model import profile
 
-        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
-        with holding(self.path, question, self._talk) as (workload_id, connection):
-            which = {"workload_id": workload_id}
-            total = run_query(connection, find_query("model.profile"), which)
-            mix = run_query(connection, find_query("model.mix"), which)
-            pattern = run_query(connection, find_query("model.pattern"), which)
-            return ProfileAnswer(
-                profile=ModelProfile(*total.rows[0]),
-                mix=tuple(OperationShare(*row) for row in mix.rows),
-                patterns=tuple(PatternShare(*row) for row in pattern.rows),
-                answers=(total, mix, pattern),
-            )
+        return profile(self._source, model, settings.with_keywords(keywords))
 
     def edp(
         self,
@@ -768,10 +646,9 @@ class Workspace:
 
         Raises UnknownNameError for a run that is not stored, DatabaseError.
         """
-        from joulemap.workspace.explain import find_difference
+        from joulemap.answer.difference import subtract
 
-        with using(open_for_reading(self.path), self.path) as connection:
-            return find_difference(connection, run_a, run_b)
+        return subtract(self._source, run_a, run_b)
 
     def export_runs(self, folder: str | Path, run_ids: Sequence[int] = (), *, form: ArchiveFormat = "parquet") -> int:
         """Write runs, all if none is named, to a folder that is new or empty; return how many.

@@ -108,19 +108,19 @@ def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int],
     return [widths[index] for index in kept]
 
 
-def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int]) -> str:
-    rows = [[cells[index] for index in kept] for cells in block.rows]
-    needs_wrap = any(len(cell) > most for cells in rows for cell, most in zip(cells, widths, strict=True))
+def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int] | None) -> str:
+    most = [None] * len(kept) if widths is None else widths
     return tabulate.tabulate(
-        rows,
+        [[_wrap_cell(cells[index], one) for index, one in zip(kept, most, strict=True)] for cells in block.rows],
         headers=[block.headings[index] for index in kept],
         tablefmt="simple",
         disable_numparse=True,
         preserve_whitespace=block.is_tree,
-        maxcolwidths=list(widths) if needs_wrap else None,
-        break_long_words=False,
-        break_on_hyphens=False,
     )
+
+
+def _wrap_cell(cell: str, width: int | None) -> str:
+    return cell if width is None or len(cell) <= width else _wrap(cell, width, "")
 
 
 def _blocks(block: Grid, width: int) -> str:

@@ -1,33 +1,27 @@
-"""What taking one run apart hands out."""
+"""Rows of one run taken apart."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
+
+from joulemap.answer.run import RunRow
 
 
 @attrs.frozen
-class RunTotal:
-    """The row of `analyze.total`: one run as a whole. Energy and latency are per batch."""
+class RunTotal(RunRow):
+    """A run with all that it does and takes."""
 
-    model: str
-    hardware: str
-    architecture: str
-    batch: int
-    precision: str
-    runtime: str
-    is_projection: bool
-    energy_fj: int
-    energy_j: float
+    query: ClassVar[str] = "analyze.total"
+
     compute_energy_j: float
     memory_energy_j: float
     control_energy_j: float
     static_energy_j: float
     energy_per_inference_j: float
     assumed_energy_fraction: float | None
-    latency_fs: int
-    latency_s: float
     throughput_per_s: float
-    edp_js: float
     average_power_w: float
     static_power_w: float
     tdp_w: float
@@ -54,17 +48,16 @@ class RunTotal:
     wave_fill_fraction: float | None
     """Tiles over waves x units; None where nothing has a tile."""
     executed_mac_count: float | None
-    """MAC slots of the tiles, padding included; None for a run stored before schema 5."""
+    """MAC slots of the tiles, padding included; None where nothing has a tile."""
     padding_fraction: float | None
-    subgraph_count: int
-    operator_count: int
     kernel_count: int
-    run_id: int
 
 
 @attrs.frozen
 class CategoryShare:
-    """A row of `analyze.category`: one category of a run's energy."""
+    """One category of a run's energy."""
+
+    query: ClassVar[str] = "analyze.category"
 
     category: str
     parts: str
@@ -79,7 +72,9 @@ class CategoryShare:
 
 @attrs.frozen
 class ActionShare:
-    """A row of `analyze.action`: one action of a run, count x energy per action."""
+    """One action of a run: count x energy per action."""
+
+    query: ClassVar[str] = "analyze.action"
 
     category: str
     component: str
@@ -97,14 +92,8 @@ class ActionShare:
 
 
 @attrs.frozen
-class SubgraphShare:
-    """A row of `analyze.subgraph`: one subgraph's part of a run, and its allocation."""
-
-    subgraph_index: int
+class _Share:
     name: str
-    fusion_pattern: str
-    operator_count: int
-    kernel_count: int
     mac_count: int
     energy_fj: int
     energy_j: float
@@ -118,6 +107,18 @@ class SubgraphShare:
     latency_fraction: float | None
     edp_share_js: float
     edp_share_fraction: float | None
+
+
+@attrs.frozen
+class SubgraphShare(_Share):
+    """One subgraph's part of a run, and its allocation."""
+
+    query: ClassVar[str] = "analyze.subgraph"
+
+    subgraph_index: int
+    fusion_pattern: str
+    operator_count: int
+    kernel_count: int
     bottleneck: str
     compute_s: float
     memory_s: float
@@ -137,27 +138,15 @@ class SubgraphShare:
 
 
 @attrs.frozen
-class OperatorShare:
-    """A row of `analyze.operator`: one operator's part of a run, and what fusing it saves."""
+class OperatorShare(_Share):
+    """One operator's part of a run, and what fusing it saves."""
+
+    query: ClassVar[str] = "analyze.operator"
 
     operator_index: int
     subgraph_index: int
-    name: str
     operation: str
     kind: str
-    mac_count: int
-    energy_fj: int
-    energy_j: float
-    compute_energy_j: float
-    memory_energy_j: float
-    control_energy_j: float
-    static_energy_j: float
-    share_fraction: float | None
-    latency_fs: int
-    latency_s: float
-    latency_fraction: float | None
-    edp_share_js: float
-    edp_share_fraction: float | None
     is_fused: bool
     separate_energy_j: float
     separate_latency_s: float
@@ -168,7 +157,9 @@ class OperatorShare:
 
 @attrs.frozen
 class BottleneckShare:
-    """A row of `analyze.bottleneck`: what is bound by compute, memory or launch."""
+    """What compute, memory or launch bounds."""
+
+    query: ClassVar[str] = "analyze.bottleneck"
 
     bottleneck: str
     subgraph_count: int

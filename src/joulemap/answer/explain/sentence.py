@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.domain.answer.explanation import Effect, MetricTerm
-from joulemap.present.cell import mark_projected, show, show_quantity
-from joulemap.query.answer import ExplainAnswer
+from joulemap.answer.explain.pair import PairAnswer
+from joulemap.answer.explain.row import Effect, MetricTerm
+from joulemap.domain.metric import METRIC
+from joulemap.present.cell import show, show_quantity, show_signed
 
 SMALL: Final = 0.01
 """Of the difference: what is smaller is not mentioned."""
@@ -19,7 +20,7 @@ SHOWN_TERMS: Final = 4
 """Terms of a latency or edp that become sentences."""
 
 
-def reasons(answer: ExplainAnswer) -> list[str]:
+def write_sentences(answer: PairAnswer) -> list[str]:
     """Return sentences that the numbers support: who needs less, the largest cause, what goes against it."""
     lines = [_compare(answer)]
     if answer.metric == "energy":
@@ -31,35 +32,17 @@ def reasons(answer: ExplainAnswer) -> list[str]:
     return [*lines, *_leader(answer)]
 
 
-def _names(answer: ExplainAnswer) -> tuple[str, str]:
-    projected = answer.answers[0].projected
-    return (
-        mark_projected(answer.total.hardware_a, projected),
-        mark_projected(answer.total.hardware_b, projected),
-    )
-
-
-def _compare(answer: ExplainAnswer) -> str:
-    total = answer.total
-    name_a, name_b = _names(answer)
-    what, difference, ratio = {
-        "energy": ("energy", total.difference_fj, total.ratio),
-        "latency": ("time", total.latency_difference_fs, total.latency_ratio),
-        "edp": ("energy x delay", total.edp_difference_exact, total.edp_ratio),
-        "memory": ("memory", total.memory_difference_bytes, total.memory_ratio),
-    }[answer.metric]
-    at = f"at batch {total.batch}"
+def _compare(answer: PairAnswer) -> str:
+    name_a, name_b = answer.names
+    what = "time" if answer.metric == "latency" else METRIC[answer.metric].label
+    difference, ratio, at = answer.difference_exact, answer.ratio, f"at batch {answer.total.batch}"
     if difference == 0:
         return f"{name_b} needs exactly as much {what} as {name_a} {at}"
     text = f"{name_b} needs {'less' if difference < 0 else 'more'} {what} than {name_a} {at}"
     return text if ratio is None else f"{text}: {ratio:.3g}x"
 
 
-def _signed(value: float, unit: str) -> str:
-    return f"{'+' if value > 0 else ''}{show_quantity(value, unit)}"
-
-
-def _effects(answer: ExplainAnswer) -> list[str]:
+def _effects(answer: PairAnswer) -> list[str]:
     """Return the effects in the direction of the difference, then those against it, the largest first."""
     moved = [row for row in answer.effects if row.share_fraction is not None and abs(row.share_fraction) >= SMALL]
     moved.sort(key=lambda row: (-abs(row.difference_fj), row.effect))
@@ -71,13 +54,13 @@ def _effects(answer: ExplainAnswer) -> list[str]:
         weight = f"{show(share, 'share_fraction')} of the difference"
         if index == 0 and len(along) > 1:
             weight = ("most of it, " if 0.5 < share <= 1.0 else "the largest cause, ") + weight
-        lines.append(f"{_describe(row, answer)} ({_signed(row.difference_j, 'J')}, {weight})")
-    lines += [f"against that, {_describe(row, answer)} ({_signed(row.difference_j, 'J')})" for row in against]
+        lines.append(f"{_describe(row, answer)} ({show_signed(row.difference_j, 'J')}, {weight})")
+    lines += [f"against that, {_describe(row, answer)} ({show_signed(row.difference_j, 'J')})" for row in against]
     return lines
 
 
-def _describe(row: Effect, answer: ExplainAnswer) -> str:
-    name_a, name_b = _names(answer)
+def _describe(row: Effect, answer: PairAnswer) -> str:
+    name_a, name_b = answer.names
     total = answer.total
     less = row.difference_fj < 0
     is_along = (row.largest_difference_j or 0.0) < 0.0 if less else (row.largest_difference_j or 0.0) > 0.0
@@ -104,22 +87,24 @@ def _describe(row: Effect, answer: ExplainAnswer) -> str:
     return f"actions that both have cost {'less' if less else 'more'} each on {name_b}, on balance{mostly}"
 
 
-def _terms(answer: ExplainAnswer) -> list[str]:
+def _terms(answer: PairAnswer) -> list[str]:
     """Return the largest terms of a latency or edp as sentences."""
     lines = []
     if answer.metric == "edp":
         for half, what in (("energy: ", "different energy"), ("latency: ", "different time")):
-            terms = [term for term in answer.metric_terms if term.term.startswith(half)]
+            terms = [term for term in answer.metric_terms or () if term.term.startswith(half)]
             share = sum(term.share_fraction or 0.0 for term in terms)
             if abs(share) >= SMALL:
-                moved = _signed(sum(term.difference for term in terms), "Js")
+                moved = show_signed(sum(term.difference for term in terms), "Js")
                 lines.append(f"{what} makes {moved} of it ({show(share, 'share_fraction')})")
-    shown = [term for term in answer.metric_terms if abs(term.share_fraction or 0.0) >= SMALL]
-    return lines + [f"{_tell(term, answer)} ({_signed(term.difference, term.unit)})" for term in shown[:SHOWN_TERMS]]
+    shown = [term for term in answer.metric_terms or () if abs(term.share_fraction or 0.0) >= SMALL]
+    return lines + [
+        f"{_tell(term, answer)} ({show_signed(term.difference, term.unit)})" for term in shown[:SHOWN_TERMS]
+    ]
 
 
-def _tell(term: MetricTerm, answer: ExplainAnswer) -> str:
-    name_a, name_b = _names(answer)
+def _tell(term: MetricTerm, answer: PairAnswer) -> str:
+    name_a, name_b = answer.names
     kind = term.term.rpartition(": ")[2]
     less = term.difference < 0.0
     is_time = not term.term.startswith("energy: ")
@@ -139,11 +124,13 @@ def _tell(term: MetricTerm, answer: ExplainAnswer) -> str:
     return f"{term.place}: a {term.per} takes {'less' if less else 'more'} on {name_b}, on balance"
 
 
-def _memory(answer: ExplainAnswer) -> list[str]:
+def _memory(answer: PairAnswer) -> list[str]:
     """Return what is kept and what is moved off chip."""
-    name_a, name_b = _names(answer)
-    lines = [f"{term.place} take {_signed(term.difference, 'B')} by {term.term}" for term in answer.metric_terms]
-    off_chip = [row for row in answer.traffic if row.is_off_chip]
+    name_a, name_b = answer.names
+    lines = [
+        f"{term.place} take {show_signed(term.difference, 'B')} by {term.term}" for term in answer.metric_terms or ()
+    ]
+    off_chip = [row for row in answer.traffic or () if row.is_off_chip]
     if off_chip:
         bytes_a, bytes_b = (_sum([row.bytes_a for row in off_chip]), _sum([row.bytes_b for row in off_chip]))
         lines.append(
@@ -156,7 +143,7 @@ def _sum(values: Sequence[float | None]) -> float:
     return sum(value for value in values if value is not None)
 
 
-def _leader(answer: ExplainAnswer) -> list[str]:
+def _leader(answer: PairAnswer) -> list[str]:
     """Return the subgraph that takes most of the difference, if it stands out."""
     if answer.metric == "memory" or not answer.subgraphs:
         return []

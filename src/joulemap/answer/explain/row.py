@@ -1,13 +1,17 @@
-"""What putting two runs side by side hands out."""
+"""Rows of two runs side by side."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import attrs
 
 
 @attrs.frozen
 class EnergyTerm:
-    """A row of `explain.energy`: one term of the difference B minus A."""
+    """One term of a difference in energy, B minus A."""
+
+    query: ClassVar[str] = "explain.energy"
 
     term: str
     category_a: str | None
@@ -29,7 +33,9 @@ class EnergyTerm:
 
 @attrs.frozen
 class MetricTerm:
-    """A row of `explain.latency`, `explain.memory` or `explain.edp`: one term of the difference B minus A."""
+    """One term of a difference in another metric, B minus A."""
+
+    query: ClassVar[str]
 
     term: str
     place: str
@@ -48,8 +54,31 @@ class MetricTerm:
 
 
 @attrs.frozen
+class LatencyTerm(MetricTerm):
+    """One term of a difference in latency."""
+
+    query: ClassVar[str] = "explain.latency"
+
+
+@attrs.frozen
+class EdpTerm(MetricTerm):
+    """One term of a difference in energy x delay."""
+
+    query: ClassVar[str] = "explain.edp"
+
+
+@attrs.frozen
+class MemoryTerm(MetricTerm):
+    """One term of a difference in peak memory."""
+
+    query: ClassVar[str] = "explain.memory"
+
+
+@attrs.frozen
 class Effect:
-    """A row of `explain.effect`: a kind of cause, and what it moved the energy."""
+    """A kind of cause, and what it moved the energy."""
+
+    query: ClassVar[str] = "explain.effect"
 
     effect: str
     """`only in A`, `only in B`, `count`, `price`, `time` or `static power`."""
@@ -63,7 +92,9 @@ class Effect:
 
 @attrs.frozen
 class CategoryDifference:
-    """A row of `explain.category`: a category of either side."""
+    """One category of energy on both sides."""
+
+    query: ClassVar[str] = "explain.category"
 
     category: str
     energy_a_fj: int
@@ -77,7 +108,9 @@ class CategoryDifference:
 
 @attrs.frozen
 class SubgraphDifference:
-    """A row of `explain.subgraph`: a subgraph on both sides, matched by name."""
+    """One subgraph on both sides, matched by name."""
+
+    query: ClassVar[str] = "explain.subgraph"
 
     name: str
     fusion_pattern: str
@@ -101,7 +134,9 @@ class SubgraphDifference:
 
 @attrs.frozen
 class Traffic:
-    """A row of `explain.traffic`: the bytes that one memory carries on both sides."""
+    """The bytes that one memory carries on both sides."""
+
+    query: ClassVar[str] = "explain.traffic"
 
     component: str
     action: str
@@ -115,7 +150,9 @@ class Traffic:
 
 @attrs.frozen
 class RunPair:
-    """The row of `explain.total`: both runs and their differences, exact in femtojoules, femtoseconds and bytes."""
+    """Both runs and their differences, exact in femtojoules, femtoseconds and bytes."""
+
+    query: ClassVar[str] = "explain.total"
 
     model: str
     hardware_a: str
@@ -149,31 +186,3 @@ class RunPair:
     runtime: str
     run_a: int
     run_b: int
-
-
-@attrs.frozen
-class Setting:
-    """A row of `run.setting`: a setting, version or digest in which two runs differ."""
-
-    setting_index: int
-    setting: str
-    value_a: str
-    value_b: str
-
-
-@attrs.frozen
-class Constant:
-    """A row of `run.constant`: a number of the hardware in which two runs differ."""
-
-    constant: str
-    value_a: float | None
-    value_b: float | None
-    unit: str
-    ratio: float | None
-    moved_fj: int | None
-    """Of an energy per action that both sides have: its price term, exact."""
-    moved_j: float | None
-    basis_a: str | None
-    basis_b: str | None
-    source_a: str | None
-    source_b: str | None
