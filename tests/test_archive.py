@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import Run
+from joulemap.answer.database import ArchiveFormat
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.store.archive import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION
@@ -97,7 +98,7 @@ def test_a_new_database_answers_the_same(source: Path, exported: Path, tmp_path:
     before, after = Workspace(source), Workspace(path)
     assert ask(after) == ask(before)
     assert tables(path) == counts
-    assert after.check() == ()
+    assert after.check().findings.rows == ()
     views = ("runs", "subgraph_results", "operator_results", "energy_ledger", "refused_runs", "operators")
     for view in views:
         statement = f"SELECT COLUMNS(lambda c: c NOT IN ('run_id', 'workload_id')) FROM {view} ORDER BY ALL"
@@ -121,7 +122,7 @@ def test_stored_runs_are_recognised_and_ids_are_new(exported: Path, tmp_path: Pa
     assert counts["run"] == fresh + 2
     assert workspace.import_runs(exported) == (0, fresh + 1)
     assert tables(path) == counts
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
     assert workspace.compare("resnet18", hardware=["tpu_v4"]).run_ids == kept.run_ids
 
 
@@ -237,7 +238,7 @@ def test_an_archive_of_an_older_schema_is_migrated(own_archive: Path, tmp_path: 
     rewrite(own_archive, lambda one: (one.update(schema_version=6), [one["entries"].pop(name) for name in calibration]))
     workspace = Workspace(tmp_path / "new.duckdb")
     assert workspace.import_runs(own_archive) == (len(chosen), 0)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +261,7 @@ def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_views_are_written_for_other_programs(form: str, source: Path, tmp_path: Path) -> None:
+def test_views_are_written_for_other_programs(form: ArchiveFormat, source: Path, tmp_path: Path) -> None:
     workspace = Workspace(source)
     assert workspace.export_runs(tmp_path / "views", [1, 2], form=form) == 2
     rows = duckdb.execute(f"SELECT run_id, energy_j, hardware_digest FROM '{tmp_path}/views/runs.{form}' ORDER BY 1")

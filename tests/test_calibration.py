@@ -144,7 +144,7 @@ def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> Non
         factor = 2.0 * 50.0 / hardware().static_power.value if static else 3.0 if key[0] == "dram" else 1.0
         assert_close(second[key][0], count * (2.0 if static else 1.0), rel=1e-9)
         assert_close(float(second[key][1]), float(energy_fj) * factor, rel=1e-6)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 def test_stored_runs_keep_their_prices(tmp_path: Path) -> None:

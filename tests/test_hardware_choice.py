@@ -123,7 +123,7 @@ def test_a_lower_mode_is_slower_and_a_run_says_which(tmp_path: Path) -> None:
         assert row.average_power_w <= float(row.hardware.partition("@")[2].removesuffix("W")) * (1 + 1e-9)
     stored = workspace.sql("SELECT DISTINCT hardware, power_mode FROM runs ORDER BY power_mode").rows
     assert stored == tuple(("jetson_orin_nano_8gb", mode) for mode in ("15W", "25W", "7W"))
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
     terms = workspace.explain("mobilenet_v2", names[0], names[2], precision="fp16")
     assert sum(term.difference_fj for term in terms.terms) == terms.total.difference_fj
     assert (terms.total.hardware_a, terms.total.hardware_b) == (names[0], names[2])
@@ -148,8 +148,7 @@ def test_a_file_is_hardware_wherever_a_name_is(tmp_path: Path) -> None:
     assert workspace.compare("resnet18", hardware=[str(path)]).run_ids == answer.run_ids[:1]
     terms = workspace.explain("resnet18", str(path), "tpu_v4")
     assert terms.total.difference_fj == 0
-    (summary,) = workspace.hardware(str(path)).summary.records()
-    assert summary["hardware"] == "mine"
+    assert workspace.hardware(str(path)).summary.hardware == "mine"
     assert "mine" not in {row["hardware"] for row in workspace.describe("hardware.list").records()}
 
 

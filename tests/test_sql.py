@@ -16,7 +16,7 @@ from conftest import Run
 from joulemap.domain.table import Column
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UsageError
 from joulemap.store.query import Answer, read_value
-from joulemap.workspace.save import save_parquet
+from joulemap.store.write_parquet import save_table
 from joulemap.workspace.workspace import Workspace
 
 STATEMENT = "SELECT hardware, energy_j FROM runs WHERE model = $model AND list_contains($runs, run_id) ORDER BY run_id"
@@ -108,7 +108,7 @@ def test_parquet_keeps_types_and_says_what_it_is(tmp_path: Path) -> None:
         sql="SELECT 'it''s'",
         parameters={"run_id": 1},
     )
-    save_parquet(answer, tmp_path / "a.parquet")
+    save_table(tmp_path / "a.parquet", answer)
     table = pq.read_table(tmp_path / "a.parquet")
     assert [tuple(row.values()) for row in table.to_pylist()] == list(answer.rows)
     assert table.column_names == list(answer.names)
@@ -119,7 +119,7 @@ def test_parquet_keeps_types_and_says_what_it_is(tmp_path: Path) -> None:
 
 def test_an_answer_without_rows_keeps_its_columns(tmp_path: Path) -> None:
     answer = Answer(title="t", columns=(Column(name="a", type="DOUBLE", meaning=""),), rows=(), sql="", parameters={})
-    save_parquet(answer, tmp_path / "a.parquet")
+    save_table(tmp_path / "a.parquet", answer)
     assert pq.read_table(tmp_path / "a.parquet").column_names == ["a"]
 
 
@@ -194,7 +194,7 @@ def test_an_own_query_that_breaks_the_contract_is_refused(
     assert change[0] in LIGHT
     path.write_text(LIGHT.replace(*change))
     workspace = Workspace(database)
-    for ask in (lambda: workspace.query("mine.light", queries=folder), lambda: workspace.check_queries(folder)):
+    for ask in (lambda: workspace.query("mine.light", queries=folder), lambda: workspace.list_queries(folder)):
         with pytest.raises(SqlError) as refused:
             ask()
         assert "light.v1.sql" in str(refused.value)

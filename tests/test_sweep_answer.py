@@ -394,8 +394,8 @@ main()
     assert time.monotonic() - started < 30
     assert talk == ["joulemap: interrupted; nothing in the database is half written\n"]
     workspace = Workspace(place)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
     stored = workspace.sql("SELECT count(*) FROM run").rows[0][0]
     answer = workspace.sweep(MODELS, batches=(1, 2, 4, 8), deployment=["edge"], precisions=("int8", "fp32"))
     assert 0 < stored == answer.tally.stored_count < answer.tally.run_count
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()

@@ -73,7 +73,7 @@ def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path,
     assert workspace.compare("resnet18").run_ids == first.run_ids
     other = workspace.compare("resnet18", precision="int8")
     assert not set(other.run_ids) & set(first.run_ids)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 def test_a_precision_that_a_target_lacks_is_a_row_beside_the_others(database: Path, untraceable: None) -> None:
@@ -192,7 +192,7 @@ def test_a_changed_file_never_rewrites_old_answers(
         "ORDER BY value"
     ).rows
     assert facts == ((3.35e12 / 2, True), (3.35e12, False))
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:

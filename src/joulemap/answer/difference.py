@@ -78,7 +78,7 @@ class DifferenceAnswer(Answer):
         rows = {"total": found.get("total")} | {name: found.get(name, []) for name in ("effects", "terms", "subgraphs")}
         return {"delays": [], **super().data(), **rows}
 
-    def document(self, *, limit: int = 20) -> Document:  # type: ignore[override]
+    def document(self, *, limit: int = 20) -> Document:
         """Return it with `limit` rows of each table; csv holds the constants."""
         settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
         notes: list[str] = []

@@ -116,7 +116,7 @@ class Scope:
 
     def describe(self) -> list[str]:
         """Return a line for each calibration that the runs used and for each caveat."""
-        return [*map(_describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
+        return [*map(describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get of it."""
@@ -174,7 +174,8 @@ def _describe_caveat(row: Caveat) -> str:
     return f"traced: {row.text}"
 
 
-def _describe_calibration(row: RunCalibration) -> str:
+def describe_calibration(row: RunCalibration) -> str:
+    """Return where a calibration is from and how well it does."""
     errors = [
         f"{error * 100:.1f} % of {name}"
         for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))

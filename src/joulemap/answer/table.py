@@ -11,12 +11,12 @@ from joulemap.present.document import Document, Grid, Section, Text, say_rest
 
 
 def table_document(
-    table: Table[Any], *, columns: Sequence[str] = (), keep: Sequence[str] = (), title: str = ""
+    table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), title: str = ""
 ) -> Document:
     """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest."""
     shown = draw_columns(table, columns=columns, keep=keep)
     is_marked = any(cell.startswith(PROJECTED) for cells in shown.rows for cell in cells)
-    below = (Text("no rows"),) if not shown.rows else (Text(PROJECTION_NOTE),) if is_marked else ()
+    below = (Text(PROJECTION_NOTE),) if is_marked else ()
     return Document(title=title, sections=(Section("", (shown, *below)),), data=table.records(), table=table)
 
 
@@ -47,6 +47,7 @@ def draw_columns(
         headings=tuple(heading(column) for _, column in chosen),
         rows=tuple(tuple(cell(cells, *one) for one in chosen) for cells in table.cells[:limit]),
         keep=tuple(heading(column) for name in keep for _, column in chosen if column.name == name),
+        keeps_headings=True,
     )
 
 

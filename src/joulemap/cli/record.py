@@ -20,6 +20,11 @@ SEVERAL_HARDWARE: Final = (
     "Ids, aliases, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware list`."
 )
 
+CALIBRATION_HELP: Final = (
+    "auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; or a name or "
+    "file of one, used for its hardware."
+)
+
 Model = Annotated[str, typer.Argument(help=MODEL_HELP)]
 Models = Annotated[
     list[str], typer.Argument(help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several.")
@@ -116,8 +121,7 @@ class RunOptions(ModelOptions):
         str,
         typer.Option(
             "--calibration",
-            help="auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; "
-            "or a name or file of one, used for its hardware.",
+            help=CALIBRATION_HELP,
         ),
     ] = "auto"
 

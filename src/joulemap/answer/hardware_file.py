@@ -1,25 +1,25 @@
-"""One hardware at a time: by name, power mode or file; files to start from; files put to the test."""
+"""Hardware files of a person: texts to start from, and files put to the test."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.answer.hardware import Default, FileCheck, Trial
-from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
+import attrs
+
+from joulemap.catalog.digest import ZOO, expand_paths
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError, UsageError
-from joulemap.plan.calibration import choose_calibration
-from joulemap.plan.catalogue import check_names, known_hardware, opening_catalogue
-from joulemap.store.connection import Connection, open_in_memory, using
-from joulemap.store.read_hardware import read_hardware
+from joulemap.domain.table import Column, Table
+from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError
+from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.present.cell import show
+from joulemap.present.document import Document, Grid, Section, Text, grid
+from joulemap.store.connection import open_in_memory, using
 from joulemap.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration, CalibrationEntry
     from joulemap.domain.hardware import Hardware
     from joulemap.model.workload import WorkloadColumns
 
@@ -30,53 +30,96 @@ LONGEST_TRIAL_S: Final = 100.0
 """A trial model that takes longer than this takes it because of a number in another unit."""
 
 
-@contextlib.contextmanager
-def opening_hardware(
-    path: Path, name: str, calibration: str | Calibration
-) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
-    """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
+@attrs.frozen
+class Default:
+    """A number that a hardware file leaves out, as its class fills it in."""
 
-    `name` is an id or alias, with `@MODE` or without, or a file. The database at `path` is used where it can answer.
-    """
-    choice = choose_calibration(calibration)
-    place, at, _ = name.partition("@")
-    if not at and not is_hardware_path(place):
-        entry = find_entry(known_hardware(), place)
-        choice.check({entry.id})
-        with opening_catalogue(path) as connection:
-            if choice.find(entry.id) is None:
-                yield connection, entry.id, None
-                return
-            plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
-    else:
-        plain, mode = load_named(name)
-        choice.check({plain.id})
-    used = choice.find(plain.id)
-    hardware = choice.apply(plain, used).in_mode(mode)
-    from joulemap.store.write_calibration import ensure_calibrations
-    from joulemap.store.write_catalogue import write_catalogue
-
-    with using(open_in_memory(), path) as connection:
-        write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
-        if used is not None:
-            ensure_calibrations(connection, [(used, choice.load(used), plain)])
-        yield connection, hardware.id, used
+    quantity: str
+    value: float
+    unit: str
+    source: str
 
 
-def load_named(name: str) -> tuple[Hardware, str]:
-    """Return the hardware of a name or file and the mode named; UnknownNameError, UsageError or CatalogueError."""
-    from joulemap.catalog.load import load_catalogue, load_files
-    from joulemap.domain.catalogue import HardwareEntry
+@attrs.frozen
+class Trial:
+    """One configuration that a hardware file was tried on."""
 
-    place, at, mode = name.partition("@")
-    if is_hardware_path(place):
-        found = load_files(expand_paths([Path(place).expanduser()]))
-        if len(found) > 1:
-            raise UsageError(f"{place} holds {len(found)} hardware files: name one")
-        hardware = found[0]
-    else:
-        hardware = load_catalogue().find(place)
-    return hardware, HardwareEntry.of(hardware).find_mode(mode if at else DEFAULT_MODE)
+    hardware: str
+    power_mode: str
+    precision: str
+    model: str
+    runtime: str
+    latency_s: float | None
+    energy_j: float | None
+    clock_fraction: float | None
+    """Of the nominal clock; below 1 where the power cap gives way."""
+    reason: str
+    """Why it cannot run, if it cannot."""
+
+
+@attrs.frozen(kw_only=True)
+class FileCheck:
+    """A hardware file that keeps every rule."""
+
+    file: str
+    hardware: str
+    architecture: str
+    defaults: tuple[Default, ...]
+    trials: tuple[Trial, ...]
+
+
+@attrs.frozen
+class FileChecks:
+    """Hardware files that keep every rule."""
+
+    checks: tuple[FileCheck, ...]
+
+    def document(self) -> Document:
+        """Return them for people and programs; csv holds the trials."""
+        return Document(
+            title="",
+            sections=tuple(section for check in self.checks for section in _sections(check)),
+            data=[attrs.asdict(check) for check in self.checks],
+            table=_trials([trial for check in self.checks for trial in check.trials]),
+        )
+
+
+def _sections(check: FileCheck) -> Iterator[Section]:
+    yield Section("", (Text(f"ok: {check.file} describes {check.hardware} ({check.architecture})"),))
+    rules = tuple((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
+    yield Section("", (Grid(headings=("left out, so assumed", "value", "unit", "rule"), rows=rules),))
+    yield Section(
+        "",
+        (
+            grid(
+                _trials([trial for trial in check.trials if trial.runtime == "fused"]),
+                (
+                    ("power mode", "power_mode"),
+                    ("precision", "precision"),
+                    ("model", "model"),
+                    ("latency", "latency_s"),
+                    ("energy", "energy_j"),
+                    ("clock", lambda row: "" if row.clock_fraction is None else f"{row.clock_fraction * 100:.0f} %"),
+                    ("unsupported", "reason"),
+                ),
+                keep=("precision", "model", "latency", "energy"),
+            ),
+        ),
+    )
+
+
+UNITS: Final = {"latency_s": "s", "energy_j": "J"}
+
+
+def _trials(trials: Sequence[Trial]) -> Table[Trial]:
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(Trial)
+    return Table(
+        title="hardware check",
+        columns=tuple(Column(name=one.name, type="", unit=UNITS.get(one.name, ""), meaning=one.name) for one in fields),
+        rows=tuple(trials),
+        sql="",
+        parameters={},
+    )
 
 
 def template_text(like: str, architecture: str) -> str:
@@ -86,7 +129,7 @@ def template_text(like: str, architecture: str) -> str:
     return copy_text(like) if like else minimal_text(architecture)
 
 
-def check_files(paths: Sequence[Path]) -> tuple[FileCheck, ...]:
+def check_files(paths: Sequence[Path]) -> FileChecks:
     """Return what each hardware file describes, what its class filled in, and how it runs a few models.
 
     Raises CatalogueError where a file breaks a rule, takes a name of the catalogue or of another, or cannot be mapped.
@@ -116,7 +159,7 @@ def check_files(paths: Sequence[Path]) -> tuple[FileCheck, ...]:
                 trials=trials,
             )
         )
-    return tuple(checked)
+    return FileChecks(tuple(checked))
 
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
@@ -130,13 +173,14 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
         for precision in target.peaks:
             for model, columns in workloads.items():
                 for runtime in RUNTIMES:
+                    where = (hardware.id, mode, precision, model, runtime)
                     configuration = Configuration(
                         hardware=hardware.id, precision=precision, runtime=runtime, power_mode=mode
                     )
                     try:
                         run = evaluate(columns, target, configuration)
                     except UnsupportedError as error:
-                        yield Trial(mode, precision, model, runtime, None, None, None, str(error))
+                        yield Trial(*where, None, None, None, str(error))
                         continue
                     except (KeyError, JoulemapError) as error:
                         text = error.args[0] if error.args else type(error).__name__
@@ -150,11 +194,10 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                             f"{name_file(path)}: {model} at {precision} would take {latency_s:.3g} s: check clock, "
                             "peaks, bandwidths and coefficients"
                         )
-                    yield Trial(mode, precision, model, runtime, latency_s, energy_j, run.clock_fraction, "")
+                    yield Trial(*where, latency_s, energy_j, run.clock_fraction, "")
 
 
 def _trial_workloads() -> dict[str, WorkloadColumns]:
-    from joulemap.catalog.digest import ZOO
     from joulemap.store.read import read_columns
     from joulemap.store.zoo import read_shipped
 

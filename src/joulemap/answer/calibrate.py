@@ -1,11 +1,17 @@
-"""All that was measured on a hardware, fitted; the calibration as a file, and as rows of an answer."""
+"""All that was measured on a hardware, fitted: the calibration as a file, and how well it does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import attrs
+
+from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.hardware import StoredCalibration
+from joulemap.answer.measurement import find_described, find_measurements
+from joulemap.answer.scope import close_sections
 from joulemap.catalog.calibration import (
     calibration_text,
     own_folder,
@@ -13,24 +19,26 @@ from joulemap.catalog.calibration import (
     write_calibration,
 )
 from joulemap.catalog.digest import is_hardware_path
-from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.model import load_models
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.answer.calibration import RunCalibration
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.measurement import Measurement
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.domain.settings import Settings, check_name
+from joulemap.domain.table import Table
 from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.plan.calibration import GIVEN, CalibrationChoice
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.plan.plan import MODEL_VERSION, check_precision
-from joulemap.plan.question import Question, ask, ensure_workload, find_workload_id, read_names, stored_key, trace
-from joulemap.query.answer import CalibrateAnswer
+from joulemap.plan.plan import MODEL_VERSION
+from joulemap.plan.selection import read_names
+from joulemap.plan.source import Source
+from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.connection import open_for_reading, open_in_memory, using
-from joulemap.store.library import find_query
-from joulemap.store.query import run_query
-from joulemap.store.read import read_columns, read_measurements
-from joulemap.workspace.validation import find_stored
+from joulemap.store.query import fetch
+from joulemap.store.read import read_columns
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
@@ -38,17 +46,167 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.model.workload import WorkloadColumns
 
-Talk = Callable[[str], None]
-
 SHOWN_MODELS: Final = 5
 
 PARTS: Final = ("operator", "block")
 """Families of what is less than a model. A fit to models is not made on them."""
 
 
-def calibrate(
-    path: Path,
-    talk: Talk,
+@attrs.frozen
+class CalibrationErrorRow:
+    """How far predictions are from the measurements of one group, by how they were fitted."""
+
+    query: ClassVar[str] = "calibration.error"
+
+    quantity: str
+    runtime: str | None
+    precision: str | None
+    batch: int | None
+    family: str | None
+    measurement_count: int
+    uncalibrated_mean_fraction: float | None
+    uncalibrated_median_fraction: float | None
+    fitted_mean_fraction: float | None
+    fitted_median_fraction: float | None
+    cross_validated_mean_fraction: float | None
+    cross_validated_median_fraction: float | None
+    cross_validated_worst_fraction: float | None
+    rank_correlation: float | None
+
+
+@attrs.frozen
+class FittedNumber:
+    """A coefficient or energy scale that a calibration changed."""
+
+    query: ClassVar[str] = "calibration.coefficient"
+
+    part: str
+    """`time`, `energy` or `static`."""
+    name: str
+    default_value: float
+    value: float
+    unit: str
+    ratio: float
+    meaning: str
+    coefficient_index: int
+
+
+@attrs.frozen(kw_only=True)
+class CalibrateAnswer(PlainAnswer):
+    """A calibration that was fitted, and how well it does."""
+
+    calibration: Calibration
+    place: str
+    """The file that it was written to; empty for a trial."""
+    summaries: Table[StoredCalibration]
+    """One row."""
+    errors: Table[CalibrationErrorRow]
+    """One row per quantity and group of measurements."""
+    coefficients: Table[FittedNumber]
+    """One row per coefficient and energy scale that it changed."""
+    warnings: tuple[str, ...]
+    """Measurements that contradict each other."""
+    left_out: tuple[str, ...]
+    """Measurements that were not fitted, and why."""
+
+    @property
+    def summary(self) -> StoredCalibration:
+        """The calibration as answers name it."""
+        return self.summaries[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        data = super().data()
+        return {
+            **data.pop("summaries")[0],
+            "written_to": self.place or None,
+            **data,
+            "warnings": self.warnings,
+            "left_out": self.left_out,
+        }
+
+    def document(self) -> Document:
+        """Return it for people and programs; csv holds the errors."""
+        one = self.calibration
+        counts = f"{one.latency_count} with latency, {one.energy_count} with energy"
+        sections = (
+            Section("Errors", (self._errors(is_family=False),)),
+            Section("By family", (self._errors(is_family=True),)),
+            Section(
+                "Coefficients",
+                (
+                    grid(
+                        self.coefficients,
+                        (
+                            ("part", "part"),
+                            ("name", "name"),
+                            ("before", lambda row: _amount(row.default_value, row.unit)),
+                            ("after", lambda row: _amount(row.value, row.unit)),
+                            ("ratio", "ratio"),
+                            ("meaning", "meaning"),
+                        ),
+                        keep=("name", "after", "ratio"),
+                    ),
+                ),
+            ),
+        )
+        return Document(
+            title=f"calibration {one.label} of {one.hardware}, fitted to {one.row_count} "
+            f"measurement{'' if one.row_count == 1 else 's'} ({counts}) of {len(one.families)} "
+            f"famil{'y' if len(one.families) == 1 else 'ies'}",
+            sections=close_sections(sections, self._notes(), ()),
+            data=self.data(),
+            table=self.errors,
+        )
+
+    def _errors(self, *, is_family: bool) -> Grid:
+        rows = tuple(row for row in self.errors if (row.family is not None) is is_family)
+        places = (
+            (("family", "family"),)
+            if is_family
+            else (
+                ("runtime", lambda row: row.runtime or "all"),
+                ("precision", lambda row: row.precision or "all"),
+                ("batch", lambda row: str(row.batch or "all")),
+            )
+        )
+        return grid(
+            attrs.evolve(self.errors, rows=rows),
+            (
+                ("quantity", "quantity"),
+                *places,
+                ("rows", "measurement_count"),
+                ("class defaults: mean", "uncalibrated_mean_fraction"),
+                ("median", "uncalibrated_median_fraction"),
+                ("fitted: mean", "fitted_mean_fraction"),
+                ("median", "fitted_median_fraction"),
+                ("family left out: mean", "cross_validated_mean_fraction"),
+                ("median", "cross_validated_median_fraction"),
+                ("worst", "cross_validated_worst_fraction"),
+                ("rank", lambda row: "" if row.rank_correlation is None else f"{row.rank_correlation:.3f}"),
+            ),
+            keep=("family", "runtime", "precision", "batch", "rows", "fitted: mean", "family left out: mean"),
+        )
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if len(self.calibration.families) == 1:
+            notes.append("one family: nothing can be left out, so nothing says how it does on other models")
+        notes += self.warnings
+        notes += [f"left out: {line}" for line in self.left_out]
+        if self.place:
+            notes.append(f"written to {self.place}; `--calibration none` answers without it")
+        else:
+            notes.append("a trial: nothing was written")
+        return notes
+
+
+def _amount(value: float, unit: str) -> str:
+    return f"{value:.4g}" if unit == "1" else show_quantity(value, unit)
+
+
+def fit_hardware(
+    source: Source,
     hardware: str | Hardware,
     *,
     precisions: Collection[str],
@@ -59,7 +217,8 @@ def calibrate(
 ) -> CalibrateAnswer:
     """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
     for precision in precisions:
-        check_precision(precision)
+        check_name("precision", precision, PRECISION_BYTES)
+    path = source.path
     target = find_target(path, hardware)
     measured = [
         row
@@ -68,7 +227,7 @@ def calibrate(
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
-    observations, left_out = observe(path, talk, target, _of_models(measured))
+    observations, left_out = observe(source, target, _of_models(measured))
     if not observations:
         raise NoMeasurementError(_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom
@@ -85,7 +244,7 @@ def calibrate(
         ),
         model_version=MODEL_VERSION,
         start=start.load(entry) if entry else None,
-        tell=talk,
+        tell=source.talk,
     )
     place = output or own_folder() / f"{target.id}.toml"
     calibration = parse_calibration(calibration_text(outcome.calibration), place.stem)
@@ -122,23 +281,14 @@ def find_target(path: Path, hardware: str | Hardware) -> Hardware:
     try:
         return load_catalogue().hardware[find_entry(known_hardware(), name).id]
     except UnknownNameError:
-        described = find_stored(path, name) if path.exists() else None
+        described = find_described(path, name) if path.exists() else None
         if described is None:
             raise
         return described
 
 
-def find_measurements(path: Path) -> tuple[Measurement, ...]:
-    """Return what ships and what the database holds, each once."""
-    rows = dict.fromkeys(load_measurements())
-    if path.exists():
-        with using(open_for_reading(path), path) as connection:
-            rows |= dict.fromkeys(read_measurements(connection))
-    return tuple(rows)
-
-
 def observe(
-    path: Path, talk: Talk, hardware: Hardware, measured: Sequence[Measurement]
+    source: Source, hardware: Hardware, measured: Sequence[Measurement]
 ) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
     """Return what these measurements say about a hardware, beside their workloads, and what was left out and why.
 
@@ -157,7 +307,7 @@ def observe(
             left_out.setdefault(reason, []).append(row.model)
         else:
             usable.append((row, mode))
-    workloads = find_workloads(path, talk, {(row.model, row.batch) for row, _ in usable})
+    workloads = find_workloads(source, {(row.model, row.batch) for row, _ in usable})
     for row, mode in usable:
         columns = workloads[row.model, row.batch]
         if isinstance(columns, str):
@@ -185,34 +335,33 @@ def observe(
     return tuple(found), tuple(f"{_list_models(names)}: {reason}" for reason, names in left_out.items())
 
 
-def find_workloads(
-    path: Path, talk: Talk, wanted: Collection[tuple[str, int]]
-) -> dict[tuple[str, int], WorkloadColumns | str]:
+def find_workloads(source: Source, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], WorkloadColumns | str]:
     """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced."""
     found: dict[tuple[str, int], WorkloadColumns | str] = {}
-    questions: dict[tuple[str, int], Question] = {}
-    for model, batch in sorted(wanted):
+    models: dict[tuple[str, int], Model] = {}
+    for name, batch in sorted(wanted):
         try:
-            questions[model, batch] = ask(model, batch=batch)
+            models[name, batch] = find_model(name, Settings(), batch)
         except (ModelError, UnknownNameError, UsageError) as error:
-            found[model, batch] = str(error)
-    talk(f"reading {len(questions)} workloads …")
+            found[name, batch] = str(error)
+    source.talk(f"reading {len(models)} workloads …")
+    path = source.path
     with using(open_for_reading(path) if path.exists() else open_in_memory(), path) as connection:
-        for place, question in questions.items():
-            key = stored_key(connection, question)
+        for place, model in models.items():
+            key = stored_key(connection, model)
             if key is not None:
                 found[place] = read_columns(connection, find_workload_id(connection, key))
     with using(open_in_memory(), "the shipped workloads") as scratch:
-        for place, question in questions.items():
-            if place not in found and question.shipped is not None:
-                key = ensure_workload(scratch, question, None)
+        for place, model in models.items():
+            if place not in found and model.shipped is not None:
+                key = ensure_workload(scratch, model, None)
                 found[place] = read_columns(scratch, find_workload_id(scratch, key))
-    for place, question in questions.items():
+    for place, model in models.items():
         if place not in found:
             from joulemap.model.workload import columns_of
 
             try:
-                found[place] = columns_of(trace(question.request, talk))
+                found[place] = columns_of(trace(model.request, source.talk))
             except ModelError as error:
                 found[place] = str(error)
     return found
@@ -256,17 +405,12 @@ def _answer(
     with using(open_in_memory(), "the calibration") as connection:
         write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
         ensure_calibrations(connection, [(calibration.entry(place or GIVEN), calibration, hardware)])
-        of_it = {"calibration": calibration.label}
-        summary = run_query(connection, find_query("calibration.list"), {})
-        error = run_query(connection, find_query("calibration.error"), of_it)
-        coefficient = run_query(connection, find_query("calibration.coefficient"), of_it)
-    return CalibrateAnswer(
-        calibration=calibration,
-        summary=RunCalibration(*summary.rows[0]),
-        place=place,
-        error=error,
-        coefficient=coefficient,
-        warnings=tuple(warnings),
-        left_out=tuple(left_out),
-        answers=(summary, error, coefficient),
-    )
+        return CalibrateAnswer(
+            calibration=calibration,
+            place=place,
+            summaries=fetch(connection, StoredCalibration),
+            errors=fetch(connection, CalibrationErrorRow, calibration=calibration.label),
+            coefficients=fetch(connection, FittedNumber, calibration=calibration.label),
+            warnings=tuple(warnings),
+            left_out=tuple(left_out),
+        )
