@@ -16,7 +16,8 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.edp import EdpAnswer, EdpTotal, Level
+from joulemap.answer.edp.answer import EdpAnswer, Level
+from joulemap.answer.edp.row import EdpTotal
 from joulemap.domain.configuration import Runtime
 from joulemap.domain.precision import Precision
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
