@@ -43,9 +43,9 @@ def ask(workspace: Workspace) -> list[Any]:
         rows += [without_ids(answer) for answer in compared.answers]
         first = options["hardware"][0] if CALIBRATED in options["hardware"] else options["hardware"][-1]
         rest = {name: value for name, value in options.items() if name != "hardware"}
-        rows += [without_ids(answer) for answer in workspace.analyze(model, first, **rest).answers]
+        rows += [without_ids(answer) for answer in workspace.analyze(model, first, **rest).tables]
     explained = workspace.explain("resnet18", "h100_sxm5", "tpu_v4")
-    return [*rows, *(without_ids(answer) for answer in explained.answers)]
+    return [*rows, *(without_ids(answer) for answer in explained.tables)]
 
 
 def without_ids(answer: Answer) -> list[dict[str, Any]]:

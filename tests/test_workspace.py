@@ -146,8 +146,8 @@ def test_an_explanation_is_exact_and_typed(database: Path, untraceable: None) ->
     assert sum(term.difference_fj for term in explanation.terms) == explanation.total.difference_fj
     sizes = [abs(term.difference_fj) for term in explanation.terms]
     assert sizes == sorted(sizes, reverse=True)
-    with pytest.raises(UsageError, match="cannot explain 'beauty'"):
-        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")
+    with pytest.raises(UsageError, match="unknown metric 'beauty'"):
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="tpu_v4 has no fp16"):
         Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", precision="fp16")
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         SubgraphShare,
     )
     from joulemap.answer.difference import DifferenceAnswer
-    from joulemap.answer.edp import (
-        EdpAnswer,
+    from joulemap.answer.edp.answer import EdpAnswer
+    from joulemap.answer.edp.row import (
         EdpBound,
         EdpComparison,
         EdpCut,
@@ -190,8 +190,8 @@ _HOMES = {
         "SubgraphShare",
     ),
     "joulemap.answer.difference": ("DifferenceAnswer",),
-    "joulemap.answer.edp": (
-        "EdpAnswer",
+    "joulemap.answer.edp.answer": ("EdpAnswer",),
+    "joulemap.answer.edp.row": (
         "EdpBound",
         "EdpComparison",
         "EdpCut",

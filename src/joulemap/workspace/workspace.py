@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from joulemap.answer.calibrate import CalibrateAnswer
     from joulemap.answer.database import ArchiveFormat, AuditAnswer, DatabaseAnswer
     from joulemap.answer.difference import DifferenceAnswer
-    from joulemap.answer.edp import EdpAnswer
+    from joulemap.answer.edp.answer import EdpAnswer
     from joulemap.answer.explain.answer import ExplainAnswer
     from joulemap.answer.hardware import ActionPrice, HardwareAnswer
     from joulemap.answer.measure import Device, MeasureAnswer
@@ -393,7 +393,7 @@ class Workspace:
         With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
         left out, with its reason. Raises as `analyze`.
         """
-        from joulemap.answer.edp import take_apart
+        from joulemap.answer.edp.answer import take_apart
 
         return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
 
