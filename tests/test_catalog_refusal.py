@@ -31,7 +31,7 @@ def load(folder: Path, *, chip: str = SHIPPED, shared: str = CLASS) -> Hardware:
     (folder / "class.toml").write_text(shared)
     record, _ = read_file(folder / "chip.toml", HardwareFile)
     architecture, _ = read_file(folder / "class.toml", ArchitectureFile)
-    return resolve_hardware(record, architecture, "digest")
+    return resolve_hardware(record, architecture)
 
 
 def test_the_shipped_file_is_accepted(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.cost import find_region, load_assumptions, load_regions
+from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.choice import DEFAULT_PRECISION_TEXT
 from joulemap.cli.pareto import Metric
 from joulemap.cli.recommend import Objective

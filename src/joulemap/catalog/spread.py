@@ -42,7 +42,7 @@ class Spreads:
 def load_spreads(architecture: str) -> Spreads:
     """Return what a calibration of a class may change; CatalogueError names what its file has wrong."""
     label = f"{architecture}.toml"
-    shared, _ = load_class(architecture, label)
+    shared = load_class(architecture, label)
     try:
         return _resolve(shared)
     except ValueError as error:

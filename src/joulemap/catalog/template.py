@@ -74,7 +74,7 @@ def _find_file(name: str) -> Path:
 
 def minimal_text(architecture: str) -> str:
     """Return the smallest file of a class, with the numbers of a shipped one; CatalogueError for a class unknown."""
-    shared, _ = load_class(architecture, "template")
+    shared = load_class(architecture, "template")
     example = _example(architecture)
     comment = f"\n# a unit of this class: {example.unit_name}"
     if shared.defaults:

@@ -279,6 +279,11 @@ def describe(answer: AnalyzeAnswer) -> list[str]:
         lines.append(
             f"{_share(total.assumed_energy_fraction)} of the energy is priced by assumptions: each action has its basis"
         )
+    if total.recalled_energy_fraction:
+        lines.append(
+            f"{_share(total.recalled_energy_fraction)} of the energy is priced by public numbers not checked against "
+            "their source"
+        )
     return lines + describe_calibrations(answer.calibrations) + describe_caveats(answer.caveats)
 
 

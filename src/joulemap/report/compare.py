@@ -159,6 +159,12 @@ def insights(answer: CompareAnswer) -> list[str]:
         lines.append(PROJECTION_NOTE)
     if any(row.assumed_energy_fraction for row in answer.rows):
         lines.append("assumed: the part of the energy whose price per action is an assumption")
+    recalled = max((row.recalled_energy_fraction or 0.0 for row in answer.rows), default=0.0)
+    if recalled:
+        lines.append(
+            f"up to {show(recalled, 'recalled_energy_fraction')} more is priced by public numbers not checked against "
+            "their source: recalled_energy_fraction in json and csv"
+        )
     return lines + describe_calibrations(answer.calibrations) + describe_caveats(answer.caveats)
 
 
