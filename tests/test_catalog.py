@@ -11,8 +11,9 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import load_catalogue, load_text
+from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import node_factor
-from joulemap.catalog.schema import HardwareFile, read_file
+from joulemap.catalog.schema import HardwareFile
 from joulemap.catalog.sheet import load_assumptions, load_models, load_regions
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.hardware import TOLERANCE, Hardware

@@ -19,8 +19,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.reference import STATIC_ACTION, ActionKey
 from joulemap.errors import UnsupportedError
-from joulemap.model import pipeline
-from joulemap.model.ledger import ActionCounts
+from joulemap.model.ledger import ActionCounts, count_matrix
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns
@@ -185,13 +184,12 @@ def test_no_action_lacks_a_source_or_a_count(hardware: Hardware) -> None:
 
 def test_every_listed_action_is_counted_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: dict[str, set[ActionKey]] = defaultdict(set)
-    count_matrix = pipeline.count_matrix
 
     def record(counts: ActionCounts, hardware: Hardware, operator_count: int) -> Floats:
         counted[hardware.architecture] |= counts.keys()
         return count_matrix(counts, hardware, operator_count)
 
-    monkeypatch.setattr(pipeline, "count_matrix", record)
+    monkeypatch.setattr("joulemap.model.pipeline.count_matrix", record)
     evaluate = evaluator("mobilenet_v3_small").evaluate
     for one in CATALOGUE:
         for precision in one.peaks:

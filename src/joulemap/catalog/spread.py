@@ -1,4 +1,4 @@
-"""What a calibration of an architecture class may change, and how far: the spreads of the class's file."""
+"""Spreads: coefficients and energies that a calibration of an architecture class may change, and how far."""
 
 from __future__ import annotations
 
