@@ -18,9 +18,6 @@ precisions = { type = "VARCHAR", meaning = "what it runs" }
 memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "off-chip memory" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip memory" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
-fact_count = { type = "BIGINT", meaning = "numbers of its description" }
-recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
-assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers are projections" }
 */
 SELECT
@@ -34,9 +31,6 @@ SELECT
     h.memory_capacity_bytes,
     h.memory_bandwidth_bytes_per_s,
     h.tdp_w,
-    f.fact_count,
-    f.recalled_fact_count,
-    f.assumed_fact_count,
     h.is_projection
 FROM hardware AS h
 JOIN (
@@ -44,14 +38,5 @@ JOIN (
     FROM hardware_precision
     GROUP BY hardware_digest
 ) AS p ON p.hardware_digest = h.hardware_digest
-JOIN (
-    SELECT
-        hardware_digest,
-        count(*) AS fact_count,
-        count(*) FILTER (WHERE basis = 'recalled') AS recalled_fact_count,
-        count(*) FILTER (WHERE basis = 'assumed') AS assumed_fact_count
-    FROM hardware_fact
-    GROUP BY hardware_digest
-) AS f ON f.hardware_digest = h.hardware_digest
 WHERE $architecture = '' OR h.architecture = $architecture
 ORDER BY h.architecture, h.hardware
