@@ -413,7 +413,7 @@ def test_every_grid_and_assumption_has_a_source() -> None:
     for quantity in (*(region.intensity for region in regions), *(one.quantity for one in assumptions)):
         assert quantity.source and quantity.basis
     electricity = next(one.quantity for one in assumptions if one.name == "electricity")
-    assert "to be verified" in electricity.note
+    assert electricity.basis == "recalled"
 
 
 @pytest.mark.parametrize("name", ["de", "Germany", " germany ", "DE"])

@@ -238,3 +238,18 @@ def test_a_number_changed_in_code_changes_the_digest_and_is_never_answered_from_
     assert digest != before[0]
     assert energy_j > before[1]
     assert run_id != before[2]
+
+
+def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    listed = {row["hardware"]: row for row in workspace.hardware_list().records()}
+    for hardware in CATALOGUE.hardware.values():
+        bases = [quantity.basis for _, quantity in hardware.quantities()]
+        row = listed[hardware.id]
+        assert (row["fact_count"], row["recalled_fact_count"], row["assumed_fact_count"]) == (
+            len(bases), bases.count("recalled"), bases.count("assumed")
+        )  # fmt: skip
+    (row,) = workspace.compare("resnet18", hardware=["dpu_b4096_kv260"], precision="int8").rows
+    assert 0.0 < (row.recalled_energy_fraction or 0.0) < 1.0 - (row.assumed_energy_fraction or 0.0)
+    total = workspace.analyze("resnet18", "dpu_b4096_kv260", precision="int8").total
+    assert total.recalled_energy_fraction == row.recalled_energy_fraction
