@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
+from blank import open_blank
 from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
@@ -23,7 +24,7 @@ from joulemap.model.ledger import ActionCounts, count_matrix
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns
-from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.connection import Connection
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped
 from joulemap.units import FJ_PER_J, FS_PER_S
@@ -43,7 +44,7 @@ MODEST = 2**62
 
 @cache
 def shipped() -> Connection:
-    return open_in_memory()
+    return open_blank()
 
 
 @cache

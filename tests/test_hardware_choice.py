@@ -249,7 +249,7 @@ def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_pa
         assert (row["fact_count"], row["recalled_fact_count"], row["assumed_fact_count"]) == (
             len(bases), bases.count("recalled"), bases.count("assumed")
         )  # fmt: skip
-    (row,) = workspace.compare("resnet18", hardware=["dpu_b4096_kv260"], precision="int8").rows
-    assert 0.0 < (row.recalled_energy_fraction or 0.0) < 1.0 - (row.assumed_energy_fraction or 0.0)
+    (compared,) = workspace.compare("resnet18", hardware=["dpu_b4096_kv260"], precision="int8").rows
+    assert 0.0 < (compared.recalled_energy_fraction or 0.0) < 1.0 - (compared.assumed_energy_fraction or 0.0)
     total = workspace.analyze("resnet18", "dpu_b4096_kv260", precision="int8").total
-    assert total.recalled_energy_fraction == row.recalled_energy_fraction
+    assert total.recalled_energy_fraction == compared.recalled_energy_fraction

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import attrs
 
-from joulemap.domain.profile import OperatorMeasurement, ProfiledKernel, TracedOperator
+from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, TracedOperator
 from joulemap.tools.lowering import Expected, Key, expect_kernels, find_key
 
 
