@@ -126,7 +126,7 @@ def test_an_answer_without_rows_keeps_its_columns(tmp_path: Path) -> None:
 LIGHT = """/*
 name = "mine.light"
 version = 1
-schema = 2
+schema = 1
 summary = "Runs below an energy"
 grain = "one row per run"
 order = ["energy_j", "run_id"]
@@ -180,7 +180,7 @@ SELECT = LIGHT[LIGHT.index("SELECT") :].rstrip()
         ((" ORDER BY energy_j, run_id", ""), "no ORDER BY"),
         (("FROM runs", "FROM read_csv('/etc/hostname')"), "disabled by configuration"),
         (("FROM runs", "FROM nowhere"), "nowhere does not exist"),
-        (("schema = 2", "schema = 99"), "written for schema 99"),
+        (("schema = 1", "schema = 99"), "written for schema 99"),
         (('type = "DOUBLE", default', 'type = "BLOB", default'), "no type BLOB"),
         (('version = 1', 'version = "1"'), "version is not a whole number"),
         (('order = ["energy_j", "run_id"]', "order = [1]"), "order is not a list of texts"),

@@ -42,7 +42,7 @@ BASES_OF_USE: Final = ("cost", "carbon")
 """Metrics that rest on how a chip is used."""
 
 BATCH_NOTE: Final = (
-    "latency and memory are of a batch, which every inference of it waits for; energy and edp too, unless they are called per inference"
+    "latency and memory are of a batch, which every inference of it waits for; a metric per inference says so"
 )
 
 PRECISION_NOTE: Final = "whether the model keeps its accuracy at a narrower precision is not part of the comparison"

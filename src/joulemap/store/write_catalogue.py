@@ -12,8 +12,8 @@ from joulemap.domain.catalogue import Catalogue, ModelEntry, ShippedWorkload
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import EnergyAction
 from joulemap.store.connection import Connection
-from joulemap.store.metric import METRIC_COLUMNS, metric_rows
 from joulemap.store.insert import insert_columns, next_id
+from joulemap.store.metric import METRIC_COLUMNS, metric_rows
 
 
 def write_catalogue(
