@@ -95,9 +95,7 @@ def test_a_migration_that_fails_leaves_neither_its_tables_nor_its_record(monkeyp
     assert schema_version(connection) == 1
 
 
-def test_a_database_of_another_baseline_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_of_another_baseline_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "other.duckdb"
     with monkeypatch.context() as elsewhere:
         baseline = attrs.evolve(load_migrations()[0], sql="CREATE TABLE other (a INTEGER);", columns="")
@@ -126,7 +124,7 @@ def test_a_migration_is_a_folder_of_parts_or_a_file(tmp_path: Path, monkeypatch:
     (tmp_path / "0001_baseline" / "views.sql").write_text("CREATE VIEW twice AS SELECT double(a) AS a, b FROM one;")
     (tmp_path / "0001_baseline" / "macros.sql").write_text("CREATE MACRO double(a) AS 2 * a;")
     (tmp_path / "0001_baseline" / "tables.sql").write_text("CREATE TABLE one (a INTEGER, b INTEGER);")
-    (tmp_path / "0001_baseline" / "columns.toml").write_text("a = \"what is the view's\"")
+    (tmp_path / "0001_baseline" / "columns.toml").write_text('a = "what is the view\'s"')
     (tmp_path / "0002_next.sql").write_text("INSERT INTO one VALUES (2, 3);")
     monkeypatch.setattr(migration, "folder", lambda _: tmp_path)
     load_migrations.cache_clear()

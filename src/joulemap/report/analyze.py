@@ -163,7 +163,10 @@ def _table(answer: AnalyzeAnswer, level: Level, is_markdown: bool) -> str:
         rows = [("run", "", "", "", "", energy, _share(1.0)), *_tree(answer, step)]
         return draw_table(TREE, rows, is_markdown=is_markdown, keeps_indent=True)
     if level is Level.CATEGORY:
-        rows = [("run", "", "", str(len(answer.actions)), energy, _share(1.0), "", ""), *map(_category, answer.categories)]
+        rows = [
+            ("run", "", "", str(len(answer.actions)), energy, _share(1.0), "", ""),
+            *map(_category, answer.categories),
+        ]
         return draw_table(CATEGORIES, rows, is_markdown=is_markdown)
     if level is Level.SUBGRAPH:
         whole = (

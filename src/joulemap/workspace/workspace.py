@@ -15,7 +15,7 @@ from joulemap.store.connection import (
     using,
 )
 from joulemap.store.library import find_query
-from joulemap.store.query import Answer, find_projected, run_queries, run_query, run_sql
+from joulemap.store.query import Answer, check_runs, find_projected, run_queries, run_query, run_sql
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
@@ -642,6 +642,7 @@ class Workspace:
 
                 confine(connection)
                 check_query(connection, query, SCHEMA_VERSION)
+            check_runs(connection, parameters or {})
             return find_projected(connection, run_query(connection, query, parameters or {}))
 
     def check_queries(self, queries: str | Path) -> None:
