@@ -27,7 +27,7 @@ from joulemap.domain.answer import (
 from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.check import check_query
-from joulemap.store.connection import Connection, confine, open_for_reading
+from joulemap.store.connection import Connection, confine, open_for_reading, open_for_writing, using
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION

@@ -86,7 +86,9 @@ def recommend(
         typer.Option("--max-price", help="At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.",
                      show_default="any"),
     ] = "",
-    objective: Annotated[Objective, typer.Option("--objective", help="What to be best in.")] = Objective.ENERGY_PER_INFERENCE,
+    objective: Annotated[
+        Objective, typer.Option("--objective", help="What to be best in.")
+    ] = Objective.ENERGY_PER_INFERENCE,
     hardware: AnyHardware = "",
     architecture: Architecture = "",
     deployment: Deployment = "",
