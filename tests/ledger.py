@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.store.connection import Connection, open_in_memory
+from blank import open_blank
+from joulemap.store.connection import Connection
 from joulemap.store.write_catalogue import write_metrics
 
 FJ = 10**15
@@ -54,7 +55,7 @@ class Book:
 
     def __init__(self) -> None:
         """Open it in memory."""
-        self.connection: Connection = open_in_memory()
+        self.connection: Connection = open_blank()
         write_metrics(self.connection)
         for number, part in enumerate(("compute", "memory", "control", "static"), 1):
             common = "unit_memory" if part == "memory" else part
