@@ -47,7 +47,7 @@ def add_run(
         runtime=question.runtime,
         calibration=run.calibration.label if run.calibration else UNCALIBRATED,
         calibration_digest=run.calibration.digest if run.calibration else "",
-        model_version=MODEL_VERSION,
+        formula_version=str(MODEL_VERSION),
         package_version=package_version("joulemap"),
     )
     try:
