@@ -7,7 +7,7 @@ CREATE TABLE calibration (
     hardware VARCHAR NOT NULL,
     hardware_digest VARCHAR NOT NULL,
     place VARCHAR NOT NULL,
-    model_version INTEGER NOT NULL,
+    formula_version VARCHAR NOT NULL,
     data_digest VARCHAR NOT NULL,
     measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
     latency_count INTEGER NOT NULL CHECK (latency_count >= 0),
@@ -22,7 +22,7 @@ COMMENT ON COLUMN calibration.name IS 'Of its file';
 COMMENT ON COLUMN calibration.hardware IS 'Id of the hardware that it is for';
 COMMENT ON COLUMN calibration.hardware_digest IS 'hardware_version that it was fitted to: without it, at the default power mode';
 COMMENT ON COLUMN calibration.place IS 'shipped, the file, or given by a program';
-COMMENT ON COLUMN calibration.model_version IS 'Version of the formulas that it was fitted with';
+COMMENT ON COLUMN calibration.formula_version IS 'Digest of the formulas that it was fitted with';
 COMMENT ON COLUMN calibration.data_digest IS 'Of the measurements that it was fitted to';
 COMMENT ON COLUMN calibration.measurement_count IS 'Measurements that it was fitted to';
 COMMENT ON COLUMN calibration.latency_count IS 'Of them, with a latency';
@@ -99,7 +99,7 @@ SELECT
     c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
     c.hardware,
     c.place,
-    c.model_version,
+    c.formula_version,
     c.measurement_count,
     c.latency_count,
     c.energy_count,

@@ -36,7 +36,7 @@ SELECT
     v.projection <> '' AS is_projection,
     r.created_at,
     r.calibration,
-    r.model_version,
+    r.formula_version,
     r.package_version,
     w.torch_version,
     w.torchvision_version,

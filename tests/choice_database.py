@@ -79,9 +79,9 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
         connection.execute(
             "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, batch, runtime, "
             "calibration, refusal, units_total_count, peak_ops_per_s, memory_bandwidth_bytes_per_s, weight_bytes, "
-            "activation_bytes, clock_fraction, model_version, package_version, created_at) VALUES "
+            "activation_bytes, clock_fraction, formula_version, package_version, created_at) VALUES "
             + ", ".join(
-                ["(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 1, '0', TIMESTAMP '2020-01-01')"]
+                ["(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, '1', '0', TIMESTAMP '2020-01-01')"]
                 * len(numbered)
             ),
             [

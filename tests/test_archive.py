@@ -273,7 +273,7 @@ def test_views_are_written_for_other_programs(form: str, source: Path, tmp_path:
 def test_json_has_units_in_its_keys(source: Path, tmp_path: Path) -> None:
     Workspace(source).export_runs(tmp_path / "views", [1], form="json")
     (run,) = json.loads((tmp_path / "views" / "runs.json").read_text())
-    assert {"latency_s", "energy_j", "peak_memory_bytes", "model_version", "package_version", "run_key"} <= set(run)
+    assert {"latency_s", "energy_j", "peak_memory_bytes", "formula_version", "package_version", "run_key"} <= set(run)
     ledger = json.loads((tmp_path / "views" / "energy_ledger.json").read_text())
     assert sum(line["energy_fj"] for line in ledger) == pytest.approx(run["energy_j"] * 1e15, rel=1e-12, abs=0)
 

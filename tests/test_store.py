@@ -24,7 +24,7 @@ PROMISED = {
         throughput_per_s average_power_w peak_memory_bytes weight_bytes activation_bytes mac_count attained_ops_per_s
         peak_ops_per_s compute_utilization_fraction bandwidth_utilization_fraction arithmetic_intensity_ops_per_byte
         units_used_count units_total_count ops_per_j created_at energy_per_inference_j hardware_digest workload_key
-        package_version model_version torch_version torchvision_version tracer_version""",
+        package_version formula_version torch_version torchvision_version tracer_version""",
     "subgraph_results": """run_id subgraph_index name fusion_pattern operator_count mac_count latency_s energy_j
         compute_energy_j memory_energy_j control_energy_j static_energy_j edp_js edp_share_js units_used_count
         compute_utilization_fraction bottleneck moved_bytes dram_bytes tile_count wave_count executed_mac_count

@@ -30,7 +30,7 @@ class RunIdentity:
     """Label of the calibration, or `none`."""
     calibration_digest: str
     """Empty for none."""
-    model_version: int
+    formula_version: str
     package_version: str
 
 

@@ -2,16 +2,28 @@
 
 Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
 
-    compute = waves x tile_rows tile_columns K / (core rate x efficiency)
+    tiles   = G ⌈M / tile_rows⌉ ⌈N / tile_columns⌉         GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
+    waves   = ⌈tiles / U⌉
+    compute = waves x (tile MACs / (rate x efficiency) + (EW + special_function_fmas SF) / tiles / vector rate)
+    pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
+    launch  = region_cost                                                          one thread fork and join
 
-with the rate of what the core has for the precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot
-products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. The working set
-of a kernel comes from the last on-chip level if it fits there, else from DRAM. Each kernel pays one thread fork and
-join. In `eager`, pooling takes its taps one after the other, as the framework's kernel does.
+The rate of a GEMM is the core's, of what it has for the precision: a matrix unit (the hardware's geometry says so, e.g.
+AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
+work runs at the vector rate: Wd / b x fma_pipe_count x f, with Wd = simd_width / 8 bytes of a pipe and b bytes of an
+element in a lane, 4 at precisions that no lane computes in. Time of memory is that of the last on-chip level.
 
-Energy. Instructions drive the pipeline, register file and branch categories: one vector FMA is accompanied by
-loads and by a share of scalar loop instructions. Control energies are those of an out-of-order core and are not
-shrunk by node.
+Energy. Instructions drive the pipeline, register file and branch categories. With W bytes of an instruction
+(vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:
+
+    FMAs          = MACs in lanes / lanes + MACs in dot products / D + special_function_fmas SF / lanes
+    loads         = loads_per_fma x instructions of MACs (+ R / W if no GEMM)         stores = out / W
+    vector        = FMAs + EW / lanes + loads + stores + instructions of the matrix unit and its tile loads
+    scalar        = scalar_per_vector x vector                                         half of them branches
+    L1, L2, L3    = each at least what the next reads, from level(C of the one before); L1 at least the loads
+
+Control energies are those of an out-of-order core and are not shrunk by node. Source: McPAT 1.3, Xeon.xml at 22 nm;
+time: OpenVINO 2024.1 benchmark data of Xeon 8490H and 8380.
 """
 
 from __future__ import annotations
@@ -25,8 +37,9 @@ import numpy as np
 from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.errors import UnsupportedError
-from joulemap.model.kernel import KernelColumns, Placement
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Booleans, Floats
 
@@ -105,12 +118,9 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
 class Cpu:
     """Stored-program multicores with vector and matrix units."""
 
-    name = "cpu"
-
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
-        active = kernels.is_active
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
         core_macs = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
@@ -128,7 +138,7 @@ class Cpu:
             work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
             ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
         )
-        tiles = np.where(active, np.maximum(tiles, 1.0), 0.0)
+        tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
         shown = np.where(kernels.rides, 0.0, tiles)
         efficiency = np.where(
@@ -155,39 +165,35 @@ class Cpu:
 
         memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
         launch = hardware.coefficient("region_cost")
-        if kernels.runtime == "eager":
-            launch += hardware.coefficient("host_launch")
         return Placement(
-            compute_s=np.where(active, compute, 0.0),
-            memory_s=np.where(active, memory, 0.0),
+            compute_s=compute,
+            memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
-            dram_read_bytes=np.where(active, read, 0.0),
-            dram_write_bytes=np.where(active, written, 0.0),
+            dram_read_bytes=read,
+            dram_write_bytes=written,
             tile_count=shown,
-            wave_count=np.where(kernels.rides, 0.0, np.where(active, waves, 0.0)),
+            wave_count=np.where(kernels.rides, 0.0, waves),
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
-            executed_macs=np.where(active, np.where(is_gemm | is_grouped, tiles * tile_macs, work.mac_count), 0.0),
-            detail={},
+            executed_macs=np.where(is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
         )
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the five categories; the catalogue states each formula in words."""
         work = kernels.work
-        active = kernels.is_active
         precision = kernels.precision
         vector = _vector(precision, hardware)
         lanes, width = vector.lanes, vector.instruction_bytes
         mode = _mode(precision, hardware)
-        is_gemm = work.of_kind(*GEMM_KINDS) & active
-        macs = np.where(active, work.mac_count, 0.0)
+        is_gemm = work.of_kind(*GEMM_KINDS)
+        macs = work.mac_count
         gemm_macs = np.where(is_gemm, macs, 0.0)
         none = np.zeros_like(macs)
         matrix_macs = gemm_macs if mode == "matrix" else none
         dot_macs = gemm_macs if mode.startswith("dot") else none
         vector_macs = macs - matrix_macs - dot_macs
-        elementwise = np.where(active, work.elementwise_count, 0.0)
-        special = np.where(active, work.special_count, 0.0)
+        elementwise = work.elementwise_count
+        special = work.special_count
         mac_instructions = vector_macs / lanes + dot_macs / vector.macs_per_dot
         fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
         simple = elementwise / lanes
