@@ -113,9 +113,7 @@ class Cgra:
         item = PRECISION_BYTES[precision]
         lanes = hardware.geometry["lane_count"].value
         macs = work.mac_count
-        elementwise = work.elementwise_count
-        special = work.special_count
-        operations = macs + elementwise + special
+        operations = macs + work.elementwise_count + work.special_count
         words = WORD_BYTES / item
         crossing = (kernels.input_bytes + kernels.weight_bytes) * words
         written = kernels.output_bytes * words
@@ -129,8 +127,8 @@ class Cgra:
         idle = np.maximum(placement.cycles * placement.units_total * lanes - macs, 0.0)
         return {
             ("functional_unit", f"{precision}_mac"): macs,
-            ("functional_unit", "elementwise"): elementwise,
-            ("functional_unit", "special_function"): special,
+            ("functional_unit", "elementwise"): work.elementwise_count,
+            ("functional_unit", "special_function"): work.special_count,
             ("functional_unit", "idle_cycle"): np.where(macs > 0, idle, 0.0),
             ("pipeline_register", "access"): 3.0 * operations * WORD_BYTES,
             ("reduction_tree", "forward"): macs,

@@ -192,11 +192,9 @@ class Cpu:
         matrix_macs = gemm_macs if mode == "matrix" else none
         dot_macs = gemm_macs if mode.startswith("dot") else none
         vector_macs = macs - matrix_macs - dot_macs
-        elementwise = work.elementwise_count
-        special = work.special_count
         mac_instructions = vector_macs / lanes + dot_macs / vector.macs_per_dot
-        fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
-        simple = elementwise / lanes
+        fmas = mac_instructions + work.special_count * hardware.coefficient("special_function_fmas") / lanes
+        simple = work.elementwise_count / lanes
         crossing_read = kernels.input_bytes + kernels.weight_bytes
         streamed = np.where(is_gemm, 0.0, crossing_read / width)
         loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
@@ -237,8 +235,8 @@ class Cpu:
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("vector_fma", f"{lane_precision}_mac"): vector_macs,
-            ("vector_alu", "elementwise"): elementwise,
-            ("vector_alu", "special_function"): special,
+            ("vector_alu", "elementwise"): work.elementwise_count,
+            ("vector_alu", "special_function"): work.special_count,
             ("integer_alu", "operation"): scalar,
             ("address_generation", "operation"): loads + stores,
             ("branch_target_buffer", "lookup"): instructions,

@@ -148,9 +148,7 @@ class Dsp:
         macs = work.mac_count
         matrix_macs = macs * on_matrix
         vector_macs = macs - matrix_macs
-        elementwise = work.elementwise_count
-        special = work.special_count
-        special_operations = special * hardware.coefficient("special_function_operations")
+        special_operations = work.special_count * hardware.coefficient("special_function_operations")
         written = kernels.output_bytes
         crossing = kernels.input_bytes + kernels.weight_bytes
         panels = macs * (1.0 / placement.tile_rows + 1.0 / placement.tile_columns) * item
@@ -162,7 +160,7 @@ class Dsp:
             lanes,
         )
         fmas = vector_macs / macs_per_instruction
-        simple = (elementwise + special_operations) / lanes
+        simple = (work.elementwise_count + special_operations) / lanes
         loads = (1.0 - on_matrix) * local_read / width
         stores = written / width
         vector_instructions = fmas + simple + loads + stores
@@ -179,8 +177,8 @@ class Dsp:
             ("hardware_loop", "iteration"): packets / hardware.coefficient("packets_per_iteration"),
             ("scalar_alu", "operation"): scalar,
             ("vector_fma", f"{precision}_mac"): vector_macs,
-            ("vector_alu", "elementwise"): elementwise,
-            ("vector_alu", "special_function"): special,
+            ("vector_alu", "elementwise"): work.elementwise_count,
+            ("vector_alu", "special_function"): work.special_count,
             ("vector_register", "read"): (3.0 * fmas + 2.0 * simple + stores) * width,
             ("vector_register", "write"): (fmas + simple + loads) * width,
             ("address_generation", "operation"): local_read / width + stores,

@@ -103,8 +103,6 @@ class Kpu:
         columns = hardware.geometry["array_columns"].value
         elements = rows * columns
         macs = work.mac_count
-        elementwise = work.elementwise_count
-        special = work.special_count
         read_in = kernels.input_bytes + kernels.weight_bytes
         panels = level_bytes(kernels, hardware.level("l2").capacity.value * placement.units_total, item)
         staged = np.maximum(np.where(macs > 0, panels, read_in), placement.dram_read_bytes)
@@ -124,8 +122,8 @@ class Kpu:
         k_steps = np.where(macs > 0, placement.wave_count * work.gemm_k, placement.wave_count)
         return {
             ("pe", f"{precision}_mac"): macs,
-            ("pe", "elementwise"): elementwise,
-            ("special_function_unit", "operation"): special,
+            ("pe", "elementwise"): work.elementwise_count,
+            ("special_function_unit", "operation"): work.special_count,
             ("pe_register", "access"): macs,
             ("l1_stream", "read"): entering * item,
             ("l1_stream", "write"): leaving * item,

@@ -24,8 +24,8 @@ Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `residen
 weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
-Energy. Operands leave the SRAM max(share x (activations + weights) p, R) bytes, of which noc_share goes over the network, as
-all results do. A slot of the tensor engines without a MAC is an idle cycle.
+Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
+network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
 Source: AWS NKI architecture guide; Intel Gaudi 3, Hot Chips 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
 """
 
@@ -215,11 +215,8 @@ class Npu:
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
         on_tensor = placement.on_tensor
-        macs = work.mac_count
-        tensor_macs = macs * on_tensor
-        vector_macs = macs - tensor_macs
-        elementwise = work.elementwise_count
-        special = work.special_count
+        tensor_macs = work.mac_count * on_tensor
+        vector_macs = work.mac_count - tensor_macs
         crossing = kernels.input_bytes + kernels.weight_bytes
         streamed = (placement.activations + placement.weights) * item
         written = kernels.output_bytes
@@ -229,7 +226,7 @@ class Npu:
         tiles = placement.tile_count
         outside = placement.dram_read_bytes + placement.dram_write_bytes
         transfers = ceil_divide(crossing + written, hardware.coefficient("dma_block"))
-        lane_operations = elementwise + special + vector_macs
+        lane_operations = work.elementwise_count + work.special_count + vector_macs
         layers = kernels.at_leader(np.ones(kernels.kernel_count))
         instructions = tiles * hardware.coefficient("instructions_per_tile") + transfers + layers
         edge = "host_link" if "host_link_lanes" in hardware.geometry else "dram"
@@ -241,8 +238,8 @@ class Npu:
             ("weight_buffer", "read"): placement.weights * item,
             ("activation_buffer", "read"): placement.activations * item,
             ("vector_engine", f"{precision}_mac"): vector_macs,
-            ("vector_engine", "elementwise"): elementwise,
-            ("vector_engine", "special_function"): special,
+            ("vector_engine", "elementwise"): work.elementwise_count,
+            ("vector_engine", "special_function"): work.special_count,
             ("vector_register", "access"): VECTOR_OPERANDS * lane_operations * max(item, NARROWEST_VECTOR_BYTES),
             ("sram", "read"): sram_read + placement.dram_write_bytes,
             ("sram", "write"): written + placement.dram_read_bytes,

@@ -148,11 +148,9 @@ class Tpu:
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         on_mxu = placement.on_mxu
-        macs = work.mac_count
-        mxu_macs = macs * on_mxu * passes
-        vector_macs = macs * (1.0 - on_mxu)
+        mxu_macs = work.mac_count * on_mxu * passes
+        vector_macs = work.mac_count * (1.0 - on_mxu)
         elementwise = work.elementwise_count + vector_macs
-        special = work.special_count
         weights = placement.weight_tiles * rows * columns * passes
         k_tiles = ceil_divide(work.gemm_k, rows)
         n_tiles = ceil_divide(work.gemm_n, columns)
@@ -175,8 +173,8 @@ class Tpu:
         idle_slots = np.maximum(placement.slots * passes - mxu_macs, 0.0)
         has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
         vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)
-        panels = np.where(macs > 0, level_bytes(kernels, vmem_bytes, item), read_in)
-        cmem_read = np.maximum(panels, placement.dram_read_bytes) if has_cmem else np.zeros_like(macs)
+        panels = np.where(work.mac_count > 0, level_bytes(kernels, vmem_bytes, item), read_in)
+        cmem_read = np.maximum(panels, placement.dram_read_bytes) if has_cmem else np.zeros_like(work.mac_count)
         filled = cmem_read if has_cmem else placement.dram_read_bytes
         drained = kernels.output_bytes if has_cmem else placement.dram_write_bytes
         return {
@@ -186,7 +184,7 @@ class Tpu:
             ("mxu", "idle_cycle"): idle_slots / self._row_rate(precision, hardware),
             ("partial_sum", "drain"): results,
             ("vpu", "elementwise"): elementwise,
-            ("vpu", "special_function"): special,
+            ("vpu", "special_function"): work.special_count,
             ("vector_register", "access"): VECTOR_OPERANDS * elementwise * VECTOR_BYTES,
             ("cross_lane", "permute"): np.where(is_moved, work.output_element_count, 0.0),
             ("scalar_unit", "instruction"): bundles * hardware.coefficient("scalar_per_bundle"),

@@ -150,8 +150,6 @@ class Gpu:
         vector_macs = macs - tensor_macs
         packed = np.where(is_gemm, packing(hardware, precision), 1.0)
         dot_macs = np.where(is_gemm, vector_macs, 0.0) if precision == "int8" else np.zeros_like(macs)
-        elementwise = work.elementwise_count
-        special = work.special_count
         moves = work.of_kind("data_movement", "pool", "uncounted")
         indexed = np.where(moves, work.output_element_count, 0.0)
 
@@ -167,7 +165,7 @@ class Gpu:
         loaded = np.where(is_gemm, 0.0, read_in)
 
         mac_lanes = vector_macs / packed
-        plain = elementwise + special + indexed
+        plain = work.elementwise_count + work.special_count + indexed
         warp = hardware.geometry["warp_size"].value
         warps = (
             (mac_lanes + plain) / warp
@@ -190,12 +188,12 @@ class Gpu:
             ("tensor_core", f"{precision}_mac"): tensor_macs,
             ("cuda_core", _VECTOR_MAC[precision]): vector_macs - dot_macs,
             ("cuda_core", "int8_mac"): dot_macs,
-            ("cuda_core", "elementwise"): elementwise,
+            ("cuda_core", "elementwise"): work.elementwise_count,
             ("integer_unit", "index_operation"): indexed,
-            ("special_function_unit", "operation"): special,
+            ("special_function_unit", "operation"): work.special_count,
             ("register_file", "operand"): 3.0 * operands,
             ("register_file", "result"): operands,
-            ("register_file", "read"): (elementwise + plain) * register + tensor_registers * 2.0 / 3.0,
+            ("register_file", "read"): (work.elementwise_count + plain) * register + tensor_registers * 2.0 / 3.0,
             ("register_file", "write"): plain * register + tensor_registers / 3.0,
             ("operand_collector", "transfer"): 3.0 * operands,
             ("instruction_cache", "fetch"): warps,
