@@ -106,7 +106,7 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     crossing = kernels.input_bytes + kernels.weight_bytes
     again = level_bytes(kernels, capacity_bytes, PRECISION_BYTES[kernels.precision]) - crossing
-    return read + weights + np.where((kernels.work.mac_count > 0) & ~fits, again, 0.0), written
+    return read + weights + np.where(kernels.work.has_macs & ~fits, again, 0.0), written
 
 
 def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:

@@ -70,6 +70,17 @@ class Work:
         """Subgraphs, those before the last one included that none of these rows is of."""
         return int(self.subgraph_index.max()) + 1 if self.operator_count else 0
 
+    @cached_property
+    def has_macs(self) -> Booleans:
+        """Operators that multiply and accumulate."""
+        mask: Booleans = self.mac_count > 0
+        return mask
+
+    @cached_property
+    def is_gemm(self) -> Booleans:
+        """Operators that are dense products: not depthwise, not grouped."""
+        return self.of_kind("conv", "linear", "matmul")
+
     def of_kind(self, *kinds: str) -> Booleans:
         """Return a mask of the operators of these kinds."""
         mask = self._masks.get(kinds)

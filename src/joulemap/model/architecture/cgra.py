@@ -65,11 +65,10 @@ class Cgra:
         columns = hardware.coefficient("tile_columns")
         depth = hardware.coefficient("pipeline_depth")
         products = max(1.0, math.floor(stages / (2.0 + math.log2(lanes))))
-        has_macs = work.mac_count > 0
 
         elements = rows * columns
         tiles = np.where(
-            has_macs,
+            work.has_macs,
             work.gemm_groups * ceil_divide(work.gemm_m, rows) * ceil_divide(work.gemm_n, columns),
             np.maximum(ceil_divide(work.output_element_count, elements), 1.0),
         )
@@ -83,14 +82,14 @@ class Cgra:
         per_tile = np.minimum(outputs, elements)
         simple_cycles = waves * (passes * ceil_divide(per_tile, lanes) + np.where(operations > 0, depth, 0.0))
         has_host = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0
-        cycles = np.where(has_macs, gemm_cycles, np.where(kernels.rides & has_host, 0.0, simple_cycles))
+        cycles = np.where(work.has_macs, gemm_cycles, np.where(kernels.rides & has_host, 0.0, simple_cycles))
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
         used = np.where(~kernels.rides, np.minimum(tiles, units), 0.0)
         configuration = np.full(work.operator_count, hardware.coefficient("configuration_bytes"))
         rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         launch = hardware.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
-        executed = np.where(has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
+        executed = np.where(work.has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
         return CgraPlacement(
             compute_s=cycles / peak.clock_hz,
             memory_s=memory,

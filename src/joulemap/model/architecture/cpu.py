@@ -41,13 +41,12 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Floats
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 """Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
 VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
 
-GEMM_KINDS: Final = ("conv", "linear", "matmul")
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """A system-level cache is an `l3`."""
 BITS_PER_BYTE: Final = 8.0
@@ -128,13 +127,11 @@ class Cpu:
         tile_m = hardware.coefficient("tile_rows")
         tile_n = hardware.coefficient("tile_columns")
         mode = _mode(kernels.precision, hardware)
-        is_gemm = work.of_kind(*GEMM_KINDS)
         is_depthwise = work.of_kind("depthwise_conv")
         is_grouped = work.of_kind("grouped_conv")
-        has_macs = work.mac_count > 0
 
         tiles = np.where(
-            is_gemm | is_grouped,
+            work.is_gemm | is_grouped,
             work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
             ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
         )
@@ -150,14 +147,14 @@ class Cpu:
                 hardware.coefficient("gemm_efficiency", mode, "vector"),
             ),
         )
-        padded_n = np.where(is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
+        padded_n = np.where(work.is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
         tile_macs = np.where(
-            is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
+            work.is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
         )
-        dense_rate = np.where(is_gemm, core_macs, vector_rate) * efficiency
+        dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
-        compute = waves * (np.where(has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
+        compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
         if kernels.runtime == "eager":
             taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
@@ -175,7 +172,7 @@ class Cpu:
             wave_count=np.where(kernels.rides, 0.0, waves),
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
-            executed_macs=np.where(is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
+            executed_macs=np.where(work.is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
         )
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
@@ -185,9 +182,8 @@ class Cpu:
         vector = _vector(precision, hardware)
         lanes, width = vector.lanes, vector.instruction_bytes
         mode = _mode(precision, hardware)
-        is_gemm = work.of_kind(*GEMM_KINDS)
         macs = work.mac_count
-        gemm_macs = np.where(is_gemm, macs, 0.0)
+        gemm_macs = np.where(work.is_gemm, macs, 0.0)
         none = np.zeros_like(macs)
         matrix_macs = gemm_macs if mode == "matrix" else none
         dot_macs = gemm_macs if mode.startswith("dot") else none
@@ -196,7 +192,7 @@ class Cpu:
         fmas = mac_instructions + work.special_count * hardware.coefficient("special_function_fmas") / lanes
         simple = work.elementwise_count / lanes
         crossing_read = kernels.input_bytes + kernels.weight_bytes
-        streamed = np.where(is_gemm, 0.0, crossing_read / width)
+        streamed = np.where(work.is_gemm, 0.0, crossing_read / width)
         loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
         stores = kernels.output_bytes / width
         matrix_instructions, matrix_bytes = self._matrix(matrix_macs, precision, hardware)
@@ -205,11 +201,11 @@ class Cpu:
         instructions = vector_instructions + scalar
         branches = scalar / 2.0
         misses = branches * np.where(
-            is_gemm,
+            work.is_gemm,
             hardware.coefficient("misprediction_rate", "gemm"),
             hardware.coefficient("misprediction_rate", "other"),
         )
-        reads = _level_reads(kernels, placement, loads * width + matrix_bytes, is_gemm, hardware)
+        reads = _level_reads(kernels, placement, loads * width + matrix_bytes, hardware)
         written = kernels.output_bytes
         dram = placement.dram_read_bytes + placement.dram_write_bytes
         lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
@@ -260,9 +256,7 @@ class Cpu:
         return multiplies + loads, loads * hardware.geometry["matrix_tile"].value / BITS_PER_BYTE
 
 
-def _level_reads(
-    kernels: KernelColumns, placement: Placement, loaded: Floats, is_gemm: Booleans, hardware: Hardware
-) -> dict[str, Floats]:
+def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, hardware: Hardware) -> dict[str, Floats]:
     """Return the bytes read from each cache level: loads from the first, from each other what the one before misses.
 
     No level is read less than the one behind it, because what comes from there passes through it.
@@ -273,7 +267,7 @@ def _level_reads(
     for level, following in itertools.pairwise(hardware.memory_levels):
         units = 1.0 if level.per == "chip" else float(placement.units_total)
         missed = level_bytes(kernels, level.capacity.value, item, units)
-        reads[following.name] = np.where(is_gemm, missed, crossing)
+        reads[following.name] = np.where(kernels.work.is_gemm, missed, crossing)
     behind = placement.dram_read_bytes
     for name in reversed(reads):
         behind = reads[name] = np.maximum(reads[name], np.maximum(behind, crossing))

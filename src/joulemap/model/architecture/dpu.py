@@ -137,7 +137,7 @@ class Dpu:
 
     @staticmethod
     def _on_array(kernels: KernelColumns) -> Booleans:
-        mask: Booleans = kernels.work.of_kind(*CONVOLUTION_KINDS) & (kernels.work.mac_count > 0)
+        mask: Booleans = kernels.work.of_kind(*CONVOLUTION_KINDS) & kernels.work.has_macs
         return mask
 
     @staticmethod

@@ -40,7 +40,6 @@ from joulemap.model.placement import Placement, overlap_engines
 from joulemap.model.traffic import ceil_divide, memory_time
 from joulemap.model.workload import Booleans, Floats
 
-GEMM_KINDS: Final = ("conv", "linear", "matmul")
 MATRIX_PRECISIONS: Final = frozenset({"int8"})
 """Precisions that the matrix engine has. Source: TI SPRY344 (16 bits run there too, but are no precision here)."""
 ACCUMULATOR_BYTES: Final = 4.0
@@ -71,8 +70,7 @@ class Dsp:
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        has_macs = work.mac_count > 0
-        is_gemm = work.of_kind(*GEMM_KINDS) & has_macs
+        is_gemm = work.is_gemm & work.has_macs
         on_matrix = is_gemm & self._has_matrix(kernels.precision, hardware)
         lanes = self._lanes(kernels.precision, hardware)
         lane_rate = lanes * hardware.coefficient("vector_pipes")
@@ -101,7 +99,8 @@ class Dsp:
         )
         simple = work.elementwise_count + hardware.coefficient("special_function_operations") * work.special_count
         vector_cycles = waves * (
-            np.where(has_macs & ~on_matrix, tile_macs / mac_rate, 0.0) + simple / np.maximum(tiles, 1.0) / lane_rate
+            np.where(work.has_macs & ~on_matrix, tile_macs / mac_rate, 0.0)
+            + simple / np.maximum(tiles, 1.0) / lane_rate
         )
         compute = overlap_engines(kernels, matrix_cycles / peak.clock_hz, vector_cycles / peak.clock_hz)
 
@@ -144,7 +143,6 @@ class Dsp:
         width = hardware.geometry["simd_width"].value / 8.0
         lanes = self._lanes(precision, hardware)
         on_matrix = placement.on_matrix
-        is_gemm = work.of_kind(*GEMM_KINDS)
         macs = work.mac_count
         matrix_macs = macs * on_matrix
         vector_macs = macs - matrix_macs
@@ -152,10 +150,10 @@ class Dsp:
         written = kernels.output_bytes
         crossing = kernels.input_bytes + kernels.weight_bytes
         panels = macs * (1.0 / placement.tile_rows + 1.0 / placement.tile_columns) * item
-        local_read = np.where(is_gemm, np.maximum(panels * kernels.outside_read_share, crossing), crossing)
+        local_read = np.where(work.is_gemm, np.maximum(panels * kernels.outside_read_share, crossing), crossing)
 
         macs_per_instruction = np.where(
-            is_gemm,
+            work.is_gemm,
             hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / hardware.coefficient("vector_pipes"),
             lanes,
         )

@@ -24,8 +24,6 @@ Energies are mostly assumptions: no silicon has been published.
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 import numpy as np
 
@@ -36,8 +34,6 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Floats
-
-MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -59,27 +55,26 @@ class Kpu:
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
-        has_macs = work.of_kind(*MAC_KINDS) & (work.mac_count > 0)
         elements = rows * columns
 
         blocks = np.where(
-            has_macs,
+            work.has_macs,
             work.gemm_groups * ceil_divide(work.gemm_m, rows) * ceil_divide(work.gemm_n, columns),
             ceil_divide(work.output_element_count, elements),
         )
         waves = ceil_divide(blocks, units)
-        block_cycles = np.where(has_macs, elements * work.gemm_k / macs_per_clock + rows + columns, 0.0)
+        block_cycles = np.where(work.has_macs, elements * work.gemm_k / macs_per_clock + rows + columns, 0.0)
         stream = hardware.coefficient("elementwise_per_clock")
         special_clocks = hardware.coefficient("special_function_clocks")
         has_host = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0
         rides = kernels.rides & has_host
         simple = (work.elementwise_count + special_clocks * work.special_count) / np.maximum(blocks, 1.0)
-        simple_cycles = np.where(rides | has_macs, 0.0, simple / stream)
+        simple_cycles = np.where(rides | work.has_macs, 0.0, simple / stream)
         compute = waves * (block_cycles + simple_cycles) / peak.clock_hz
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("l3"))
         launch = hardware.coefficient("program_cost")
-        executed = np.where(has_macs, blocks * elements * work.gemm_k, 0.0)
+        executed = np.where(work.has_macs, blocks * elements * work.gemm_k, 0.0)
         return KpuPlacement(
             compute_s=compute,
             memory_s=memory,

@@ -93,13 +93,12 @@ class Npu:
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        has_macs = work.mac_count > 0
         engine = self._engine(kernels, hardware)
         tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
         lane_rate = min(self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC)
-        on_tensor = has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
+        on_tensor = work.has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
         simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
-        vector_macs = np.where(has_macs & ~on_tensor, work.mac_count, 0.0)
+        vector_macs = np.where(work.has_macs & ~on_tensor, work.mac_count, 0.0)
         vector_s = (simple + vector_macs) / lane_rate
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)

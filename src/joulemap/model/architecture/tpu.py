@@ -38,7 +38,6 @@ from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Booleans, Floats
 
-MAC_KINDS: Final = ("conv", "depthwise_conv", "grouped_conv", "linear", "matmul")
 VECTOR_BYTES: Final = 4.0
 """The vector unit computes in fp32."""
 VECTOR_OPERANDS: Final = 3.0
@@ -88,7 +87,6 @@ class Tpu:
         columns = hardware.geometry["array_columns"].value
         block = hardware.coefficient("row_block")
         passes = self._passes(kernels.precision, hardware)
-        has_macs = work.of_kind(*MAC_KINDS) & (work.mac_count > 0)
 
         weight_tiles = work.gemm_groups * ceil_divide(work.gemm_k, rows) * ceil_divide(work.gemm_n, columns)
         row_blocks = ceil_divide(work.gemm_m, block)
@@ -103,13 +101,13 @@ class Tpu:
         vector_rate = lanes * hardware.coefficient("vector_operations_per_clock") * clock_hz
         special_s = work.special_count * hardware.coefficient("special_function_clocks") / (lanes * clock_hz)
         on_vector = work.mac_count / vector_rate
-        uses_vector = has_macs & (on_vector < on_array)
-        compute = np.where(has_macs, np.minimum(on_array, on_vector), 0.0)
+        uses_vector = work.has_macs & (on_vector < on_array)
+        compute = np.where(work.has_macs, np.minimum(on_array, on_vector), 0.0)
         compute = compute + work.elementwise_count / vector_rate + special_s
 
         memory, read, written = memory_time(kernels, hardware, find_last_level(hardware))
         launch = hardware.coefficient("program_cost")
-        on_mxu = has_macs & ~uses_vector
+        on_mxu = work.has_macs & ~uses_vector
         slots = np.where(on_mxu, cycles * units * rows * columns * row_rate / passes, 0.0)
         return TpuPlacement(
             compute_s=compute,
@@ -173,7 +171,7 @@ class Tpu:
         idle_slots = np.maximum(placement.slots * passes - mxu_macs, 0.0)
         has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
         vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)
-        panels = np.where(work.mac_count > 0, level_bytes(kernels, vmem_bytes, item), read_in)
+        panels = np.where(work.has_macs, level_bytes(kernels, vmem_bytes, item), read_in)
         cmem_read = np.maximum(panels, placement.dram_read_bytes) if has_cmem else np.zeros_like(work.mac_count)
         filled = cmem_read if has_cmem else placement.dram_read_bytes
         drained = kernels.output_bytes if has_cmem else placement.dram_write_bytes

@@ -60,7 +60,6 @@ LANES_PRICED: Final = 32.0
 """Lanes of the warp instruction that the catalogue prices; what drives lanes costs twice that for a wavefront of 64."""
 SECTOR_BYTES: Final = 32.0
 
-GEMM_KINDS: Final = ("conv", "linear", "matmul")
 
 _VECTOR_MAC: Final = {
     "fp64": "fp64_mac",
@@ -104,7 +103,7 @@ class Gpu:
         memory, read, written = memory_time(kernels, device, find_last_level(device))
         times = time_operators(kernels, engine, memory)
         tiling = times.tiling
-        simple = ~work.of_kind(*GEMM_KINDS, "grouped_conv")
+        simple = ~(work.is_gemm | work.of_kind("grouped_conv"))
         tiles = np.where(simple, ceil_divide(work.output_element_count, ELEMENTS_PER_BLOCK), tiling.count)
         tiles = np.where(kernels.rides, 0.0, np.maximum(tiles, times.block_count))
         waves = np.where(tiling.waves > 0.0, tiling.waves, ceil_divide(tiles, engine.units))
@@ -141,28 +140,27 @@ class Gpu:
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
-        is_gemm = work.of_kind(*GEMM_KINDS)
-        may_use_tensor = work.of_kind(*GEMM_KINDS, "grouped_conv")
-        on_tensor = may_use_tensor if uses_tensor_cores(hardware, precision) else np.zeros_like(is_gemm)
+        may_use_tensor = work.is_gemm | work.of_kind("grouped_conv")
+        on_tensor = may_use_tensor if uses_tensor_cores(hardware, precision) else np.zeros_like(work.is_gemm)
         device = find_device(hardware)
         macs = placement.multiplied_macs
         tensor_macs = np.where(on_tensor, macs, 0.0)
         vector_macs = macs - tensor_macs
-        packed = np.where(is_gemm, packing(hardware, precision), 1.0)
-        dot_macs = np.where(is_gemm, vector_macs, 0.0) if precision == "int8" else np.zeros_like(macs)
+        packed = np.where(work.is_gemm, packing(hardware, precision), 1.0)
+        dot_macs = np.where(work.is_gemm, vector_macs, 0.0) if precision == "int8" else np.zeros_like(macs)
         moves = work.of_kind("data_movement", "pool", "uncounted")
         indexed = np.where(moves, work.output_element_count, 0.0)
 
         read_in = kernels.input_bytes + kernels.weight_bytes
         l2_read = np.where(
-            is_gemm,
+            work.is_gemm,
             tiled_bytes(kernels, placement.tile_rows, placement.tile_columns, item),
             read_in,
         )
         warp_m = hardware.coefficient("warp_tile_m")
         warp_n = hardware.coefficient("warp_tile_n")
-        shared_read = np.where(is_gemm, macs * (warp_m + warp_n) / (warp_m * warp_n) * item, 0.0)
-        loaded = np.where(is_gemm, 0.0, read_in)
+        shared_read = np.where(work.is_gemm, macs * (warp_m + warp_n) / (warp_m * warp_n) * item, 0.0)
+        loaded = np.where(work.is_gemm, 0.0, read_in)
 
         mac_lanes = vector_macs / packed
         plain = work.elementwise_count + work.special_count + indexed
@@ -204,7 +202,7 @@ class Gpu:
             ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
             ("simt_core", "issue_cycle"): placement.instruction_s * engine.issue_hz,
             ("shared_memory", "read"): shared_read,
-            ("shared_memory", "write"): np.where(is_gemm, l2_read, 0.0),
+            ("shared_memory", "write"): np.where(work.is_gemm, l2_read, 0.0),
             ("l1", "load"): loaded,
             ("l1", "store"): kernels.output_bytes,
             ("l2", "stream"): placement.near_bytes,
@@ -218,7 +216,7 @@ class Gpu:
             ("coalescing", "extra_sector"): np.where(
                 moves, kernels.moved_bytes / SECTOR_BYTES * hardware.coefficient("uncoalesced_share"), 0.0
             ),
-            ("barrier", "arrival"): np.where(is_gemm, arrivals, 0.0),
+            ("barrier", "arrival"): np.where(work.is_gemm, arrivals, 0.0),
             ("coherence", "fence"): kernels.at_leader(fences),
             ("thread_block", "launch"): placement.tile_count,
             ("kernel", "launch"): kernels.host_launch_count,

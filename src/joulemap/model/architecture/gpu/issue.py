@@ -119,7 +119,7 @@ def _instruction_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
     found = np.where(work.of_kind("reduction"), read * engine.value("reduction_ratio") * index_s, found)
     found = np.where(work.of_kind("batch_norm"), outputs * engine.value("batch_norm_ratio") * index_s, found)
     found = np.where(work.of_kind("pool"), _pool_seconds(kernels, engine), found)
-    return np.where(work.mac_count > 0.0, 0.0, found)
+    return np.where(work.has_macs, 0.0, found)
 
 
 def padded_rows(kernels: KernelColumns) -> Floats:

@@ -221,7 +221,7 @@ def _epilogue_passes(kernels: KernelColumns, engine: Engine, attends: Booleans) 
     """
     work = kernels.work
     follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
-    passes = kernels.leads & follows & (work.mac_count > 0.0) & ~attends
+    passes = kernels.leads & follows & work.has_macs & ~attends
     often = np.where(passes, engine.value("epilogue_passes"), 0.0)
     moved = 2.0 * often * work.output_element_count * kernels.item_bytes
     return _Passes(
