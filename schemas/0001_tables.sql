@@ -152,7 +152,7 @@ CREATE TABLE workload (
     weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
     torch_version VARCHAR NOT NULL,
     torchvision_version VARCHAR NOT NULL,
-    tracer_version INTEGER NOT NULL,
+    tracer_version VARCHAR NOT NULL,
     notes VARCHAR[] NOT NULL,
     created_at TIMESTAMP NOT NULL
 );
@@ -167,7 +167,7 @@ COMMENT ON COLUMN workload.parameter_count IS 'Elements of all parameters, share
 COMMENT ON COLUMN workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
 COMMENT ON COLUMN workload.torch_version IS 'torch that traced it';
 COMMENT ON COLUMN workload.torchvision_version IS 'torchvision that built it';
-COMMENT ON COLUMN workload.tracer_version IS 'Version of the tracer''s rules';
+COMMENT ON COLUMN workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
 COMMENT ON COLUMN workload.notes IS 'What the trace had to assume';
 COMMENT ON COLUMN workload.created_at IS 'When it was stored, UTC';
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import attrs
 
-from joulemap.store.connection import Connection, open_in_memory
+from blank import open_blank
+from joulemap.store.connection import Connection
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "idle_power": "W", "static_power": "W"}
 
@@ -36,7 +37,7 @@ class MadeUp:
 
 def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
     """Return a database that holds these runs, numbered from 1, with round assumptions of use."""
-    connection = open_in_memory()
+    connection = open_blank()
     connection.execute("INSERT INTO action VALUES (1, 'gpu', 'compute', 'alu', 'mac', 'compute', 'MAC')")
     connection.execute(
         "INSERT INTO workload VALUES (1, 'k', 'net', 's', 'i', 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01')"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.store.connection import Connection, open_in_memory
+from blank import open_blank
+from joulemap.store.connection import Connection
 
 FJ = 10**15
 FS = 10**15
@@ -53,7 +54,7 @@ class Book:
 
     def __init__(self) -> None:
         """Open it in memory."""
-        self.connection: Connection = open_in_memory()
+        self.connection: Connection = open_blank()
         for number, part in enumerate(("compute", "memory", "control", "static"), 1):
             self.connection.execute(
                 "INSERT INTO action VALUES (?, 'any', ?, ?, 'act', ?, 'one')", [number, part, part, part]

@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import pytest
 
+from chips import EVERY
 from compare import assert_close
 from convolution import convolution
-from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
@@ -135,7 +135,7 @@ def works() -> tuple[WorkloadColumns, ...]:
     )
 
 
-@pytest.mark.parametrize("hardware", load_catalogue().hardware.values(), ids=lambda one: one.id)
+@pytest.mark.parametrize("hardware", EVERY)
 def test_slots_are_never_fewer_than_the_macs(hardware: Any) -> None:
     architecture = find_architecture(hardware.architecture)
     for work in works():

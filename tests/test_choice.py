@@ -208,7 +208,7 @@ def cost_of(metric: str, row: dict[str, Any]) -> float:
     return -float(value) if metric == "throughput" else float(value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(runs=RUNS, x=st.sampled_from(sorted(FIELDS)), y=st.sampled_from(sorted(FIELDS)))
 def test_the_front_is_what_brute_force_finds(made_up: Connection, runs: list[MadeUp], x: str, y: str) -> None:
     rows = ask(made_up, "pareto.front", runs, x=x, y=y)
@@ -248,7 +248,7 @@ def test_what_has_no_price_has_no_place(made_up: Connection, runs: list[MadeUp],
             assert (row["reason"] != "") == (known is None)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(runs=RUNS, random=st.randoms())
 def test_ties_are_in_the_same_order_however_the_runs_were_stored(
     made_up: Connection, runs: list[MadeUp], random: Any
@@ -331,7 +331,7 @@ def violation(limit: str, bound: float, value: float | None) -> float | None:
     return bound / value - 1.0 if limit == "min_throughput_per_s" else value / bound - 1.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(runs=RUNS, limits=LIMITS, objective=st.sampled_from(["energy", "latency", "throughput", "edp"]))
 def test_the_ranking_is_what_brute_force_finds(
     made_up: Connection, runs: list[MadeUp], limits: dict[str, Any], objective: str

@@ -212,6 +212,26 @@ def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: 
     assert re.search(rf"^\s+joulemap {' '.join(command)}", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "resnet18"),
+        ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--format", "csv", "--show-sql"),
+        ("compare", "--help"),
+        ("compare", "resnet19"),
+        ("nonsense",),
+        ("--version",),
+    ],
+    ids=" ".join,
+)
+def test_a_process_answers_what_these_tests_see(
+    arguments: tuple[str, ...], joulemap: Run, joulemap_process: Run, database: Path
+) -> None:
+    place = {"JOULEMAP_DB": str(database)}
+    here, alone = joulemap(*arguments, variables=place), joulemap_process(*arguments, variables=place)
+    assert (here.returncode, here.stdout, here.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+
+
 def test_no_argument_shows_the_help_with_the_exit_codes(joulemap: Run) -> None:
     done = joulemap()
     assert done.returncode == 0
@@ -392,9 +412,9 @@ def test_migrate_makes_a_database_and_keeps_one(joulemap: Run, own_database: Pat
     assert joulemap("query", "run", "run.list", "-f", "csv", "--db", own_database).stdout == before
 
 
-def test_the_environment_names_the_database(joulemap: Run, database: Path) -> None:
+def test_the_environment_names_the_database(joulemap_process: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database)}
-    done = joulemap("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", variables=variables)
+    done = joulemap_process("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", variables=variables)
     assert int(done.stdout.splitlines()[1]) > 0
 
 
@@ -443,11 +463,11 @@ def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
-def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap: Run, tmp_path: Path) -> None:
+def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap_process: Run, tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(
         "import torch\nprint('hello')\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
     )
-    done = joulemap("compare", "noisy.py:net", "--format", "json")
+    done = joulemap_process("compare", "noisy.py:net", "--format", "json")
     assert json.loads(done.stdout)["model"] == "noisy.py:net"
     assert done.stderr == "hello\n"
 
@@ -468,8 +488,8 @@ def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_terminal_without_unicode_still_gets_its_answer(joulemap: Run, database: Path) -> None:
-    done = joulemap("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
+def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run, database: Path) -> None:
+    done = joulemap_process("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert "resnet18" in done.stdout
 

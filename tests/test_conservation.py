@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import pytest
 
+from blank import open_blank
 from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
@@ -21,7 +22,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Integers, WorkloadColumns
-from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.connection import Connection
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped
 from joulemap.units import FJ_PER_J, FS_PER_S
@@ -41,7 +42,7 @@ MODEST = 2**62
 
 @cache
 def shipped() -> Connection:
-    return open_in_memory()
+    return open_blank()
 
 
 @cache

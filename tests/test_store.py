@@ -204,7 +204,7 @@ def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -
         holder.wait()
 
 
-@pytest.mark.parametrize("delay_s", [0.15, 0.3, 0.4, 0.5])
+@pytest.mark.parametrize("delay_s", [0.15, 0.4, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.3, 0.5))])
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_comparison_leaves_the_database_whole(
     delay_s: float, with_signal: signal.Signals, own_database: Path

@@ -1,4 +1,4 @@
-"""Observations in, a calibration out."""
+"""The calibration of a hardware to observations of it: fitted, scored, and what contradicts it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from joulemap.model.workload import Floats
 
 CONTRADICTION: Final = 1.5
 """Factor between measurements of one configuration from which they contradict each other."""
-
 
 CAP_TOLERANCE: Final = 1.05
 """Share of the power cap that a measurement may reach before it is said."""

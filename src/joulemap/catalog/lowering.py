@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.profile import ProfiledKernel, Shape, TracedOperator
+from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
 
 Key = tuple[object, ...]
 """ATen operator without the underscore of its in-place form, and what of its shapes the trace tells too."""

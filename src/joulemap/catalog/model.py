@@ -49,7 +49,7 @@ def load_shipped() -> dict[str, ShippedWorkload]:
             mac_count=int(row["mac_count"]),
             torch_version=row["torch_version"],
             torchvision_version=row["torchvision_version"],
-            tracer_version=int(row["tracer_version"]),
+            tracer_version=row["tracer_version"],
         )
         for row in rows
     }

@@ -15,7 +15,7 @@ from functools import cached_property
 import attrs
 
 from joulemap.catalog.lowering import Expected, Key, expect_kernels, find_key
-from joulemap.domain.profile import OperatorMeasurement, ProfiledKernel, TracedOperator
+from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, TracedOperator
 
 
 @attrs.frozen

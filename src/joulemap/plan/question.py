@@ -20,8 +20,8 @@ from joulemap.plan.catalogue import check_names, ensure_catalogue, known_hardwar
 from joulemap.plan.plan import Choice, PlannedRun, check_settings, plan_runs, select_hardware
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_runs, find_workload
-from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
+from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -91,7 +91,7 @@ class Question:
     def shipped(self) -> ShippedWorkload | None:
         """What ships of exactly this workload, unless it is to be traced anew."""
         entry = load_shipped().get(self.request.model)
-        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != TRACER_VERSION:
+        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None
         return entry if self.request.batch == 1 or entry.is_affine else None
 

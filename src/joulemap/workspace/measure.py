@@ -39,10 +39,10 @@ def detect_text(device: str, threads: int | None = None) -> str:
     from joulemap.catalog.detected import cpu_text, gpu_text
 
     if device == "cuda":
-        from joulemap.device.gpu import read_gpu
+        from joulemap.device.graphics import read_gpu
 
         return gpu_text(read_gpu())
-    from joulemap.device.read import read_cpu
+    from joulemap.device.processor import read_cpu
 
     cpu = read_cpu()
     return cpu_text(cpu if threads is None else cpu.with_cores(threads))

@@ -33,7 +33,7 @@ class ModelProfile:
     is_shipped: bool
     torch_version: str
     torchvision_version: str
-    tracer_version: int
+    tracer_version: str
 
 
 @attrs.frozen

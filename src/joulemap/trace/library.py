@@ -1,4 +1,4 @@
-"""Models of timm and transformers, built from their configuration: nothing is downloaded."""
+"""Models of torchvision, timm and transformers, built without weights: nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -21,13 +21,39 @@ IMAGE: Final = 224
 SAMPLES: Final = 16_000
 """Samples of raw audio: a second at the rate that speech models are trained at."""
 
-
-def build(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
-    """Return (module, inputs or None where the request has its own); UnknownNameError for a name that is not there."""
-    return (_build_timm if request.kind == "timm" else _build_transformers)(request)
+QUANTIZED: Final = "quantized_"
+QUANTIZED_NOTE: Final = "int8 modules cannot be built without data: operators and counts are those of the float model"
 
 
-def _build_timm(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
+def build_torchvision(name: str, image_size: int = 224) -> torch.nn.Module:
+    """Return a torchvision model without weights on the meta device; ModelError if it cannot be built."""
+    from torchvision import models
+
+    arguments: dict[str, Any] = {"weights": None}
+    builder = models.get_model_builder(name)
+    family = builder.__module__.rsplit(".", 1)[-1]
+    if family in ("googlenet", "inception"):
+        arguments["init_weights"] = False
+    if family == "googlenet":
+        arguments["aux_logits"] = False
+    if family == "vision_transformer":
+        arguments["image_size"] = image_size
+    if "weights_backbone" in inspect.signature(builder).parameters:
+        arguments["weights_backbone"] = None
+    try:
+        with build_on_meta():
+            module: torch.nn.Module = builder(**arguments)
+    except Exception:
+        try:
+            with torch.device("meta"):
+                module = builder(**arguments)
+        except Exception as error:
+            raise ModelError(f"{name} could not be built: {type(error).__name__}: {error}") from error
+    return module
+
+
+def build_timm(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
+    """Return (module, its inputs); UnknownNameError for a name that is not there."""
     import timm
 
     if request.factory not in timm.list_models():
@@ -41,7 +67,8 @@ def _build_timm(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
     return module, (torch.empty((request.batch or 1, *settings["input_size"]), device="meta"),)
 
 
-def _build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
+def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
+    """Return (module, inputs or None where the request has its own); UnknownNameError for a name that is not there."""
     import transformers
 
     name = request.factory if request.factory.endswith("Config") else f"{request.factory}Config"

@@ -1,4 +1,4 @@
-"""Match the profiles that ship to traced operators and write what databases hold of them (`make profile`)."""
+"""Times of traced operators from the profiles that ship, as databases hold them (`make profile`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from joulemap.catalog.profile import Profile, load_profiles
 from joulemap.catalog.profile_match import match_profile
-from joulemap.domain.profile import OperatorMeasurement, TracedOperator
+from joulemap.domain.measurement import OperatorMeasurement, TracedOperator
 from joulemap.plan.question import ask, holding
 from joulemap.store.operator_file import write_operator_file
 from joulemap.store.read_operator import read_operators

@@ -1,16 +1,20 @@
-"""Attention and batched products as inference on a device runs them, where the meta device takes another way.
+"""Inference as a device runs it, where the meta device takes another way or cannot know.
 
-On real tensors `torch.nn.MultiheadAttention` has a fast path, one projection for query, key and value whose parts the
-attention kernel reads in place; fused attention kernels write their output with the heads of a token side by side; and
-a batched product copies an operand whose batch dimensions do not lie one behind the other. On meta tensors the first
-two look otherwise and the third is hidden.
+Attention and products: on real tensors `torch.nn.MultiheadAttention` has a fast path, one projection for query, key and
+value whose parts the attention kernel reads in place; fused attention kernels write their output with the heads of a
+token side by side; and a batched product copies an operand whose batch dimensions do not lie one behind the other. On
+meta tensors the first two look otherwise and the third is hidden.
+
+Data decides how many boxes survive and which elements a mask selects. The largest answer that the operator can give
+stands in for it, except for a single number read from data, which has no largest value. Each is a note of the workload.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import torch
 from torch.nn import functional
@@ -103,3 +107,80 @@ def _as_one_batch(operand: torch.Tensor, batch: torch.Size) -> torch.Tensor:
         if step != spans[0]:
             return expanded.contiguous()
     return operand
+
+
+StandIn = Callable[..., Any]
+
+
+def _on_meta(*shape: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def _every_element(mask: torch.Tensor) -> torch.Tensor:
+    return _on_meta(mask.numel(), mask.dim())
+
+
+def _every_selected(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    count = math.prod(torch.broadcast_shapes(values.shape, mask.shape))
+    return _on_meta(count, dtype=values.dtype)
+
+
+def _every_box(boxes: torch.Tensor, _scores: torch.Tensor, _threshold: float) -> torch.Tensor:
+    return _on_meta(boxes.shape[0])
+
+
+def _all_different(values: torch.Tensor, *_options: Any, **_named: Any) -> tuple[torch.Tensor, ...]:
+    count = values.numel()
+    return _on_meta(count, dtype=values.dtype), _on_meta(*values.shape), _on_meta(count)
+
+
+def _some_number(value: torch.Tensor) -> float | int | bool:
+    if value.dtype == torch.bool:
+        return False
+    return 1.0 if value.is_floating_point() else 0
+
+
+STAND_INS: Final[dict[str, tuple[StandIn, str]]] = {
+    "nonzero": (_every_element, "every element is taken to be nonzero"),
+    "masked_select": (_every_selected, "every element is taken to be selected"),
+    "nms": (_every_box, "every box is taken to survive suppression"),
+    "_unique2": (_all_different, "all elements are taken to be different"),
+    "unique_dim": (_all_different, "all elements are taken to be different"),
+    "_local_scalar_dense": (_some_number, "a number read from data is taken to be 0, 1.0 or False"),
+}
+"""operator -> (what it returns on the meta device, what that assumes)."""
+
+INDEX_NOTE: Final = "every element of a mask is taken to be selected"
+
+
+@contextlib.contextmanager
+def one_suppression_for_all_classes() -> Iterator[None]:
+    """Keep torchvision from suppressing boxes class by class, a loop as long as the data has classes.
+
+    Boxes of different classes are moved apart and suppressed together, as it does itself for up to 20,000 boxes on a
+    GPU: one `nms` over all of them, which is the same work at its worst.
+    """
+    try:
+        from torchvision.ops import boxes
+    except ImportError:
+        yield
+        return
+    per_class = boxes._batched_nms_vanilla
+    boxes._batched_nms_vanilla = boxes._batched_nms_coordinate_trick
+    try:
+        yield
+    finally:
+        boxes._batched_nms_vanilla = per_class
+
+
+def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:
+    """Return the indices with each mask as the positions of all its elements, and whether there was one."""
+    expanded: list[Any] = []
+    found = False
+    for index in indices:
+        if isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.is_meta:
+            expanded.extend(_on_meta(index.numel()) for _ in range(index.dim()))
+            found = True
+        else:
+            expanded.append(index)
+    return expanded, found

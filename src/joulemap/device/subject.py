@@ -15,11 +15,12 @@ from joulemap.errors import ModelError, UsageError
 from joulemap.trace.build import BuiltModel, build_request
 from joulemap.trace.module import build_with_storage
 from joulemap.trace.source import ModelRequest
+from joulemap.trace.tensor import DTYPES
 
 SEED: Final = 0
 
-DTYPES: Final = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-"""precision -> dtype of weights and floating-point inputs."""
+PRECISIONS: Final = ("fp32", "bf16", "fp16")
+"""Of weights and floating-point inputs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -42,8 +43,8 @@ def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subj
     Floating-point inputs are uniform in 0 to 1; integers that a model does not bring are 0, booleans true. What a
     person's own code prints goes to stderr. Raises ModelError where the model cannot be built or has no weights.
     """
-    if precision not in DTYPES:
-        raise UsageError(f"cannot measure at {precision}: expected one of {', '.join(DTYPES)}")
+    if precision not in PRECISIONS:
+        raise UsageError(f"cannot measure at {precision}: expected one of {', '.join(PRECISIONS)}")
     torch.manual_seed(SEED)
     with contextlib.redirect_stdout(sys.stderr), build_with_storage():
         built = build_request(request)

@@ -1,4 +1,4 @@
-"""Trace every model by name at three batches and write the workloads that ship with the package (`make zoo`)."""
+"""The workloads that ship with the package: every model by name, traced at three batches (`make zoo`)."""
 
 from __future__ import annotations
 

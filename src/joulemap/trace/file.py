@@ -1,8 +1,9 @@
-"""A model from a person's own file. Importing the file runs its code."""
+"""A model from a person's own file: what a factory in it makes, or a saved `torch.export` program."""
 
 from __future__ import annotations
 
 import importlib.util
+import logging
 import sys
 import traceback
 from collections.abc import Mapping
@@ -16,8 +17,11 @@ from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest, local_files
 
 
-def build(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:
-    """Return (module, its own inputs or None) of a factory; ModelError gives the file's own error and line."""
+def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:
+    """Return (module, its own inputs or None) of a factory, whose file is imported, so that its code runs.
+
+    ModelError gives the file's own error and line.
+    """
     path = request.path
     assert path is not None
     specification = importlib.util.spec_from_file_location(f"joulemap_user_{request.content_digest}", path)
@@ -75,3 +79,25 @@ def _line_in(path: Path, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == whole]
     return f", line {lines[-1]}" if lines else ""
+
+
+def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
+    """Return (module, (positional, named) inputs it was exported with, or None if it keeps none).
+
+    Raises ModelError for a file that is damaged or something else.
+    """
+    assert request.path is not None
+    logger = logging.getLogger("torch.export")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        program = torch.export.load(request.path)
+        module = program.module(check_guards=False)
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise ModelError(
+            f"{request.path} cannot be read as a torch.export program: {reason[0] if reason else type(error).__name__}"
+        ) from error
+    finally:
+        logger.disabled = before
+    return module, program.example_inputs

@@ -1,29 +1,33 @@
-"""What a tensor is called and what memory it touches."""
+"""Names of dtypes, and the memory that a tensor touches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 
-_DTYPES = {
-    torch.float64: "fp64",
-    torch.float32: "fp32",
-    torch.float16: "fp16",
-    torch.bfloat16: "bf16",
-    torch.int8: "int8",
-    torch.uint8: "uint8",
-    torch.int16: "int16",
-    torch.int32: "int32",
-    torch.int64: "int64",
-    torch.bool: "bool",
+DTYPES: Final = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "int64": torch.int64,
+    "int32": torch.int32,
+    "int16": torch.int16,
+    "int8": torch.int8,
+    "uint8": torch.uint8,
+    "bool": torch.bool,
 }
+"""joulemap's name -> torch's dtype."""
+
+_NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def dtype_name(dtype: torch.dtype) -> str:
     """Return joulemap's name of a torch dtype."""
-    return _DTYPES.get(dtype, str(dtype).removeprefix("torch."))
+    return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def touched_bytes(tensor: torch.Tensor) -> int:
