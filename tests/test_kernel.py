@@ -157,6 +157,7 @@ def test_a_larger_weight_never_gets_less(case: Split) -> None:
     members = list(zip(group, weights, shares, strict=True))
     for group_a, weight_a, share_a in members:
         for group_b, weight_b, share_b in members:
-            if group_a == group_b and weight_a > weight_b:
+            # groups without weights stand in the same running sum as 1 each, which costs a time its last digits
+            if group_a == group_b and weight_a > weight_b * (1.0 + 1e-6):
                 # cumulative rounding moves a share by less than one unit each way
                 assert share_a >= share_b - 1
