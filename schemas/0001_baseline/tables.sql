@@ -372,7 +372,7 @@ COMMENT ON COLUMN run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, a
 COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, at this precision';
 COMMENT ON COLUMN run.activation_bytes IS 'Peak of live activations over the execution order';
 COMMENT ON COLUMN run.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
-COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas';
+COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN run.calibration_digest IS 'calibration; empty for none';

@@ -294,7 +294,7 @@ class CalibrationFile:
 
     hardware: str
     hardware_digest: str
-    model_version: int
+    formula_version: str
     data: FittedDataEntry
     static_power: float | None = None
     """Watts."""

@@ -66,7 +66,7 @@ class Question:
         chosen = select_hardware(self.with_own(known_hardware()), self.choice)
         self.calibration.check({entry.id for entry, _ in chosen})
         for entry, _ in chosen:
-            self.calibration.check_fit(entry.id, entry.digest)
+            self.calibration.check_fit(entry)
 
     def with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""

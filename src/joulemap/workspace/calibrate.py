@@ -21,9 +21,10 @@ from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError
+from joulemap.model.version import formula_version
 from joulemap.plan.calibration import GIVEN, CalibrationChoice
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.plan.plan import MODEL_VERSION, check_precision
+from joulemap.plan.plan import check_precision
 from joulemap.plan.question import Question, ask, ensure_workload, find_workload_id, read_names, stored_key, trace
 from joulemap.query.answer import CalibrateAnswer
 from joulemap.store.connection import open_for_reading, open_in_memory, using
@@ -83,8 +84,8 @@ def calibrate(
             coefficients={one.name: one.spread for one in spreads.coefficients},
             scales=tuple((one.scale, one.spread) for one in spreads.energy_scales),
         ),
-        model_version=MODEL_VERSION,
-        start=start.load(entry) if entry else None,
+        formula_version=formula_version(target.architecture),
+        start=start.load(entry, target.architecture) if entry else None,
         tell=talk,
     )
     place = output or own_folder() / f"{target.id}.toml"
