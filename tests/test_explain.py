@@ -18,7 +18,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.catalog.note import find_notes, load_notes
+from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.precision import Precision
 from joulemap.errors import SqlError, UnsupportedError

@@ -14,6 +14,7 @@ from joulemap.store.connection import (
 )
 from joulemap.store.query import Answer, run_queries
 
+
 if TYPE_CHECKING:
     from joulemap.answer.analyze.answer import AnalyzeAnswer
     from joulemap.answer.calibrate import CalibrateAnswer
@@ -52,6 +53,8 @@ SETTINGS: Final = Settings()
 
 def _silent(_message: str) -> None:
     return None
+
+
 
 
 class Workspace:
