@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import importlib
 import itertools
+import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +12,18 @@ import attrs
 import duckdb
 import pytest
 
+import joulemap.answer
 from compare import assert_close
 from joulemap.domain.answer import (
     analysis,
     calibration,
     choice,
     comparison,
-    edp,
     explanation,
-    level,
     model,
     score,
     store,
     sweep,
-    utilization,
 )
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.check import check_query
@@ -33,17 +34,6 @@ from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import parse_parameter, run_query, run_sql
 
 RECORDS = {
-    "compare.summary": comparison.Comparison,
-    "compare.recommendation": comparison.Recommendation,
-    "compare.insight": comparison.Insight,
-    "compare.part": level.PartFigure,
-    "compare.victory": level.Victory,
-    "compare.detail": level.RunDetail,
-    "compare.tree": level.EnergyBranch,
-    "compare.matrix": level.ModelFigure,
-    "compare.ranking": level.RankedHardware,
-    "compare.spread": level.UtilizationSpread,
-    "compare.geometry": level.HardwareNumber,
     "analyze.total": analysis.RunTotal,
     "analyze.category": analysis.CategoryShare,
     "analyze.action": analysis.ActionShare,
@@ -59,16 +49,6 @@ RECORDS = {
     "explain.category": explanation.CategoryDifference,
     "explain.subgraph": explanation.SubgraphDifference,
     "explain.traffic": explanation.Traffic,
-    "edp.total": edp.EdpTotal,
-    "edp.distribution": edp.EdpShare,
-    "edp.operator": edp.EdpOperatorShare,
-    "edp.cut": edp.EdpCut,
-    "edp.pattern": edp.EdpPattern,
-    "edp.bound": edp.EdpBound,
-    "edp.comparison": edp.EdpComparison,
-    "utilization.summary": utilization.Utilization,
-    "utilization.flag": utilization.UtilizationFlag,
-    "utilization.pairing": utilization.Pairing,
     "sweep.point": sweep.SweepPoint,
     "sweep.series": sweep.SweepSeries,
     "sweep.winner": sweep.SweepWinner,
@@ -91,6 +71,17 @@ RECORDS = {
     "cost.break_even": choice.BreakEven,
     "cost.assumption": choice.AssumedNumber,
 }
+
+
+def find_records() -> Iterator[tuple[str, type]]:
+    """Return each query that a row type of an answer names, with the row type."""
+    for found in pkgutil.walk_packages(joulemap.answer.__path__, "joulemap.answer."):
+        for record in vars(importlib.import_module(found.name)).values():
+            if isinstance(record, type) and record.__module__ == found.name and "query" in vars(record):
+                yield vars(record)["query"], record
+
+
+RECORDS |= find_records()
 
 
 @pytest.fixture
@@ -123,7 +114,7 @@ def test_a_query_follows_the_house_rules(query: Query) -> None:
 @pytest.mark.parametrize("name", sorted(RECORDS))
 def test_a_record_has_the_columns_of_its_query(name: str) -> None:
     fields = [field.name for field in attrs.fields(RECORDS[name])]
-    assert fields == [column.name for column in find_query(name).columns]
+    assert sorted(fields) == sorted(column.name for column in find_query(name).columns)
 
 
 def test_the_newest_version_answers_unless_one_is_named() -> None:

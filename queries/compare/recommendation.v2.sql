@@ -2,13 +2,13 @@
 name = "compare.recommendation"
 version = 2
 schema = 3
-summary = "The best run for energy, latency, throughput, memory and balance, and the best whose numbers are published"
+summary = "The best run for energy, latency, throughput, memory and energy x delay, and the best whose numbers are published"
 grain = "one row per goal"
-order = ["goal, in the order energy, latency, throughput, memory, balance"]
+order = ["goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from" }
 [columns]
-goal = { type = "VARCHAR", meaning = "energy, latency, throughput, memory, or balance: the lowest energy-delay product" }
+goal = { type = "VARCHAR", meaning = "energy, latency, throughput, memory, or edp: energy x delay" }
 hardware = { type = "VARCHAR", meaning = "the winner; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
@@ -28,7 +28,7 @@ WITH candidate AS (
             {'position': 2, 'goal': 'latency', 'value': r.latency_s, 'cost': r.latency_s, 'unit': 's'},
             {'position': 3, 'goal': 'throughput', 'value': r.throughput_per_s, 'cost': 1e0 / r.throughput_per_s, 'unit': '1/s'},
             {'position': 4, 'goal': 'memory', 'value': CAST(r.peak_memory_bytes AS DOUBLE), 'cost': CAST(r.peak_memory_bytes AS DOUBLE), 'unit': 'B'},
-            {'position': 5, 'goal': 'balance', 'value': r.edp_js, 'cost': r.edp_js, 'unit': 'Js'}
+            {'position': 5, 'goal': 'edp', 'value': r.edp_js, 'cost': r.edp_js, 'unit': 'Js'}
         ]) AS goal
     FROM runs AS r
     WHERE list_contains($run_ids, r.run_id)

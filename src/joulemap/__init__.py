@@ -14,6 +14,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from joulemap.answer.compare.breakdown import BreakdownAnswer, EnergyBranch, RunFigure
+    from joulemap.answer.compare.contest import Contender, ContestAnswer, Victory
+    from joulemap.answer.compare.model import ModelFigure, ModelsAnswer
+    from joulemap.answer.compare.ranking import HardwareNumber, RankedHardware, RankingAnswer, UtilizationSpread
+    from joulemap.answer.compare.summary import CompareAnswer, Comparison, Insight, Recommendation
+    from joulemap.answer.edp import (
+        EdpAnswer,
+        EdpBound,
+        EdpComparison,
+        EdpCut,
+        EdpOperatorShare,
+        EdpPattern,
+        EdpShare,
+        EdpTotal,
+    )
+    from joulemap.answer.utilization import Pairing, Utilization, UtilizationAnswer, UtilizationFlag
     from joulemap.catalog.load import load_catalogue
     from joulemap.domain.answer.analysis import (
         ActionShare,
@@ -32,16 +48,6 @@ if TYPE_CHECKING:
         RankedConfiguration,
         Violation,
     )
-    from joulemap.domain.answer.comparison import Comparison, Insight, Recommendation
-    from joulemap.domain.answer.edp import (
-        EdpBound,
-        EdpComparison,
-        EdpCut,
-        EdpOperatorShare,
-        EdpPattern,
-        EdpShare,
-        EdpTotal,
-    )
     from joulemap.domain.answer.explanation import (
         CategoryDifference,
         Effect,
@@ -50,20 +56,9 @@ if TYPE_CHECKING:
         RunPair,
         SubgraphDifference,
     )
-    from joulemap.domain.answer.level import (
-        EnergyBranch,
-        HardwareNumber,
-        ModelFigure,
-        PartFigure,
-        RankedHardware,
-        RunDetail,
-        UtilizationSpread,
-        Victory,
-    )
     from joulemap.domain.answer.score import Score
     from joulemap.domain.answer.store import Finding, RunTally
     from joulemap.domain.answer.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-    from joulemap.domain.answer.utilization import Pairing, Utilization, UtilizationFlag
     from joulemap.domain.calibration import Calibration, CalibrationError
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.configuration import Configuration
@@ -76,7 +71,6 @@ if TYPE_CHECKING:
     from joulemap.query.answer import (
         AnalyzeAnswer,
         CalibrateAnswer,
-        CompareAnswer,
         CostAnswer,
         DifferenceAnswer,
         ExplainAnswer,
@@ -85,10 +79,7 @@ if TYPE_CHECKING:
         ParetoAnswer,
         RecommendAnswer,
     )
-    from joulemap.query.edp import EdpAnswer
-    from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
     from joulemap.query.sweep import SweepAnswer
-    from joulemap.query.utilization import UtilizationAnswer
     from joulemap.workspace.workspace import Workspace
 
 __all__ = [
@@ -97,6 +88,7 @@ __all__ = [
     "AssumedNumber",
     "BottleneckShare",
     "BreakEven",
+    "BreakdownAnswer",
     "CalibrateAnswer",
     "Calibration",
     "CalibrationError",
@@ -106,9 +98,10 @@ __all__ = [
     "CompareAnswer",
     "Comparison",
     "Configuration",
+    "Contender",
+    "ContestAnswer",
     "CostAnswer",
     "CostOption",
-    "DetailAnswer",
     "DifferenceAnswer",
     "EdpAnswer",
     "EdpBound",
@@ -133,17 +126,15 @@ __all__ = [
     "Insight",
     "JoulemapError",
     "Limits",
-    "MatrixAnswer",
     "MeasureAnswer",
     "MemoryLevel",
     "MetricTerm",
     "ModelFigure",
+    "ModelsAnswer",
     "OperatorShare",
     "Pairing",
     "ParetoAnswer",
     "ParetoPoint",
-    "PartAnswer",
-    "PartFigure",
     "Peak",
     "PowerMode",
     "Quantity",
@@ -152,7 +143,7 @@ __all__ = [
     "RankingAnswer",
     "RecommendAnswer",
     "Recommendation",
-    "RunDetail",
+    "RunFigure",
     "RunPair",
     "RunTally",
     "RunTotal",
@@ -178,6 +169,22 @@ __all__ = [
 ]
 
 _HOMES = {
+    "joulemap.answer.compare.breakdown": ("BreakdownAnswer", "EnergyBranch", "RunFigure"),
+    "joulemap.answer.compare.contest": ("Contender", "ContestAnswer", "Victory"),
+    "joulemap.answer.compare.model": ("ModelFigure", "ModelsAnswer"),
+    "joulemap.answer.compare.ranking": ("HardwareNumber", "RankedHardware", "RankingAnswer", "UtilizationSpread"),
+    "joulemap.answer.compare.summary": ("CompareAnswer", "Comparison", "Insight", "Recommendation"),
+    "joulemap.answer.edp": (
+        "EdpAnswer",
+        "EdpBound",
+        "EdpComparison",
+        "EdpCut",
+        "EdpOperatorShare",
+        "EdpPattern",
+        "EdpShare",
+        "EdpTotal",
+    ),
+    "joulemap.answer.utilization": ("Pairing", "Utilization", "UtilizationAnswer", "UtilizationFlag"),
     "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.domain.answer.analysis": (
         "ActionShare",
@@ -196,20 +203,6 @@ _HOMES = {
         "RankedConfiguration",
         "Violation",
     ),
-    "joulemap.domain.answer.comparison": (
-        "Comparison",
-        "Insight",
-        "Recommendation",
-    ),
-    "joulemap.domain.answer.edp": (
-        "EdpBound",
-        "EdpComparison",
-        "EdpCut",
-        "EdpOperatorShare",
-        "EdpPattern",
-        "EdpShare",
-        "EdpTotal",
-    ),
     "joulemap.domain.answer.explanation": (
         "CategoryDifference",
         "Effect",
@@ -218,16 +211,6 @@ _HOMES = {
         "RunPair",
         "SubgraphDifference",
     ),
-    "joulemap.domain.answer.level": (
-        "EnergyBranch",
-        "HardwareNumber",
-        "ModelFigure",
-        "PartFigure",
-        "RankedHardware",
-        "RunDetail",
-        "UtilizationSpread",
-        "Victory",
-    ),
     "joulemap.domain.answer.score": ("Score",),
     "joulemap.domain.answer.store": (
         "Finding",
@@ -235,7 +218,6 @@ _HOMES = {
     ),
     "joulemap.domain.choice": ("Candidates", "Limits", "Usage"),
     "joulemap.domain.answer.sweep": ("SweepCrossing", "SweepPoint", "SweepSeries", "SweepWinner"),
-    "joulemap.domain.answer.utilization": ("Pairing", "Utilization", "UtilizationFlag"),
     "joulemap.domain.calibration": ("Calibration", "CalibrationError"),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.hardware": ("Hardware", "MemoryLevel", "Peak", "PowerMode"),
@@ -247,7 +229,6 @@ _HOMES = {
     "joulemap.query.answer": (
         "AnalyzeAnswer",
         "CalibrateAnswer",
-        "CompareAnswer",
         "CostAnswer",
         "DifferenceAnswer",
         "ExplainAnswer",
@@ -256,10 +237,7 @@ _HOMES = {
         "ParetoAnswer",
         "RecommendAnswer",
     ),
-    "joulemap.query.edp": ("EdpAnswer",),
-    "joulemap.query.level": ("DetailAnswer", "MatrixAnswer", "PartAnswer", "RankingAnswer"),
     "joulemap.query.sweep": ("SweepAnswer",),
-    "joulemap.query.utilization": ("UtilizationAnswer",),
     "joulemap.workspace.workspace": ("Workspace",),
 }
 

@@ -49,7 +49,7 @@ def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware]) -> tuple[str | Hardware, ...]:
     is_one = isinstance(value, str) or not isinstance(value, Iterable)
-    return (value,) if is_one else tuple(dict.fromkeys(value))  # type: ignore[arg-type,return-value]
+    return (value,) if is_one else tuple(value)  # type: ignore[arg-type,return-value]
 
 
 def _texts(value: str | Iterable[str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         RankedConfiguration,
         Violation,
     )
-    from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
+    from joulemap.domain.answer.comparison import Caveat
     from joulemap.domain.answer.explanation import (
         CategoryDifference,
         Constant,
@@ -46,30 +46,6 @@ if TYPE_CHECKING:
     from joulemap.domain.note import ArchitectureNote
     from joulemap.domain.timing import Timing
     from joulemap.store.query import Answer
-
-
-@attrs.frozen(kw_only=True)
-class CompareAnswer:
-    """One workload on several hardware: recommendations, rows and insights."""
-
-    model: str
-    batch: int
-    precision: str
-    runtime: str
-    run_ids: tuple[int, ...]
-    """In the order that the hardware was asked for."""
-    rows: tuple[Comparison, ...]
-    """Lowest energy first, unsupported ones last."""
-    recommendations: tuple[Recommendation, ...]
-    insights: tuple[Insight, ...]
-    caveats: tuple[Caveat, ...]
-    """What the trace had to assume or could not count: it touches every row."""
-    calibrations: tuple[RunCalibration, ...]
-    """Those that its runs used; empty where all ran with the class defaults."""
-    spelling: Mapping[str, str]
-    """Hardware as the rows name it -> as it must be asked for again, where that is a file."""
-    answers: tuple[Answer, ...]
-    """The queries behind it, with their SQL."""
 
 
 @attrs.frozen(kw_only=True)

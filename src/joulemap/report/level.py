@@ -30,15 +30,6 @@ class SweepLevel(StrEnum):
     CROSSING = "crossing"
 
 
-class CompareLevel(StrEnum):
-    """How deep a comparison goes."""
-
-    SUMMARY = "summary"
-    DETAILED = "detailed"
-    SUBGRAPH = "subgraph"
-    OPERATOR = "operator"
-
-
 class Metric(StrEnum):
     """What decides who wins, and what a difference is explained in."""
 
@@ -46,16 +37,6 @@ class Metric(StrEnum):
     LATENCY = "latency"
     EDP = "edp"
     MEMORY = "memory"
-
-
-class Sort(StrEnum):
-    """What hardware is ranked by."""
-
-    LATENCY = "latency"
-    THROUGHPUT = "throughput"
-    POWER = "power"
-    EFFICIENCY = "efficiency"
-    ENERGY = "energy"
 
 
 class ExplainLevel(StrEnum):
