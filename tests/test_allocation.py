@@ -12,6 +12,7 @@ from chips import EVERY
 from compare import assert_close
 from convolution import convolution
 from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.precision import Precision
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns
@@ -43,9 +44,11 @@ def allocate(tmp_path_factory: pytest.TempPathFactory) -> Allocate:
     program.write_text(PROGRAM)
     workspace = Workspace(folder / "results.duckdb")
 
-    def find(shape: str, hardware: str, precision: str, **arguments: int) -> tuple[Any, ...]:
+    def find(shape: str, hardware: str, precision: Precision, **arguments: int) -> tuple[Any, ...]:
         answer = workspace.compare(f"{program}:{shape}", hardware=(hardware,), precision=precision, arguments=arguments)
-        ((*values,),) = workspace.sql(f"SELECT {COLUMNS} FROM subgraph_results WHERE run_id = {answer.run_ids[0]}").rows
+        ((*values,),) = workspace.sql(
+            f"SELECT {COLUMNS} FROM subgraph_results WHERE run_id = {answer.rows[0].run_id}"
+        ).rows
         return tuple(values)
 
     return find

@@ -42,7 +42,7 @@ def ask(workspace: Workspace) -> list[Any]:
     rows: list[Any] = []
     for model, options in QUESTIONS:
         compared = workspace.compare(model, **options)
-        rows += [without_ids(answer) for answer in compared.answers]
+        rows += [without_ids(answer) for answer in compared.tables]
         first = options["hardware"][0] if CALIBRATED in options["hardware"] else options["hardware"][-1]
         rest = {name: value for name, value in options.items() if name != "hardware"}
         rows += [without_ids(answer) for answer in workspace.analyze(model, first, **rest).tables]
@@ -125,12 +125,12 @@ def test_stored_runs_are_recognised_and_ids_are_new(exported: Path, tmp_path: Pa
     assert workspace.import_runs(exported) == (0, fresh + 1)
     assert tables(path) == counts
     assert workspace.check().findings.rows == ()
-    assert workspace.compare("resnet18", hardware=["tpu_v4"]).run_ids == kept.run_ids
+    assert workspace.compare("resnet18", hardware=["tpu_v4"]).scope.run_ids == kept.scope.run_ids
 
 
 def test_chosen_runs_take_along_what_they_consist_of_and_no_more(source: Path, tmp_path: Path) -> None:
     workspace = Workspace(source)
-    run_ids = workspace.compare(QUESTIONS[1][0], **QUESTIONS[1][1]).run_ids
+    run_ids = workspace.compare(QUESTIONS[1][0], **QUESTIONS[1][1]).scope.run_ids
     calibrated = workspace.sql(
         "SELECT run_id FROM runs WHERE list_contains($ids, run_id) AND calibration <> 'none'", {"ids": list(run_ids)}
     ).rows

@@ -418,8 +418,8 @@ def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
         assert abs(energy_j / truth[model][1] - 1.0) < (0.1 if model == "resnet18" else 0.4)
         assert predict(workspace, model, calibration="none")[0] == truth[model][0] / 2.0
     assert not [one for one in answer.calibration.errors if one.split == "cross_validated"]
-    (note,) = workspace.compare("resnet18", hardware=["gaudi3"], precision="bf16", runtime="graph").calibrations
-    assert (note.measurement_count, note.place) == (1, str(own / "gaudi3.toml"))
+    (used,) = workspace.compare("resnet18", hardware="gaudi3", precision="bf16", runtime="graph").scope.calibrations
+    assert (used.measurement_count, used.place) == (1, str(own / "gaudi3.toml"))
 
 
 def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own: Path) -> None:

@@ -270,7 +270,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
 def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:
     document = json.loads(joulemap("compare", "resnet18", "--format", "json", "--db", database).stdout)
     table = list(csv.DictReader(io.StringIO(joulemap("compare", "resnet18", "-f", "csv", "--db", database).stdout)))
-    assert {"model", "batch", "precision", "runtime", "run_ids", "recommendations", "rows", "insights"} <= set(document)
+    assert {"models", "batches", "precisions", "runtimes", "recommendations", "rows", "insights"} <= set(document)
     assert len(table) == len(document["rows"]) == 4
     for cells, row in zip(table, document["rows"], strict=True):
         assert list(cells) == list(row)
@@ -345,7 +345,7 @@ def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_p
     target = tmp_path / "answer.json"
     done = joulemap("compare", "resnet18", "-f", "json", "-o", target, "--db", database)
     assert done.stdout == ""
-    assert json.loads(target.read_text())["model"] == "resnet18"
+    assert json.loads(target.read_text())["models"] == ["resnet18"]
     lost = joulemap("compare", "resnet18", "-o", tmp_path / "no" / "x", "--db", database)
     assert lost.returncode == ExitCode.USAGE
     assert "cannot write" in lost.stderr

@@ -148,8 +148,8 @@ def test_a_file_is_hardware_wherever_a_name_is(tmp_path: Path) -> None:
     energies = {row.hardware: row.energy_j for row in answer.rows}
     assert energies["mine"] == energies["tpu_v4"]
     assert {row.baseline_hardware for row in answer.rows} == {"mine"}
-    assert answer.spelling == {"mine": str(path)}
-    assert workspace.compare("resnet18", hardware=[str(path)]).run_ids == answer.run_ids[:1]
+    assert answer.scope.spelling == {"mine": str(path)}
+    assert workspace.compare("resnet18", hardware=[str(path)]).scope.run_ids == answer.scope.run_ids[:1]
     terms = workspace.explain("resnet18", str(path), "tpu_v4")
     assert terms.total.difference_fj == 0
     assert workspace.hardware(str(path)).summary.hardware == "mine"

@@ -14,13 +14,8 @@ import pytest
 import joulemap.answer
 from compare import assert_close
 from joulemap.domain.answer import (
-    calibration,
     choice,
-    comparison,
-    level,
-    store,
     sweep,
-    utilization,
 )
 from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
@@ -32,28 +27,10 @@ from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import parse_parameter, run_query, run_sql
 
 RECORDS = {
-    "compare.summary": comparison.Comparison,
-    "compare.recommendation": comparison.Recommendation,
-    "compare.insight": comparison.Insight,
-    "compare.part": level.PartFigure,
-    "compare.victory": level.Victory,
-    "compare.detail": level.RunDetail,
-    "compare.tree": level.EnergyBranch,
-    "compare.matrix": level.ModelFigure,
-    "compare.ranking": level.RankedHardware,
-    "compare.spread": level.UtilizationSpread,
-    "compare.geometry": level.HardwareNumber,
-    "utilization.summary": utilization.Utilization,
-    "utilization.flag": utilization.UtilizationFlag,
-    "utilization.pairing": utilization.Pairing,
     "sweep.point": sweep.SweepPoint,
     "sweep.series": sweep.SweepSeries,
     "sweep.winner": sweep.SweepWinner,
     "sweep.crossing": sweep.SweepCrossing,
-    "audit.conservation": store.Finding,
-    "model.caveat": comparison.Caveat,
-    "calibration.run": calibration.RunCalibration,
-    "calibration.list": calibration.RunCalibration,
     "pareto.front": choice.ParetoPoint,
     "recommend.configuration": choice.RankedConfiguration,
     "recommend.violation": choice.Violation,
