@@ -34,7 +34,7 @@ CREATE TABLE hardware_fact (
     quantity VARCHAR NOT NULL,
     value DOUBLE NOT NULL,
     unit VARCHAR NOT NULL,
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
@@ -89,7 +89,7 @@ CREATE TABLE energy_per_action (
     energy_per_action_fj DOUBLE NOT NULL CHECK (energy_per_action_fj >= 0),
     low_fj DOUBLE,
     high_fj DOUBLE,
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     count_formula VARCHAR NOT NULL
 );

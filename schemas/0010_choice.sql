@@ -5,7 +5,7 @@ CREATE TABLE cost_assumption (
     assumption VARCHAR PRIMARY KEY,
     value DOUBLE NOT NULL CHECK (value >= 0),
     unit VARCHAR NOT NULL,
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
@@ -24,7 +24,7 @@ CREATE TABLE grid_region (
     name VARCHAR NOT NULL,
     year INTEGER NOT NULL,
     gco2_per_kwh DOUBLE NOT NULL CHECK (gco2_per_kwh >= 0),
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.cost import find_region, load_assumptions, load_regions
+from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.choice import DEFAULT_PRECISION_TEXT
 from joulemap.cli.pareto import Metric
 from joulemap.cli.recommend import Objective
@@ -413,7 +413,7 @@ def test_every_grid_and_assumption_has_a_source() -> None:
     for quantity in (*(region.intensity for region in regions), *(one.quantity for one in assumptions)):
         assert quantity.source and quantity.basis
     electricity = next(one.quantity for one in assumptions if one.name == "electricity")
-    assert "to be verified" in electricity.note
+    assert electricity.basis == "recalled"
 
 
 @pytest.mark.parametrize("name", ["de", "Germany", " germany ", "DE"])

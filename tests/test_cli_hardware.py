@@ -137,7 +137,7 @@ def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypat
     chips = tmp_path / "chips"
     chips.mkdir()
     workspace = Workspace(tmp_path / "results.duckdb")
-    from joulemap.catalog.template import copy_text
+    from joulemap.catalog.starter import copy_text
 
     path = chips / "mine.toml"
     path.write_text(copy_text("h100_sxm5"))

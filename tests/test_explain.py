@@ -17,7 +17,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.note import find_notes, load_notes
+from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.errors import SqlError, UnsupportedError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.query.answer import ExplainAnswer

@@ -8,7 +8,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import list_architectures, load_catalogue, load_hardware
-from joulemap.catalog.template import copy_text, minimal_text
+from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.errors import CatalogueError, UnknownNameError
 from joulemap.workspace.hardware import check_files
 

@@ -103,7 +103,8 @@ def read_calibration(path: Path) -> Calibration:
 
     Whether it fits a hardware is told by `Hardware.calibrated`.
     """
-    from joulemap.catalog.schema import CalibrationFile, name_file, read_file
+    from joulemap.catalog.parser import name_file, read_file
+    from joulemap.catalog.schema import CalibrationFile
 
     file, content = read_file(path, CalibrationFile)
     try:
@@ -114,7 +115,8 @@ def read_calibration(path: Path) -> Calibration:
 
 def parse_calibration(text: str, name: str) -> Calibration:
     """Return the calibration of a file's text; raises as `read_calibration`."""
-    from joulemap.catalog.schema import CalibrationFile, parse_content
+    from joulemap.catalog.parser import parse_content
+    from joulemap.catalog.schema import CalibrationFile
 
     content = text.encode()
     return _resolve(parse_content(name, content, CalibrationFile), name, _digest(content))

@@ -12,7 +12,7 @@ import attrs
 
 from joulemap.background import begin
 from joulemap.catalog.digest import ZOO, expand_paths, is_hardware_path
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.errors import DatabaseError, OlderDatabaseError, UsageError
 from joulemap.plan.calibration import AUTO, CalibrationChoice, choose_calibration

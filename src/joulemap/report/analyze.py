@@ -13,7 +13,14 @@ from joulemap.present.format import Format
 from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import AnalyzeAnswer
 from joulemap.report.level import Level
-from joulemap.report.note import describe_calibrations, describe_caveats, repeat_place, repeat_settings, write_steps
+from joulemap.report.note import (
+    describe_calibrations,
+    describe_caveats,
+    describe_recalled,
+    repeat_place,
+    repeat_settings,
+    write_steps,
+)
 
 RECORDS: Final[Mapping[Level, type]] = {
     Level.CATEGORY: CategoryShare,
@@ -279,6 +286,7 @@ def describe(answer: AnalyzeAnswer) -> list[str]:
         lines.append(
             f"{_share(total.assumed_energy_fraction)} of the energy is priced by assumptions: each action has its basis"
         )
+    lines += describe_recalled(total.recalled_energy_fraction, total.hardware)
     return lines + describe_calibrations(answer.calibrations) + describe_caveats(answer.caveats)
 
 

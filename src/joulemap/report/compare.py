@@ -11,7 +11,14 @@ from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, show, show_quantit
 from joulemap.present.format import Format
 from joulemap.present.render import draw_table, write_csv, write_json
 from joulemap.query.answer import CompareAnswer
-from joulemap.report.note import describe_calibrations, describe_caveats, repeat_place, repeat_settings, write_steps
+from joulemap.report.note import (
+    describe_calibrations,
+    describe_caveats,
+    describe_recalled,
+    repeat_place,
+    repeat_settings,
+    write_steps,
+)
 
 GOALS = {
     "energy": "lowest energy",
@@ -159,6 +166,11 @@ def insights(answer: CompareAnswer) -> list[str]:
         lines.append(PROJECTION_NOTE)
     if any(row.assumed_energy_fraction for row in answer.rows):
         lines.append("assumed: the part of the energy whose price per action is an assumption")
+    lines += [
+        line
+        for row in answer.rows
+        for line in describe_recalled(row.recalled_energy_fraction, _mark(row.hardware, row.is_projection))
+    ]
     return lines + describe_calibrations(answer.calibrations) + describe_caveats(answer.caveats)
 
 

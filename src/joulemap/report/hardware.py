@@ -55,10 +55,11 @@ def render_hardware(answer: HardwareAnswer, form: Format) -> str:
         lines.append(f"power modes: {modes}")
     if summary["projection"]:
         lines.append(f"{PROJECTED} key numbers are projections or estimates: {summary['projection']}")
-    lines.append(
-        f"assumed: {summary['assumed_fact_count']} of {summary['fact_count']} numbers, "
-        f"{summary['assumed_action_count']} of {summary['action_count']} energies per action"
-    )
+    lines += [
+        f"{basis}: {summary[f'{basis}_fact_count']} of {summary['fact_count']} numbers, "
+        f"{summary[f'{basis}_action_count']} of {summary['action_count']} energies per action"
+        for basis in ("recalled", "assumed")
+    ]
     lines += describe_calibrations(answer.calibrations) or ["not calibrated: coefficients are those of the class"]
     parts = [
         "\n".join(lines),

@@ -14,7 +14,7 @@ from joulemap.catalog.calibration import (
 )
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.measurement import load_measurements
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.answer.calibration import RunCalibration
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from joulemap.catalog.note import find_notes
+from joulemap.catalog.sheet import find_notes
 from joulemap.domain.answer.calibration import RunCalibration
 from joulemap.domain.answer.explanation import (
     CategoryDifference,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from joulemap.catalog.measurement import read_measurements
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_entry
 from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import choose_calibration

@@ -24,6 +24,7 @@ class RunTotal:
     static_energy_j: float
     energy_per_inference_j: float
     assumed_energy_fraction: float | None
+    recalled_energy_fraction: float | None
     latency_fs: int
     latency_s: float
     throughput_per_s: float

@@ -32,6 +32,8 @@ class Comparison:
     clock_fraction: float | None
     assumed_energy_fraction: float | None
     """The part of the energy whose price per action rests on an assumption."""
+    recalled_energy_fraction: float | None
+    """The part whose price per action is a public number not checked against its source."""
     is_projection: bool
     reason: str
     run_id: int

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import attrs
 
-from joulemap.catalog.lowering import Expected, Key, expect_kernels, find_key
 from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, TracedOperator
+from joulemap.tools.lowering import Expected, Key, expect_kernels, find_key
 
 
 @attrs.frozen

@@ -8,7 +8,8 @@ from typing import Final
 
 from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.load import load_class, load_hardware
-from joulemap.catalog.schema import HardwareFile, read_file
+from joulemap.catalog.parser import read_file
+from joulemap.catalog.schema import HardwareFile
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, fold_name
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
@@ -18,8 +19,8 @@ HEAD: Final = """\
 # its folder in $JOULEMAP_HARDWARE.
 #
 # A quantity is {{ value, unit, basis, source }}: unit as the source writes it (GHz, GB/s, MiB, TOPS ...), basis one of
-# measured, published, derived, scaled, assumed, source a key of [sources]. A number that another one contradicts is
-# refused, unless it has an `explanation`.
+# measured, published, derived, scaled, recalled, assumed, source a key of [sources]. A number that another one
+# contradicts is refused, unless it has an `explanation`.
 """
 
 MINIMAL: Final = """\
@@ -74,7 +75,7 @@ def _find_file(name: str) -> Path:
 
 def minimal_text(architecture: str) -> str:
     """Return the smallest file of a class, with the numbers of a shipped one; CatalogueError for a class unknown."""
-    shared, _ = load_class(architecture, "template")
+    shared = load_class(architecture, "template")
     example = _example(architecture)
     comment = f"\n# a unit of this class: {example.unit_name}"
     if shared.defaults:
