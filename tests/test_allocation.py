@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from chips import EVERY
@@ -16,8 +15,6 @@ from joulemap.domain.configuration import RUNTIMES
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns
-from joulemap.store import migration
-from joulemap.store.migration import load_migrations, migrate
 from joulemap.workspace.workspace import Workspace
 from models import Depthwise, Gemm, Mlp, Residual, columns, image
 
@@ -161,25 +158,3 @@ def test_shares_are_shares_and_a_subgraph_adds_up_its_kernels(database: Path) ->
             assert_close(1.0 - row["padding_fraction"], row["mac_count"] / row["executed_mac_count"], rel=1e-12)
         else:
             assert row["padding_fraction"] is None
-
-
-def test_a_run_of_an_older_schema_has_waves_but_no_padding(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = load_migrations()
-    connection = duckdb.connect(str(tmp_path / "old.duckdb"))
-    monkeypatch.setattr(migration, "load_migrations", lambda: files[:4])
-    assert migrate(connection) == (1, 2, 3, 4)
-    connection.execute(f"ATTACH '{database}' AS new (READ_ONLY)")
-    newer = {"run": "EXCLUDE (calibration_digest)", "run_subgraph": "EXCLUDE (executed_mac_count)"}
-    tables = ("workload", "workload_subgraph", "workload_operator", "hardware_version", "run", "run_operator")
-    for table in (*tables, "run_subgraph"):
-        connection.execute(f"INSERT INTO {table} BY NAME SELECT * {newer.get(table, '')} FROM new.{table}")
-    asked = "SELECT count(*), count(wave_fill_fraction) > 0, count(padding_fraction) FROM subgraph_results"
-    monkeypatch.undo()
-    assert migrate(connection)[0] == 5
-    ((count, has_waves, padded),) = connection.execute(asked).fetchall()
-    assert count == connection.execute("SELECT count(*) FROM new.run_subgraph").fetchall()[0][0] > 0
-    assert (has_waves, padded) == (True, 0)
-    connection.execute("DETACH new")
-    connection.close()

@@ -14,9 +14,11 @@ import pytest
 
 from conftest import Run
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
+from joulemap.store import connection, migration
 from joulemap.store.archive import KEYS, digest_file
-from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Answer
+from joulemap.workspace import archive
 from joulemap.workspace.workspace import Workspace
 from test_calibration import hardware, made
 
@@ -225,19 +227,20 @@ def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: 
     assert not path.exists()
 
 
-def test_an_archive_of_an_older_schema_is_migrated(own_archive: Path, tmp_path: Path) -> None:
-    for table, column in (("run", "calibration_digest"), ("workload_buffer", None)):
-        if column:
-            replace_table(own_archive, table, f"SELECT * EXCLUDE ({column}) FROM '{{file}}' WHERE calibration = 'none'")
-    chosen = duckdb.execute(f"SELECT run_id FROM '{own_archive}/run.parquet'").fetchall()
-    kept = ", ".join(str(run_id) for (run_id,) in chosen)
-    for table in ("run_subgraph", "run_operator", "ledger_line"):
-        replace_table(own_archive, table, f"FROM '{{file}}' WHERE run_id IN ({kept})")
-    calibration = ("calibration", "calibration_coefficient", "calibration_error")
-    rewrite(own_archive, lambda one: (one.update(schema_version=6), [one["entries"].pop(name) for name in calibration]))
+def test_an_archive_of_an_older_schema_is_migrated(
+    own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = Migration(2, "following", "ALTER TABLE workload ADD COLUMN mood VARCHAR DEFAULT 'calm';")
+    both = (*load_migrations(), following)
+    monkeypatch.setattr(migration, "load_migrations", lambda: both)
+    for module in (migration, connection, archive):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", 2)
     workspace = Workspace(tmp_path / "new.duckdb")
-    assert workspace.import_runs(own_archive) == (len(chosen), 0)
+    stored, known = workspace.import_runs(own_archive)
+    assert stored > 0
+    assert known == 0
     assert workspace.check() == ()
+    assert workspace.sql("SELECT DISTINCT mood FROM workload").rows == (("calm",),)
 
 
 def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +278,7 @@ def test_json_has_units_in_its_keys(source: Path, tmp_path: Path) -> None:
     (run,) = json.loads((tmp_path / "views" / "runs.json").read_text())
     assert {"latency_s", "energy_j", "peak_memory_bytes", "formula_version", "package_version", "run_key"} <= set(run)
     ledger = json.loads((tmp_path / "views" / "energy_ledger.json").read_text())
-    assert sum(line["energy_fj"] for line in ledger) == pytest.approx(run["energy_j"] * 1e15, rel=1e-12, abs=0)
+    assert sum(line["line_energy_fj"] for line in ledger) == pytest.approx(run["energy_j"] * 1e15, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,10 @@ def test_a_comparison_answers_for_one_of_each_architecture(database: Path, untra
 def test_recommendations_are_the_best_rows(database: Path) -> None:
     answer = Workspace(database).compare("resnet18")
     best = {row.goal: row.hardware for row in answer.recommendations}
-    assert list(best) == ["energy", "latency", "throughput", "memory", "balance"]
+    assert list(best) == ["energy", "latency", "throughput", "memory", "edp"]
     assert best["energy"] == min(answer.rows, key=lambda row: row.energy_j or 0.0).hardware
     assert best["latency"] == best["throughput"] == min(answer.rows, key=lambda row: row.latency_s or 0.0).hardware
-    assert best["balance"] == min(answer.rows, key=lambda row: row.edp_js or 0.0).hardware
+    assert best["edp"] == min(answer.rows, key=lambda row: row.edp_js or 0.0).hardware
 
 
 def test_insights_are_shares_of_real_differences(database: Path) -> None:

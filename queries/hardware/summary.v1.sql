@@ -1,7 +1,7 @@
 /*
 name = "hardware.summary"
 version = 1
-schema = 3
+schema = 1
 summary = "What one hardware is: class, names, operating points, and what is uncertain about it"
 grain = "one row"
 order = ["the only row"]

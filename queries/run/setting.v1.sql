@@ -1,7 +1,7 @@
 /*
 name = "run.setting"
 version = 1
-schema = 3
+schema = 1
 summary = "Settings, versions and digests in which two runs differ"
 grain = "one row per setting that differs"
 order = ["setting_index"]

@@ -78,6 +78,7 @@ def resolve_reference(
         actions.append(
             EnergyAction(
                 category=entry.category,
+                common_category=entry.common_category,
                 component=entry.component,
                 action=entry.action,
                 part=entry.part,
@@ -101,6 +102,7 @@ def static_action(static_power: Quantity) -> EnergyAction:
     component, action = STATIC_ACTION
     return EnergyAction(
         category="static",
+        common_category="static",
         component=component,
         action=action,
         part="static",

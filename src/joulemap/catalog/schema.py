@@ -177,6 +177,8 @@ class ActionEntry:
     """One energy per action at its reference node."""
 
     category: str
+    """The architecture's own."""
+    common_category: str
     component: str
     action: str
     part: str

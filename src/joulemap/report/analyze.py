@@ -38,7 +38,7 @@ LISTS: Final[Mapping[Level, str]] = {
 """What the rows of a level are called, also as fields of the answer."""
 
 TREE = ("energy", "count", "per", "energy of one", "basis", "energy", "share")
-CATEGORIES = ("category", "part", "actions", "energy", "share", "largest action", "of the category")
+CATEGORIES = ("category", "common", "part", "actions", "energy", "share", "largest action", "of the category")
 PARTS = ("compute", "memory", "control", "static")
 SUBGRAPHS = (
     "", "subgraph", "pattern", "energy", *PARTS, "share", "latency", "share", "bound by", "units", "tiles", "waves",
@@ -170,7 +170,10 @@ def _table(answer: AnalyzeAnswer, level: Level, is_markdown: bool) -> str:
         rows = [("run", "", "", "", "", energy, _share(1.0)), *_tree(answer, step)]
         return draw_table(TREE, rows, is_markdown=is_markdown, keeps_indent=True)
     if level is Level.CATEGORY:
-        rows = [("run", "", str(len(answer.actions)), energy, _share(1.0), "", ""), *map(_category, answer.categories)]
+        rows = [
+            ("run", "", "", str(len(answer.actions)), energy, _share(1.0), "", ""),
+            *map(_category, answer.categories),
+        ]
         return draw_table(CATEGORIES, rows, is_markdown=is_markdown)
     if level is Level.SUBGRAPH:
         whole = (
@@ -208,6 +211,7 @@ def _tree(answer: AnalyzeAnswer, step: str) -> Iterable[tuple[str, ...]]:
 def _category(row: CategoryShare) -> tuple[str, ...]:
     return (
         row.category,
+        row.common_categories,
         row.parts,
         str(row.kind_count),
         _joules(row.energy_j),

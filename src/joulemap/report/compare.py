@@ -25,7 +25,7 @@ GOALS = {
     "latency": "lowest latency",
     "throughput": "highest throughput",
     "memory": "least memory",
-    "balance": "best balance (energy x delay)",
+    "edp": "best balance (energy x delay)",
 }
 
 HEADINGS = ("hardware", "energy", "latency", "throughput", "memory", "utilization", "units", "power", "assumed")

@@ -187,6 +187,8 @@ def _categories(answer: ExplainAnswer, is_markdown: bool) -> str:
     rows = [
         (
             row.category,
+            row.categories_a,
+            row.categories_b,
             show_quantity(row.energy_a_j, "J"),
             show_quantity(row.energy_b_j, "J"),
             _signed(row.difference_j),
@@ -194,7 +196,7 @@ def _categories(answer: ExplainAnswer, is_markdown: bool) -> str:
         )
         for row in answer.categories
     ]
-    table = draw_table(("category", "A", "B", "difference", "share"), rows, is_markdown=is_markdown)
+    table = draw_table(("category", "of A", "of B", "A", "B", "difference", "share"), rows, is_markdown=is_markdown)
     summed = sum(row.difference_fj for row in answer.categories)
     return f"{table}\n\n{_proof(summed, answer.total.difference_fj, 'fJ')}"
 

@@ -31,6 +31,7 @@ class RunIdentity:
     calibration_digest: str
     """Empty for none."""
     formula_version: str
+    """Digest of the formulas."""
     package_version: str
 
 

@@ -15,7 +15,7 @@ from joulemap.store.connection import (
     using,
 )
 from joulemap.store.library import find_query
-from joulemap.store.query import Answer, find_projected, run_queries, run_query, run_sql
+from joulemap.store.query import Answer, check_runs, find_projected, run_queries, run_query, run_sql
 from joulemap.store.read import find_refusals
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class Workspace:
         model: str,
         *,
         x: str = "latency",
-        y: str = "energy",
+        y: str = "energy_per_inference",
         candidates: Candidates | None = None,
         usage: Usage | None = None,
     ) -> ParetoAnswer:
@@ -340,7 +340,7 @@ class Workspace:
         self,
         model: str,
         *,
-        objective: str = "energy",
+        objective: str = "energy_per_inference",
         limits: Limits | None = None,
         candidates: Candidates | None = None,
         usage: Usage | None = None,
@@ -642,6 +642,7 @@ class Workspace:
 
                 confine(connection)
                 check_query(connection, query, SCHEMA_VERSION)
+            check_runs(connection, parameters or {})
             return find_projected(connection, run_query(connection, query, parameters or {}))
 
     def check_queries(self, queries: str | Path) -> None:
@@ -881,7 +882,7 @@ class Workspace:
         with using(open_for_reading(self.path), self.path) as connection:
             return DatabaseInfo(
                 path=str(self.path),
-                schema_version=schema_version(connection) or 0,
+                schema_version=schema_version(connection),
                 size_bytes=self.path.stat().st_size,
                 content=run_query(connection, find_query("database.content"), {}),
             )

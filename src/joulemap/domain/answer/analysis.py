@@ -68,6 +68,8 @@ class CategoryShare:
     """A row of `analyze.category`: one category of a run's energy."""
 
     category: str
+    common_categories: str
+    """Those of all architectures that its actions belong to, most energy first."""
     parts: str
     kind_count: int
     energy_fj: int
@@ -83,6 +85,7 @@ class ActionShare:
     """A row of `analyze.action`: one action of a run, count x energy per action."""
 
     category: str
+    common_category: str
     component: str
     action: str
     part: str

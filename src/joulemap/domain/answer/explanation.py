@@ -63,9 +63,12 @@ class Effect:
 
 @attrs.frozen
 class CategoryDifference:
-    """A row of `explain.category`: a category of either side."""
+    """A row of `explain.category`: a category that all architectures share."""
 
     category: str
+    categories_a: str
+    """What the architecture of A calls it."""
+    categories_b: str
     energy_a_fj: int
     energy_b_fj: int
     difference_fj: int

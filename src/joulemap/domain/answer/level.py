@@ -104,6 +104,7 @@ class EnergyBranch:
     category_energy_fj: int
     category_energy_j: float
     category_fraction: float | None
+    common_category: str
     component: str
     action: str
     part: str

@@ -1,6 +1,5 @@
--- Tables. Stored facts only: what can be derived is a view (0002_views.sql).
--- The only stored energy is ledger_line.energy_fj; latency is stored as integer femtoseconds for the same reason:
--- sums of integers do not depend on their order.
+-- Tables: stored facts. What can be derived is a view. Energy is integer femtojoules and latency integer femtoseconds,
+-- because sums of integers do not depend on their order; the only stored energy is ledger_line.energy_fj.
 
 CREATE TABLE hardware_version (
     hardware_digest VARCHAR PRIMARY KEY,
@@ -13,20 +12,26 @@ CREATE TABLE hardware_version (
     unit_name VARCHAR NOT NULL,
     memory_type VARCHAR NOT NULL,
     projection VARCHAR NOT NULL,
-    package_version VARCHAR NOT NULL
+    package_version VARCHAR NOT NULL,
+    power_mode VARCHAR NOT NULL,
+    aliases VARCHAR[] NOT NULL,
+    doubts VARCHAR[] NOT NULL
 );
 COMMENT ON TABLE hardware_version IS 'A hardware target as one catalogue described it; never changed, a new description is a new digest';
 COMMENT ON COLUMN hardware_version.hardware_digest IS 'Of every byte that the description was made from: data file and class file';
 COMMENT ON COLUMN hardware_version.hardware IS 'Catalogue id, e.g. h100_sxm5';
 COMMENT ON COLUMN hardware_version.name IS 'Name for people';
 COMMENT ON COLUMN hardware_version.vendor IS 'Who makes it';
-COMMENT ON COLUMN hardware_version.architecture IS 'Architecture class: cpu, gpu, tpu, kpu';
+COMMENT ON COLUMN hardware_version.architecture IS 'Architecture class: cpu, gpu, tpu, kpu, dsp, dpu, cgra or npu';
 COMMENT ON COLUMN hardware_version.deployment IS 'Where it is used: datacenter, edge, embedded';
 COMMENT ON COLUMN hardware_version.microarchitecture IS 'The vendor''s name of the design';
 COMMENT ON COLUMN hardware_version.unit_name IS 'What one unit is called: core, SM, MXU, tile';
 COMMENT ON COLUMN hardware_version.memory_type IS 'Off-chip memory';
 COMMENT ON COLUMN hardware_version.projection IS 'Why the key numbers are projections; empty for a chip that exists';
 COMMENT ON COLUMN hardware_version.package_version IS 'joulemap version that wrote the row';
+COMMENT ON COLUMN hardware_version.power_mode IS 'Operating point that the numbers are of';
+COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for by';
+COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
 
 CREATE TABLE hardware_fact (
     hardware_digest VARCHAR NOT NULL,
@@ -44,7 +49,7 @@ COMMENT ON COLUMN hardware_fact.fact_index IS 'Order in the description';
 COMMENT ON COLUMN hardware_fact.quantity IS 'Dotted name, e.g. memory.l2.capacity';
 COMMENT ON COLUMN hardware_fact.value IS 'In unit';
 COMMENT ON COLUMN hardware_fact.unit IS 'SI unit; 1 for a count or ratio';
-COMMENT ON COLUMN hardware_fact.basis IS 'Where the number comes from: measured, published, derived, scaled, assumed';
+COMMENT ON COLUMN hardware_fact.basis IS 'Where the number comes from: measured, published, derived, scaled, recalled, assumed';
 COMMENT ON COLUMN hardware_fact.source IS 'Document, measurement or arithmetic';
 COMMENT ON COLUMN hardware_fact.note IS 'What a reader must know to use it well';
 
@@ -54,7 +59,10 @@ CREATE TABLE hardware_precision (
     precision VARCHAR NOT NULL,
     peak_ops_per_s DOUBLE NOT NULL CHECK (peak_ops_per_s > 0),
     units_count INTEGER NOT NULL CHECK (units_count > 0),
-    clock_hz DOUBLE NOT NULL CHECK (clock_hz > 0)
+    clock_hz DOUBLE NOT NULL CHECK (clock_hz > 0),
+    operations_per_clock DOUBLE,
+    engine VARCHAR NOT NULL,
+    explanation VARCHAR NOT NULL
 );
 COMMENT ON TABLE hardware_precision IS 'Precisions that a hardware version runs';
 COMMENT ON COLUMN hardware_precision.hardware_digest IS 'hardware_version';
@@ -63,21 +71,30 @@ COMMENT ON COLUMN hardware_precision.precision IS 'fp32, bf16, int8 ...';
 COMMENT ON COLUMN hardware_precision.peak_ops_per_s IS 'Dense peak; one MAC is two operations';
 COMMENT ON COLUMN hardware_precision.units_count IS 'Units that have this precision';
 COMMENT ON COLUMN hardware_precision.clock_hz IS 'Clock that the peak is quoted at';
+COMMENT ON COLUMN hardware_precision.operations_per_clock IS 'Of one unit';
+COMMENT ON COLUMN hardware_precision.engine IS 'Component that gives the peak where a unit has several, e.g. tensor_core; empty if unknown';
+COMMENT ON COLUMN hardware_precision.explanation IS 'Why units x operations per clock x clock is not the peak, where it is not';
 
 CREATE TABLE action (
     action_id USMALLINT PRIMARY KEY,
     architecture VARCHAR NOT NULL,
     category VARCHAR NOT NULL,
+    common_category VARCHAR NOT NULL CHECK (
+        common_category IN (
+            'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'control', 'static'
+        )
+    ),
     component VARCHAR NOT NULL,
     action VARCHAR NOT NULL,
     part VARCHAR NOT NULL CHECK (part IN ('compute', 'memory', 'control', 'static')),
     per VARCHAR NOT NULL,
-    UNIQUE (architecture, category, component, action, part, per)
+    UNIQUE (architecture, category, common_category, component, action, part, per)
 );
 COMMENT ON TABLE action IS 'Vocabulary of the ledger: what can happen on an architecture';
 COMMENT ON COLUMN action.action_id IS 'Number used in ledger_line';
 COMMENT ON COLUMN action.architecture IS 'Architecture class';
 COMMENT ON COLUMN action.category IS 'The architecture''s own grouping';
+COMMENT ON COLUMN action.common_category IS 'Grouping that all architectures share: unit_memory belongs to one unit, chip_memory to all of them';
 COMMENT ON COLUMN action.component IS 'What acts; equal (component, action) on two architectures is the same physical act';
 COMMENT ON COLUMN action.action IS 'What it does';
 COMMENT ON COLUMN action.part IS 'compute, memory, control or static';
@@ -91,7 +108,8 @@ CREATE TABLE energy_per_action (
     high_fj DOUBLE,
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
-    count_formula VARCHAR NOT NULL
+    count_formula VARCHAR NOT NULL,
+    action_index INTEGER NOT NULL CHECK (action_index >= 0)
 );
 COMMENT ON TABLE energy_per_action IS 'Energy reference table of each hardware version, at its process node';
 COMMENT ON COLUMN energy_per_action.hardware_digest IS 'hardware_version';
@@ -102,6 +120,7 @@ COMMENT ON COLUMN energy_per_action.high_fj IS 'Upper end of the plausible range
 COMMENT ON COLUMN energy_per_action.basis IS 'Where the number comes from';
 COMMENT ON COLUMN energy_per_action.source IS 'Document, measurement or arithmetic';
 COMMENT ON COLUMN energy_per_action.count_formula IS 'How the count follows from an operator, in words';
+COMMENT ON COLUMN energy_per_action.action_index IS 'Order in the description';
 
 CREATE TABLE catalogue_entry (
     catalogue_digest VARCHAR NOT NULL,
@@ -147,6 +166,7 @@ CREATE TABLE workload (
     model VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
     input_spec VARCHAR NOT NULL,
+    input_shape VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
     parameter_count BIGINT NOT NULL CHECK (parameter_count >= 0),
     weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
@@ -160,8 +180,9 @@ COMMENT ON TABLE workload IS 'A traced model at one input shape';
 COMMENT ON COLUMN workload.workload_id IS 'Number used in the tables of its parts';
 COMMENT ON COLUMN workload.workload_key IS 'Digest of all that a trace depends on';
 COMMENT ON COLUMN workload.model IS 'The name that it was asked for by';
-COMMENT ON COLUMN workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:FACTORY, exported:DIGEST:, timm:NAME or hf:NAME';
+COMMENT ON COLUMN workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:FACTORY, exported:DIGEST:, timm:NAME or hf:NAME, with the arguments that it was built with in brackets';
 COMMENT ON COLUMN workload.input_spec IS 'Input shapes and dtypes';
+COMMENT ON COLUMN workload.input_shape IS 'Of one sample of each input, without the batch, e.g. 3x224x224';
 COMMENT ON COLUMN workload.batch IS 'Samples in one input';
 COMMENT ON COLUMN workload.parameter_count IS 'Elements of all parameters, shared ones once';
 COMMENT ON COLUMN workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
@@ -298,6 +319,7 @@ CREATE TABLE workload_buffer (
     byte_count BIGINT NOT NULL CHECK (byte_count >= 0),
     item_bytes UTINYINT NOT NULL,
     is_hidden BOOLEAN NOT NULL,
+    release_index INTEGER NOT NULL,
     CHECK (birth_index <= death_index)
 );
 COMMENT ON TABLE workload_buffer IS 'Activation storage with its lifetime';
@@ -308,6 +330,7 @@ COMMENT ON COLUMN workload_buffer.death_index IS 'Last operator that reads it';
 COMMENT ON COLUMN workload_buffer.byte_count IS 'At the traced dtype';
 COMMENT ON COLUMN workload_buffer.item_bytes IS 'Of one element if floating point, else 0';
 COMMENT ON COLUMN workload_buffer.is_hidden IS 'Never leaves its subgraph, so a fused kernel does not allocate it';
+COMMENT ON COLUMN workload_buffer.release_index IS 'Last operator during which a program that runs operator by operator holds it';
 
 CREATE TABLE run (
     run_id INTEGER PRIMARY KEY,
@@ -329,6 +352,7 @@ CREATE TABLE run (
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
+    calibration_digest VARCHAR NOT NULL,
     CHECK (refusal IS NOT NULL OR peak_ops_per_s IS NOT NULL)
 );
 COMMENT ON TABLE run IS 'One workload on one configuration: evaluated, or refused with the reason';
@@ -340,7 +364,7 @@ COMMENT ON COLUMN run.power_mode IS 'Operating point';
 COMMENT ON COLUMN run.precision IS 'Of weights, activations and products';
 COMMENT ON COLUMN run.batch IS 'Samples in one input';
 COMMENT ON COLUMN run.runtime IS 'How the software stack launches work';
-COMMENT ON COLUMN run.calibration IS 'Coefficients used: none for the class defaults';
+COMMENT ON COLUMN run.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
 COMMENT ON COLUMN run.refusal IS 'Why the hardware cannot run it; null for an evaluated run';
 COMMENT ON COLUMN run.units_total_count IS 'Units that have this precision';
 COMMENT ON COLUMN run.peak_ops_per_s IS 'Dense peak at this precision';
@@ -351,6 +375,7 @@ COMMENT ON COLUMN run.clock_fraction IS 'Of the nominal clock; below 1 where the
 COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';
+COMMENT ON COLUMN run.calibration_digest IS 'calibration; empty for none';
 
 CREATE TABLE run_subgraph (
     run_id INTEGER NOT NULL,
@@ -365,7 +390,8 @@ CREATE TABLE run_subgraph (
     wave_count DOUBLE NOT NULL CHECK (wave_count >= 0),
     units_used_count INTEGER NOT NULL CHECK (units_used_count >= 0),
     kernel_count INTEGER NOT NULL CHECK (kernel_count > 0),
-    bottleneck VARCHAR NOT NULL CHECK (bottleneck IN ('compute', 'memory', 'launch'))
+    bottleneck VARCHAR NOT NULL CHECK (bottleneck IN ('compute', 'memory', 'launch')),
+    executed_mac_count DOUBLE NOT NULL CHECK (executed_mac_count >= 0)
 );
 COMMENT ON TABLE run_subgraph IS 'Allocation: a subgraph placed on the hardware of a run';
 COMMENT ON COLUMN run_subgraph.run_id IS 'run';
@@ -381,6 +407,7 @@ COMMENT ON COLUMN run_subgraph.wave_count IS 'Rounds of tiles over the units';
 COMMENT ON COLUMN run_subgraph.units_used_count IS 'Units with work in the fullest wave';
 COMMENT ON COLUMN run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise';
 COMMENT ON COLUMN run_subgraph.bottleneck IS 'The largest of compute, memory and launch time';
+COMMENT ON COLUMN run_subgraph.executed_mac_count IS 'MAC slots of its tiles, padding included, at least its MACs';
 
 CREATE TABLE run_operator (
     run_id INTEGER NOT NULL,
@@ -429,7 +456,9 @@ CREATE TABLE measurement (
     power_w DOUBLE CHECK (power_w > 0),
     peak_memory_bytes BIGINT CHECK (peak_memory_bytes > 0),
     source VARCHAR NOT NULL CHECK (source <> ''),
-    conditions VARCHAR NOT NULL
+    conditions VARCHAR NOT NULL,
+    seen VARCHAR NOT NULL,
+    stream_count INTEGER
 );
 COMMENT ON TABLE measurement IS 'What somebody measured, to score predictions against';
 COMMENT ON COLUMN measurement.measurement_id IS 'Number of the row';
@@ -445,3 +474,201 @@ COMMENT ON COLUMN measurement.power_w IS 'Average';
 COMMENT ON COLUMN measurement.peak_memory_bytes IS 'As the framework reports it';
 COMMENT ON COLUMN measurement.source IS 'Where the row comes from';
 COMMENT ON COLUMN measurement.conditions IS 'Versions, clocks, cooling: what the number depends on';
+COMMENT ON COLUMN measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
+COMMENT ON COLUMN measurement.stream_count IS 'Streams of the measuring process that had run a product by then; null where not known';
+
+CREATE TABLE hardware_level (
+    hardware_digest VARCHAR NOT NULL,
+    level_index INTEGER NOT NULL CHECK (level_index >= 0),
+    level VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL CHECK (kind IN ('cache', 'scratchpad')),
+    per VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_level IS 'On-chip memory levels; capacity and bandwidth are hardware_fact memory.LEVEL.capacity and .bandwidth';
+COMMENT ON COLUMN hardware_level.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN hardware_level.level_index IS 'Nearest to the units first';
+COMMENT ON COLUMN hardware_level.level IS 'Name, e.g. l2';
+COMMENT ON COLUMN hardware_level.kind IS 'A cache keeps what was used last, a scratchpad what the program put there';
+COMMENT ON COLUMN hardware_level.per IS 'What one instance belongs to';
+
+CREATE TABLE hardware_power_mode (
+    hardware_digest VARCHAR NOT NULL,
+    mode_index INTEGER NOT NULL CHECK (mode_index >= 0),
+    power_mode VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_power_mode IS 'Named operating points; their numbers are hardware_fact power_mode.NAME.clock, .tdp ...';
+COMMENT ON COLUMN hardware_power_mode.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN hardware_power_mode.mode_index IS 'Order in the description';
+COMMENT ON COLUMN hardware_power_mode.power_mode IS 'Name, e.g. 15W';
+
+CREATE TABLE calibration (
+    calibration_digest VARCHAR PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    hardware VARCHAR NOT NULL,
+    hardware_digest VARCHAR NOT NULL,
+    place VARCHAR NOT NULL,
+    formula_version VARCHAR NOT NULL,
+    data_digest VARCHAR NOT NULL,
+    measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
+    latency_count INTEGER NOT NULL CHECK (latency_count >= 0),
+    energy_count INTEGER NOT NULL CHECK (energy_count >= 0),
+    runtimes VARCHAR[] NOT NULL,
+    precisions VARCHAR[] NOT NULL,
+    families VARCHAR[] NOT NULL
+);
+COMMENT ON TABLE calibration IS 'A calibration that runs have used; never changed, another fit is another digest';
+COMMENT ON COLUMN calibration.calibration_digest IS 'Of every byte of its file';
+COMMENT ON COLUMN calibration.name IS 'Of its file';
+COMMENT ON COLUMN calibration.hardware IS 'Id of the hardware that it is for';
+COMMENT ON COLUMN calibration.hardware_digest IS 'hardware_version that it was fitted to: without it, at the default power mode';
+COMMENT ON COLUMN calibration.place IS 'shipped, the file, or given by a program';
+COMMENT ON COLUMN calibration.formula_version IS 'Digest of the formulas that it was fitted with';
+COMMENT ON COLUMN calibration.data_digest IS 'Of the measurements that it was fitted to';
+COMMENT ON COLUMN calibration.measurement_count IS 'Measurements that it was fitted to';
+COMMENT ON COLUMN calibration.latency_count IS 'Of them, with a latency';
+COMMENT ON COLUMN calibration.energy_count IS 'Of them, with an energy';
+COMMENT ON COLUMN calibration.runtimes IS 'Of the measurements';
+COMMENT ON COLUMN calibration.precisions IS 'Of the measurements';
+COMMENT ON COLUMN calibration.families IS 'Of the models measured';
+
+CREATE TABLE calibration_coefficient (
+    calibration_digest VARCHAR NOT NULL,
+    coefficient_index INTEGER NOT NULL CHECK (coefficient_index >= 0),
+    part VARCHAR NOT NULL CHECK (part IN ('time', 'energy', 'static')),
+    name VARCHAR NOT NULL,
+    default_value DOUBLE NOT NULL,
+    value DOUBLE NOT NULL,
+    unit VARCHAR NOT NULL,
+    meaning VARCHAR NOT NULL
+);
+COMMENT ON TABLE calibration_coefficient IS 'What a calibration changed';
+COMMENT ON COLUMN calibration_coefficient.calibration_digest IS 'calibration';
+COMMENT ON COLUMN calibration_coefficient.coefficient_index IS 'Order in the file';
+COMMENT ON COLUMN calibration_coefficient.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
+COMMENT ON COLUMN calibration_coefficient.name IS 'Coefficient or energy scale';
+COMMENT ON COLUMN calibration_coefficient.default_value IS 'Without the calibration';
+COMMENT ON COLUMN calibration_coefficient.value IS 'With it';
+COMMENT ON COLUMN calibration_coefficient.unit IS 'SI unit; 1 for a factor or share';
+COMMENT ON COLUMN calibration_coefficient.meaning IS 'What it is';
+
+CREATE TABLE calibration_error (
+    calibration_digest VARCHAR NOT NULL,
+    error_index INTEGER NOT NULL CHECK (error_index >= 0),
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy')),
+    split VARCHAR NOT NULL CHECK (split IN ('uncalibrated', 'fitted', 'cross_validated')),
+    runtime VARCHAR,
+    precision VARCHAR,
+    batch INTEGER,
+    family VARCHAR,
+    measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
+    mean_error_fraction DOUBLE NOT NULL,
+    median_error_fraction DOUBLE NOT NULL,
+    worst_error_fraction DOUBLE NOT NULL,
+    rank_correlation DOUBLE
+);
+COMMENT ON TABLE calibration_error IS 'How far predictions were from the measurements that a calibration was fitted to';
+COMMENT ON COLUMN calibration_error.calibration_digest IS 'calibration';
+COMMENT ON COLUMN calibration_error.error_index IS 'Order in the file';
+COMMENT ON COLUMN calibration_error.quantity IS 'latency or energy';
+COMMENT ON COLUMN calibration_error.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
+COMMENT ON COLUMN calibration_error.runtime IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.precision IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.batch IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.family IS 'Of the rows'' models; null for all';
+COMMENT ON COLUMN calibration_error.measurement_count IS 'Rows';
+COMMENT ON COLUMN calibration_error.mean_error_fraction IS 'Mean absolute relative error';
+COMMENT ON COLUMN calibration_error.median_error_fraction IS 'Median absolute relative error';
+COMMENT ON COLUMN calibration_error.worst_error_fraction IS 'Signed relative error of the row that is furthest off; positive is predicted too high';
+COMMENT ON COLUMN calibration_error.rank_correlation IS 'Spearman''s; null below three rows';
+
+CREATE TABLE operator_measurement (
+    hardware VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    precision VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused')),
+    operation VARCHAR NOT NULL,
+    shapes VARCHAR NOT NULL,
+    operator_count INTEGER NOT NULL CHECK (operator_count >= 0),
+    kernels VARCHAR NOT NULL CHECK (kernels <> ''),
+    call_count INTEGER NOT NULL CHECK (call_count > 0),
+    device_time_s DOUBLE NOT NULL CHECK (device_time_s > 0),
+    is_overlapping BOOLEAN NOT NULL,
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    conditions VARCHAR NOT NULL,
+    seen VARCHAR NOT NULL
+);
+COMMENT ON TABLE operator_measurement IS 'Device time of operators inside a model; replaced with the catalogue';
+COMMENT ON COLUMN operator_measurement.hardware IS 'Catalogue id';
+COMMENT ON COLUMN operator_measurement.model IS 'Model name';
+COMMENT ON COLUMN operator_measurement.precision IS 'As measured';
+COMMENT ON COLUMN operator_measurement.batch IS 'Samples in one input';
+COMMENT ON COLUMN operator_measurement.runtime IS 'eager, graph or fused';
+COMMENT ON COLUMN operator_measurement.operation IS 'As in operator_signatures; empty for kernels that no operator of the trace stands for';
+COMMENT ON COLUMN operator_measurement.shapes IS 'As in operator_signatures; of a row without operation, the shapes of its kernels'' arguments';
+COMMENT ON COLUMN operator_measurement.operator_count IS 'Operators of the trace with this operation and these shapes';
+COMMENT ON COLUMN operator_measurement.kernels IS 'ATen operators that run them, in alphabetical order';
+COMMENT ON COLUMN operator_measurement.call_count IS 'Calls of those in one pass of the model';
+COMMENT ON COLUMN operator_measurement.device_time_s IS 'Of all calls, without the gaps between kernels';
+COMMENT ON COLUMN operator_measurement.is_overlapping IS 'Its kernels run side by side in a graph and take less time there: a grouped convolution';
+COMMENT ON COLUMN operator_measurement.source IS 'Where the row comes from';
+COMMENT ON COLUMN operator_measurement.conditions IS 'What the number depends on';
+COMMENT ON COLUMN operator_measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
+
+CREATE TABLE cost_assumption (
+    assumption_index INTEGER NOT NULL CHECK (assumption_index >= 0),
+    assumption VARCHAR PRIMARY KEY,
+    value DOUBLE NOT NULL CHECK (value >= 0),
+    unit VARCHAR NOT NULL,
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    note VARCHAR NOT NULL
+);
+COMMENT ON TABLE cost_assumption IS 'What a price per inference assumes of the use of a chip, of the current catalogue';
+COMMENT ON COLUMN cost_assumption.assumption_index IS 'Order in the catalogue';
+COMMENT ON COLUMN cost_assumption.assumption IS 'utilization, lifetime, hours, pue or electricity';
+COMMENT ON COLUMN cost_assumption.value IS 'In unit';
+COMMENT ON COLUMN cost_assumption.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
+COMMENT ON COLUMN cost_assumption.basis IS 'Where the number comes from';
+COMMENT ON COLUMN cost_assumption.source IS 'Document or arithmetic';
+COMMENT ON COLUMN cost_assumption.note IS 'What a reader must know to use it well';
+
+CREATE TABLE grid_region (
+    region_index INTEGER NOT NULL CHECK (region_index >= 0),
+    region VARCHAR PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    year INTEGER NOT NULL,
+    gco2_per_kwh DOUBLE NOT NULL CHECK (gco2_per_kwh >= 0),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    note VARCHAR NOT NULL
+);
+COMMENT ON TABLE grid_region IS 'How much carbon dioxide a kilowatt-hour stands for, by grid, of the current catalogue';
+COMMENT ON COLUMN grid_region.region_index IS 'Order in the catalogue';
+COMMENT ON COLUMN grid_region.region IS 'Id: world, eu, or a country''s two letters';
+COMMENT ON COLUMN grid_region.name IS 'Name for people';
+COMMENT ON COLUMN grid_region.year IS 'Of the figure';
+COMMENT ON COLUMN grid_region.gco2_per_kwh IS 'Yearly average, grams of CO2 equivalents';
+COMMENT ON COLUMN grid_region.basis IS 'Where the number comes from';
+COMMENT ON COLUMN grid_region.source IS 'Document or arithmetic';
+COMMENT ON COLUMN grid_region.note IS 'What a reader must know to use it well';
+
+CREATE TABLE metric (
+    metric_index INTEGER NOT NULL CHECK (metric_index >= 0),
+    name VARCHAR PRIMARY KEY,
+    label VARCHAR NOT NULL,
+    unit VARCHAR NOT NULL,
+    column_name VARCHAR NOT NULL,
+    per VARCHAR NOT NULL,
+    is_higher_better BOOLEAN NOT NULL,
+    missing VARCHAR NOT NULL
+);
+COMMENT ON TABLE metric IS 'What runs are compared, ranked and chosen by: the table of the program';
+COMMENT ON COLUMN metric.metric_index IS 'Order in the program';
+COMMENT ON COLUMN metric.name IS 'Name';
+COMMENT ON COLUMN metric.label IS 'Name for people';
+COMMENT ON COLUMN metric.unit IS 'SI unit, or USD';
+COMMENT ON COLUMN metric.column_name IS 'Column that holds it, in runs or what a choice adds to it';
+COMMENT ON COLUMN metric.per IS 'What one value is of: batch, inference, second, chip, million inferences';
+COMMENT ON COLUMN metric.is_higher_better IS 'Whether more of it is better';
+COMMENT ON COLUMN metric.missing IS 'What is not known where it is null; empty where it always is';
