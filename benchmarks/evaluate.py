@@ -20,7 +20,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.store.connection import open_for_writing, transaction
 from joulemap.store.read import read_columns
 from joulemap.store.write_run import RunIdentity, RunWriter
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 CONFIGURATIONS = 1000
 REPEATS = 5
@@ -60,7 +60,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
                 runtime=configuration.runtime,
                 calibration="none",
                 calibration_digest="",
-                model_version=0,
+                formula_version="benchmark",
                 package_version="benchmark",
             )
             writer.add(identity, evaluate(columns, hardware, configuration))

@@ -21,10 +21,10 @@ from typing import Final
 import duckdb
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.precision import Precision
 from joulemap.store.write_run import CHUNK_LINES
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 CORES: Final = 2
 BATCHES: Final = (1, 8, 32)

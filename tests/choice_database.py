@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from joulemap.store.connection import Connection, open_in_memory
-from joulemap.store.metric import metric_rows
+from blank import open_blank
+from joulemap.store.connection import Connection
+from joulemap.store.write_catalogue import write_metrics
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "idle_power": "W", "static_power": "W"}
 
@@ -37,11 +38,10 @@ class MadeUp:
 
 def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
     """Return a database that holds these runs, numbered from 1, with round assumptions of use."""
-    connection = open_in_memory()
+    connection = open_blank()
     connection.execute("INSERT INTO action VALUES (1, 'gpu', 'compute', 'compute', 'alu', 'mac', 'compute', 'MAC')")
-    connection.executemany("INSERT INTO metric VALUES (?, ?, ?, ?, ?, ?, ?, ?)", metric_rows())
     connection.execute(
-        "INSERT INTO workload VALUES (1, 'k', 'net', 's', 'i', '1', 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01')"
+        "INSERT INTO workload VALUES (1, 'k', 'net', 's', 'i', '3', 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01')"
     )
     connection.execute(
         "INSERT INTO cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "
@@ -52,6 +52,7 @@ def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
         "INSERT INTO grid_region VALUES (0, 'world', 'World', 2024, 400, 'assumed', 's', ''), "
         "(1, 'clean', 'Clean', 2024, 10, 'assumed', 's', '')"
     )
+    write_metrics(connection)
     fill(connection, runs)
     return connection
 
@@ -86,7 +87,7 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             "VALUES "
             + ", ".join(
                 [
-                    "(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, '1', '0', "
+                    "(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 'f', '0', "
                     "TIMESTAMP '2020-01-01', '')"
                 ]
                 * len(numbered)
@@ -103,8 +104,8 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
     if evaluated:
         connection.execute(
             "INSERT INTO run_subgraph (run_id, subgraph_index, latency_fs, compute_s, memory_s, launch_s, dram_bytes, "
-            "moved_bytes, tile_count, wave_count, units_used_count, kernel_count, bottleneck, executed_mac_count) "
-            "VALUES "
+            "moved_bytes, tile_count, wave_count, units_used_count, kernel_count, bottleneck, "
+            "executed_mac_count) VALUES "
             + ", ".join(
                 f"({number}, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'compute', 0)"
                 for number, run in evaluated

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from joulemap.store.connection import Connection, open_in_memory
-from joulemap.store.metric import metric_rows
+from blank import open_blank
+from joulemap.store.connection import Connection
+from joulemap.store.write_catalogue import write_metrics
 
 FJ = 10**15
 FS = 10**15
@@ -54,12 +55,12 @@ class Book:
 
     def __init__(self) -> None:
         """Open it in memory."""
-        self.connection: Connection = open_in_memory()
-        self.connection.executemany("INSERT INTO metric VALUES (?, ?, ?, ?, ?, ?, ?, ?)", metric_rows())
+        self.connection: Connection = open_blank()
+        write_metrics(self.connection)
         for number, part in enumerate(("compute", "memory", "control", "static"), 1):
-            category = "off_chip_memory" if part == "memory" else part
+            common = "unit_memory" if part == "memory" else part
             self.connection.execute(
-                "INSERT INTO action VALUES (?, 'any', ?, ?, ?, 'act', ?, 'one')", [number, part, category, part, part]
+                "INSERT INTO action VALUES (?, 'any', ?, ?, ?, 'act', ?, 'one')", [number, part, common, part, part]
             )
         self._hardware: set[str] = set()
         self._workloads: dict[tuple[str, int, int], int] = {}
@@ -84,7 +85,7 @@ class Book:
             return self._workloads[key]
         number = self._workloads[key] = len(self._workloads) + 1
         self.connection.execute(
-            "INSERT INTO workload VALUES (?, ?, ?, 's', 'i', '1', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01')",
+            "INSERT INTO workload VALUES (?, ?, ?, 's', 'i', '3', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01')",
             [number, str(number), model, batch, parameter_count],
         )
         for index, part in enumerate(parts):
@@ -122,8 +123,8 @@ class Book:
             "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, batch, runtime, "
             "calibration, refusal, units_total_count, peak_ops_per_s, memory_bandwidth_bytes_per_s, weight_bytes, "
             "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest) "
-            "VALUES (?, ?, ?, ?, 'default', ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, '1', '0', TIMESTAMP '2020-01-01', "
-            "'')",
+            "VALUES (?, ?, ?, ?, 'default', ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 'f', '0', "
+            "TIMESTAMP '2020-01-01', '')",
             [
                 run_id, str(run_id), self._workload(model, batch, parts, parameter_count), hardware, precision, batch,
                 runtime, refusal, units, peak_ops_per_s, bandwidth,
@@ -135,7 +136,7 @@ class Book:
                 [
                     run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
                     part.dram_bytes, part.dram_bytes, part.tiles, part.waves, part.units, part.bottleneck,
-                    part.mac_count if part.executed_mac_count is None else part.executed_mac_count,
+                    part.executed_mac_count or 0.0,
                 ],
             )  # fmt: skip
             self.connection.execute(

@@ -17,7 +17,7 @@ import pytest
 
 from conftest import Run
 from joulemap.errors import DatabaseError, ExitCode
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 COMMANDS = [
     ("compare",),
@@ -62,7 +62,7 @@ BAD = [
     (("compare", "resnet18", "--batch", "ten"), ExitCode.USAGE, "'ten' is not a valid int"),
     (("compare", "resnet18", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'; known: fp64, fp32"),
     (("compare", "resnet18", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
-    (("compare", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'json'"),
+    (("compare", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
     (("compare", "resnet18", "--input", "1,3,x"), ExitCode.USAGE, "cannot read the input '1,3,x'"),
     (("compare", "resnet18", "--input", "1,3,8,8:fp99"), ExitCode.USAGE, "has the dtype 'fp99'; known: fp64"),
     (("compare", "mlp", "--model-arg", "width"), ExitCode.USAGE, "write name=value"),
@@ -92,7 +92,7 @@ BAD = [
     (("edp", "resnet18", "tpu_v4", "--against", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("edp", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'subgraph', 'operator'"),
     (("edp", "resnet18", "tpu_v4", "--limit", "0"), ExitCode.USAGE, "Invalid value for '--limit'"),
-    (("edp", "resnet18", "tpu_v4", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'json'"),
+    (("edp", "resnet18", "tpu_v4", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
     (("utilization",), ExitCode.USAGE, "Missing argument 'model'"),
     (("utilization", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("utilization", "resnet18", "--min-compute", "20"), ExitCode.USAGE, "min_compute_fraction is 20, expected from"),
@@ -220,6 +220,26 @@ def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: 
     assert re.search(rf"^\s+joulemap {' '.join(command)}", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "resnet18"),
+        ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--format", "csv", "--show-sql"),
+        ("compare", "--help"),
+        ("compare", "resnet19"),
+        ("nonsense",),
+        ("--version",),
+    ],
+    ids=" ".join,
+)
+def test_a_process_answers_what_these_tests_see(
+    arguments: tuple[str, ...], joulemap: Run, joulemap_process: Run, database: Path
+) -> None:
+    place = {"JOULEMAP_DB": str(database)}
+    here, alone = joulemap(*arguments, variables=place), joulemap_process(*arguments, variables=place)
+    assert (here.returncode, here.stdout, here.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+
+
 def test_no_argument_shows_the_help_with_the_exit_codes(joulemap: Run) -> None:
     done = joulemap()
     assert done.returncode == 0
@@ -246,7 +266,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
 def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:
     document = json.loads(joulemap("compare", "resnet18", "--format", "json", "--db", database).stdout)
     table = list(csv.DictReader(io.StringIO(joulemap("compare", "resnet18", "-f", "csv", "--db", database).stdout)))
-    assert {"model", "batch", "precision", "runtime", "run_ids", "recommendations", "rows", "insights"} <= set(document)
+    assert {"models", "batches", "precisions", "runtimes", "recommendations", "rows", "insights"} <= set(document)
     assert len(table) == len(document["rows"]) == 4
     for cells, row in zip(table, document["rows"], strict=True):
         assert list(cells) == list(row)
@@ -300,7 +320,7 @@ def test_explain_terms_sum_exactly_in_json(joulemap: Run, database: Path) -> Non
 
 def test_ad_hoc_sums_equal_the_runs(joulemap: Run, database: Path) -> None:
     statement = (
-        "SELECT r.run_id, CAST(sum(l.energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
+        "SELECT r.run_id, CAST(sum(l.line_energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
         "FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
     )
     rows = list(csv.DictReader(io.StringIO(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)))
@@ -312,7 +332,7 @@ def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, datab
     plain = joulemap("compare", "resnet18", "--db", database)
     shown = joulemap("compare", "resnet18", "--show-sql", "--db", database)
     assert shown.stdout == plain.stdout
-    for title in ("compare.summary@1", "compare.recommendation@2", "compare.insight@1"):
+    for title in ("compare.summary@1", "compare.recommendation@1", "compare.insight@1"):
         assert f"-- {title}: " in shown.stderr
     assert "SET VARIABLE run_ids = [" in shown.stderr
 
@@ -321,7 +341,7 @@ def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_p
     target = tmp_path / "answer.json"
     done = joulemap("compare", "resnet18", "-f", "json", "-o", target, "--db", database)
     assert done.stdout == ""
-    assert json.loads(target.read_text())["model"] == "resnet18"
+    assert json.loads(target.read_text())["models"] == ["resnet18"]
     lost = joulemap("compare", "resnet18", "-o", tmp_path / "no" / "x", "--db", database)
     assert lost.returncode == ExitCode.USAGE
     assert "cannot write" in lost.stderr
@@ -400,9 +420,9 @@ def test_migrate_makes_a_database_and_keeps_one(joulemap: Run, own_database: Pat
     assert joulemap("query", "run", "run.list", "-f", "csv", "--db", own_database).stdout == before
 
 
-def test_the_environment_names_the_database(joulemap: Run, database: Path) -> None:
+def test_the_environment_names_the_database(joulemap_process: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database)}
-    done = joulemap("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", variables=variables)
+    done = joulemap_process("sql", "SELECT count(*) AS n FROM runs", "-f", "csv", variables=variables)
     assert int(done.stdout.splitlines()[1]) > 0
 
 
@@ -451,11 +471,11 @@ def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
-def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap: Run, tmp_path: Path) -> None:
+def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap_process: Run, tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(
         "import torch\nprint('hello')\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
     )
-    done = joulemap("compare", "noisy.py:net", "--format", "json")
+    done = joulemap_process("compare", "noisy.py:net", "--format", "json")
     assert json.loads(done.stdout)["model"] == "noisy.py:net"
     assert done.stderr == "hello\n"
 
@@ -476,8 +496,8 @@ def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_terminal_without_unicode_still_gets_its_answer(joulemap: Run, database: Path) -> None:
-    done = joulemap("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
+def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run, database: Path) -> None:
+    done = joulemap_process("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert "resnet18" in done.stdout
 
@@ -492,7 +512,7 @@ def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulema
         damaged[offset : offset + 64] = bytes(255 - value for value in damaged[offset : offset + 64])
         path.write_bytes(damaged)
         try:
-            Workspace(path).scan()
+            Workspace(path).check()
         except DatabaseError:
             found.append(damaged)
     assert len(found) >= 5, "blocks of tables are read; those of indexes and free ones are not"

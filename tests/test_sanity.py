@@ -11,14 +11,14 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.errors import ExitCode
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 MEASURED_CHIPS = ("a100_sxm4_80gb", "a100_sxm4_40gb", "h100_sxm5", "h200_sxm", "tpu_v4")
 
 
 @pytest.fixture(scope="module")
 def everything() -> list[dict[str, object]]:
-    return Workspace("never-made.duckdb").sanity().records()
+    return Workspace("never-made.duckdb").sanity().probes.records()
 
 
 def test_every_target_is_probed_at_every_precision(everything: list[dict[str, object]]) -> None:

@@ -16,7 +16,7 @@ from joulemap.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.plan.run import RunTally
 from joulemap.store import write_run
 from joulemap.store.connection import open_for_reading
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2")
 HARDWARE = tuple({one.architecture: one.id for one in load_catalogue().hardware.values()}.values())
@@ -73,7 +73,7 @@ def test_a_sweep_stores_what_single_questions_store_to_the_last_bit(swept: Path,
 
 
 def test_a_sweep_adds_up(swept: Path) -> None:
-    assert Workspace(swept).check() == ()
+    assert Workspace(swept).check().findings.rows == ()
 
 
 def test_the_tally_is_what_the_database_says(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(swept: Path, tmp_path:
     path = tmp_path / "killed.duckdb"
     program = f"""
 import joulemap.store.write_run
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 joulemap.store.write_run.CHUNK_LINES = 10_000
 talk = lambda message: print(message, flush=True)
 Workspace({str(path)!r}, talk=talk).evaluate(
@@ -112,12 +112,12 @@ Workspace({str(path)!r}, talk=talk).evaluate(
     process.stdout.close()
     process.wait()
     workspace = Workspace(path)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
     tally = evaluate(path)
     assert tally.run_count == RUN_COUNT
     assert tally.stored_count > 0
     assert tally.evaluated_count > 0
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
     assert rows(path) == rows(swept)
 
 

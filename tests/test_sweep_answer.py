@@ -28,7 +28,7 @@ from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from ledger import Book, Part
 
 MODELS = ("resnet18", "mobilenet_v2", "squeezenet1_1")
@@ -361,7 +361,7 @@ def test_an_interrupt_leaves_whole_runs_and_the_rest_is_evaluated_later(tmp_path
 import sys
 import joulemap.store.write_run
 joulemap.store.write_run.CHUNK_LINES = 5_000
-import joulemap.workspace.workspace as workspace
+import joulemap.workspace as workspace
 ask = workspace.Workspace.sweep
 def sweep(self, *asked, **options):
     watched = workspace.Workspace(self.path, progress=lambda done, _: print(done, file=sys.stderr, flush=True))
@@ -386,8 +386,8 @@ main()
     assert time.monotonic() - started < 30
     assert talk == ["joulemap: interrupted; nothing in the database is half written\n"]
     workspace = Workspace(place)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
     stored = workspace.sql("SELECT count(*) FROM run").rows[0][0]
     answer = workspace.sweep(MODELS, batch=(1, 2, 4, 8), deployment="edge", precision=("int8", "fp32"))
     assert 0 < stored == answer.tally.stored_count < answer.tally.run_count
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()

@@ -23,6 +23,7 @@ control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what ha
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
+recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "per batch, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
@@ -64,7 +65,8 @@ WITH ledger AS (
         sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
         sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
-        sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj
+        sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj,
+        sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END) AS recalled_fj
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
@@ -115,6 +117,7 @@ SELECT
     joules(l.static_fj) AS static_energy_j,
     r.energy_per_inference_j,
     fraction(l.assumed_fj, l.energy_fj) AS assumed_energy_fraction,
+    fraction(l.recalled_fj, l.energy_fj) AS recalled_energy_fraction,
     s.latency_fs,
     r.latency_s,
     r.throughput_per_s,

@@ -30,6 +30,7 @@ latency_ratio = { type = "DOUBLE", meaning = "latency over the baseline's" }
 baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to" }
 clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
+recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
@@ -51,7 +52,10 @@ WITH asked AS (
 certainty AS (
     SELECT
         l.run_id,
-        fraction(sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj)) AS assumed_energy_fraction
+        fraction(sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
+            AS assumed_energy_fraction,
+        fraction(sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
+            AS recalled_energy_fraction
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
@@ -105,6 +109,7 @@ SELECT
     b.hardware AS baseline_hardware,
     s.clock_fraction,
     c.assumed_energy_fraction,
+    c.recalled_energy_fraction,
     a.is_projection,
     coalesce(a.refusal, '') AS reason,
     a.run_id

@@ -14,6 +14,7 @@ category = { type = "VARCHAR", meaning = "the architecture's own" }
 category_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
 category_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the category" }
 category_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+common_category = { type = "VARCHAR", meaning = "of the action: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
@@ -24,7 +25,7 @@ category_share_fraction = { type = "DOUBLE", meaning = "of its category's energy
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH act AS (
-    SELECT l.run_id, a.category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
+    SELECT l.run_id, a.category, a.common_category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE list_contains($run_ids, l.run_id)
@@ -33,12 +34,13 @@ WITH act AS (
                 THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
             ELSE TRUE
         END
-    GROUP BY l.run_id, a.category, a.component, a.action, a.part
+    GROUP BY ALL
 ),
 branch AS (
     SELECT
         run_id,
         category,
+        common_category,
         component,
         action,
         part,
@@ -54,6 +56,7 @@ SELECT
     b.category_fj AS category_energy_fj,
     joules(b.category_fj) AS category_energy_j,
     fraction(b.category_fj, b.run_fj) AS category_fraction,
+    b.common_category,
     b.component,
     b.action,
     b.part,

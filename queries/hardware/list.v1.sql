@@ -26,6 +26,9 @@ tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
 power_modes = { type = "VARCHAR", meaning = "named operating points beside the default" }
 price_purchase_usd = { type = "DOUBLE", unit = "USD", meaning = "purchase price; null where none is known" }
 price_cloud_usd_per_hour = { type = "DOUBLE", unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
+fact_count = { type = "BIGINT", meaning = "numbers of its description" }
+recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
+assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 aliases = { type = "VARCHAR", meaning = "other names, comma-separated" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers are projections or estimates" }
 projection = { type = "VARCHAR", meaning = "why; empty where they are published" }
@@ -44,6 +47,9 @@ SELECT
     coalesce(m.power_modes, '') AS power_modes,
     h.price_purchase_usd,
     h.price_cloud_usd_per_hour,
+    f.fact_count,
+    f.recalled_fact_count,
+    f.assumed_fact_count,
     array_to_string(v.aliases, ', ') AS aliases,
     h.is_projection,
     h.projection
@@ -57,6 +63,15 @@ JOIN (
     FROM hardware_precision
     GROUP BY hardware_digest
 ) AS p ON p.hardware_digest = h.hardware_digest
+JOIN (
+    SELECT
+        hardware_digest,
+        count(*) AS fact_count,
+        count(*) FILTER (WHERE basis = 'recalled') AS recalled_fact_count,
+        count(*) FILTER (WHERE basis = 'assumed') AS assumed_fact_count
+    FROM hardware_fact
+    GROUP BY hardware_digest
+) AS f ON f.hardware_digest = h.hardware_digest
 LEFT JOIN (
     SELECT hardware_digest, string_agg(power_mode, ' ' ORDER BY mode_index) AS power_modes
     FROM hardware_power_mode

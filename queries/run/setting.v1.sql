@@ -30,7 +30,7 @@ WITH side AS (
             {'setting_index': 10, 'setting': 'hardware_digest', 'value': r.hardware_digest},
             {'setting_index': 11, 'setting': 'formula_version', 'value': r.formula_version},
             {'setting_index': 12, 'setting': 'package_version', 'value': r.package_version},
-            {'setting_index': 13, 'setting': 'tracer_version', 'value': CAST(w.tracer_version AS VARCHAR)},
+            {'setting_index': 13, 'setting': 'tracer_version', 'value': w.tracer_version},
             {'setting_index': 14, 'setting': 'torch_version', 'value': w.torch_version},
             {'setting_index': 15, 'setting': 'refusal', 'value': coalesce(r.refusal, 'none')}
         ]) AS one

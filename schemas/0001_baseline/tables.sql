@@ -172,7 +172,7 @@ CREATE TABLE workload (
     weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
     torch_version VARCHAR NOT NULL,
     torchvision_version VARCHAR NOT NULL,
-    tracer_version INTEGER NOT NULL,
+    tracer_version VARCHAR NOT NULL,
     notes VARCHAR[] NOT NULL,
     created_at TIMESTAMP NOT NULL
 );
@@ -188,7 +188,7 @@ COMMENT ON COLUMN workload.parameter_count IS 'Elements of all parameters, share
 COMMENT ON COLUMN workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
 COMMENT ON COLUMN workload.torch_version IS 'torch that traced it';
 COMMENT ON COLUMN workload.torchvision_version IS 'torchvision that built it';
-COMMENT ON COLUMN workload.tracer_version IS 'Version of the tracer''s rules';
+COMMENT ON COLUMN workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
 COMMENT ON COLUMN workload.notes IS 'What the trace had to assume';
 COMMENT ON COLUMN workload.created_at IS 'When it was stored, UTC';
 
@@ -372,7 +372,7 @@ COMMENT ON COLUMN run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, a
 COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, at this precision';
 COMMENT ON COLUMN run.activation_bytes IS 'Peak of live activations over the execution order';
 COMMENT ON COLUMN run.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
-COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas';
+COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN run.calibration_digest IS 'calibration; empty for none';

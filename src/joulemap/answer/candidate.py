@@ -83,7 +83,7 @@ def read_usage(usage: Usage) -> dict[str, Any]:
 
     Raises UnknownNameError for a region that is not there.
     """
-    from joulemap.catalog.cost import find_region
+    from joulemap.catalog.sheet import find_region
 
     numbers = attrs.asdict(usage)
     region = numbers.pop("region")

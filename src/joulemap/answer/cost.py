@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     AssumedNumber,
     Candidate,
@@ -143,7 +143,7 @@ class BreakEven:
 
 
 @attrs.frozen(kw_only=True)
-class CostAnswer(Answer):
+class CostAnswer(RunAnswer):
     """What a million inferences of a model cost on each configuration, rented or bought."""
 
     rows: Table[CostOption]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
     AssumedNumber,
@@ -65,7 +65,7 @@ class ParetoPoint(Candidate):
 
 
 @attrs.frozen(kw_only=True)
-class ParetoAnswer(Answer):
+class ParetoAnswer(RunAnswer):
     """Every configuration of a model in two metrics: the front, and who beats the rest."""
 
     x: MetricName

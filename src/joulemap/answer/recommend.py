@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
     AssumedNumber,
@@ -111,7 +111,7 @@ class Violation:
 
 
 @attrs.frozen(kw_only=True)
-class RecommendAnswer(Answer):
+class RecommendAnswer(RunAnswer):
     """Every configuration of a model against limits: the best that keep them, and how far the others are."""
 
     objective: MetricName

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
@@ -148,7 +148,7 @@ class SweepCrossing(_Series):
 
 
 @attrs.frozen(kw_only=True)
-class SweepAnswer(Answer):
+class SweepAnswer(RunAnswer):
     """What batch suits each hardware, and where the best hardware changes with the batch."""
 
     tally: RunTally

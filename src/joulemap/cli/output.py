@@ -19,11 +19,16 @@ from joulemap.present.format import TABLE, list_formats
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.present.document import Document
-    from joulemap.workspace.workspace import Workspace
+    from joulemap.workspace import Workspace
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
+
+
+Database = Annotated[
+    Path, typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE)
+]
 
 
 def _check_format(name: str) -> str:
@@ -54,10 +59,7 @@ class OutputOptions:
     show_sql: Annotated[
         bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
     ] = False
-    db: Annotated[
-        Path,
-        typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE),
-    ] = Path(DEFAULT_DATABASE)
+    db: Database = Path(DEFAULT_DATABASE)
 
     def workspace(self) -> Workspace:
         """Return the workspace of the database; what takes time is said on stderr, to people only.
@@ -65,7 +67,7 @@ class OutputOptions:
         Raises UsageError, before anything is asked, for Parquet without a file. Where the answer will be drawn for
         people, what draws it is imported while the engine works.
         """
-        from joulemap.workspace.workspace import Workspace
+        from joulemap.workspace import Workspace
 
         if self.form == PARQUET and (self.output is None or (self.output.exists() and not self.output.is_file())):
             raise UsageError("--format parquet needs a file: name one with --output")
@@ -130,7 +132,7 @@ def _import_drawing() -> None:
     format_si(1.0, "")
 
 
-def emit(text: str, output: Path | None) -> None:
+def emit(text: str, output: Path | None = None) -> None:
     """Write a text to stdout, or whole to a file; a reader that has left is no error."""
     if output is None:
         if sys.stdout is None:

@@ -83,6 +83,16 @@ def show_quantity(value: float, unit: str) -> str:
     return format_si(value, unit)
 
 
+def show_signed(value: float, unit: str) -> str:
+    """Return a difference with its sign, SI prefix and unit."""
+    return f"{'+' if value > 0 else ''}{show_quantity(value, unit)}"
+
+
+def show_units(used: int | None, total: int | None, name: str) -> str:
+    """Return how many units of how many work; nothing where that is not known."""
+    return "" if used is None else f"{used}/{total} {name}s"
+
+
 def show_plain(value: float, digits: int = 3) -> str:
     """Return a number to so many digits, without an exponent where there are more before the point."""
     return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.{digits}g}"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
 
 from joulemap.background import begin
 from joulemap.domain.table import HARDWARE_COLUMNS, Column, Record, Table
-from joulemap.errors import SqlError, UsageError
+from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query
 
@@ -20,11 +21,11 @@ ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalExce
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
 
 
-Answer = Table[tuple[Any, ...]]
+Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
 
 
-def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answer) -> Answer:
+def find_projected(connection: duckdb.DuckDBPyConnection, answer: Rows) -> Rows:
     """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
     if not HARDWARE_COLUMNS & set(answer.names):
         return answer
@@ -64,7 +65,7 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given.get(name, parameter.default) for name, parameter in declared.items()}
 
 
-def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Answer:
+def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Rows:
     """Run a query and return its rows; raises SqlError if its columns are not those of its header."""
     parameters = bind(query, given)
     cursor = _execute(connection, query.sql, parameters)
@@ -72,7 +73,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mappin
     promised = tuple(column.name for column in query.columns)
     if names != promised:
         raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
-    return Answer(
+    return Rows(
         title=query.title,
         columns=query.columns,
         rows=tuple(cursor.fetchall()),
@@ -107,9 +108,26 @@ def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     return begin(run)
 
 
+RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
+"""Parameters that name runs, in every query."""
+
+
+def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
+    """Raise UnknownNameError for the first run that is asked about and not stored."""
+    asked: list[int] = []
+    for name in RUN_PARAMETERS:
+        value = given.get(name, [])
+        asked += value if isinstance(value, list | tuple) else [value]
+    missing = (
+        "SELECT a.run_id FROM unnest($asked::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
+    )
+    for (run_id,) in connection.execute(missing, {"asked": asked}).fetchall() if asked else ():
+        raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+
+
 def run_queries(
     connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
-) -> tuple[Answer, ...]:
+) -> tuple[Rows, ...]:
     """Run named queries, the first one beside the others, and return their answers in order; raises as `run_query`."""
     queries = [(find_query(name), given) for name, given in asked]
     cursor = connection.cursor()
@@ -132,14 +150,15 @@ def read_value(text: str) -> Any:
         return text
 
 
-def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None = None) -> Answer:
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None = None) -> Rows:
     """Run one statement that a person typed, on a confined read-only connection.
 
     Raises SqlError if it is not a single statement, does not parse, or was refused; UsageError if the parameters given
     are not those in it. A failure to read the file is left to whoever opened it.
     """
     statement = parse_statement(connection, sql)
-    if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+    is_pivot = statement.type is duckdb.StatementType.MULTI and _PIVOT.match(sql) is not None
+    if not is_pivot and statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
         raise SqlError(f"expected a SELECT, found {statement.type.name}; the database is read only here")
     given = dict(parameters or {})
     missing, surplus = set(statement.named_parameters) - set(given), set(given) - set(statement.named_parameters)
@@ -150,7 +169,7 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
     cursor = _execute(connection, sql, given)
     description = cursor.description or ()
     names = _distinct([str(entry[0]) for entry in description])
-    return Answer(
+    return Rows(
         title="sql",
         columns=tuple(
             Column(name=name, type=str(entry[1]), meaning="") for name, entry in zip(names, description, strict=True)
@@ -159,6 +178,12 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
         sql=sql,
         parameters=given,
     )
+
+
+_PIVOT: Final = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:PIVOT|SELECT|FROM|WITH|EXPLAIN)\b", re.IGNORECASE | re.DOTALL
+)
+"""How a statement with a PIVOT begins that only reads: the engine makes several of one whose values are in the data."""
 
 
 def parse_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:

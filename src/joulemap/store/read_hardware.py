@@ -117,8 +117,8 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     modes = rows("hardware_power_mode", "power_mode", "mode_index")
     actions = rows(
         "energy_per_action JOIN action USING (action_id)",
-        "category, common_category, component, action, part, per, energy_per_action_fj, low_fj, high_fj, basis, source, "
-        "count_formula",
+        "category, common_category, component, action, part, per, energy_per_action_fj, low_fj, high_fj, basis, "
+        "source, count_formula",
         "action_index",
     )
     for digest in wanted:
@@ -201,7 +201,7 @@ def _assemble(
 
 def _action(row: tuple[Any, ...]) -> EnergyAction:
     names = (
-        "category", "common_category", "component", "action", "part", "per", "energy_per_action_fj", "low_fj", "high_fj",
-        "basis", "source", "count_formula",
+        "category", "common_category", "component", "action", "part", "per", "energy_per_action_fj", "low_fj",
+        "high_fj", "basis", "source", "count_formula",
     )  # fmt: skip
     return EnergyAction(**dict(zip(names, row, strict=True)))

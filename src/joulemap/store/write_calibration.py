@@ -29,7 +29,6 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
             "calibration_digest": [calibration.digest],
             "place": [entry.place],
             "measurement_count": [calibration.row_count],
-            "formula_version": [str(calibration.model_version)],
             **{name: [list(getattr(calibration, name))] for name in ("runtimes", "precisions", "families")},
             **{
                 name: [getattr(calibration, name)]
@@ -37,6 +36,7 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
                     "name",
                     "hardware",
                     "hardware_digest",
+                    "formula_version",
                     "data_digest",
                     "latency_count",
                     "energy_count",

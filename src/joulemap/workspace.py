@@ -1,0 +1,563 @@
+"""The library's front object. Each question imports what it needs, so that reading costs no more than reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+
+from joulemap.domain.settings import Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
+from joulemap.plan.source import Progress, Source, Talk, silent
+from joulemap.store.connection import (
+    open_for_writing,
+)
+
+if TYPE_CHECKING:
+    from joulemap.answer.analyze.answer import AnalyzeAnswer
+    from joulemap.answer.calibrate import CalibrateAnswer
+    from joulemap.answer.compare.breakdown import BreakdownAnswer
+    from joulemap.answer.compare.contest import ContestAnswer
+    from joulemap.answer.compare.model import ModelsAnswer
+    from joulemap.answer.compare.ranking import RankingAnswer
+    from joulemap.answer.compare.summary import CompareAnswer
+    from joulemap.answer.cost import CostAnswer
+    from joulemap.answer.database import ArchiveFormat, AuditAnswer, DatabaseAnswer
+    from joulemap.answer.difference import DifferenceAnswer
+    from joulemap.answer.edp.answer import EdpAnswer
+    from joulemap.answer.explain.answer import ExplainAnswer
+    from joulemap.answer.hardware import ActionPrice, HardwareAnswer
+    from joulemap.answer.measure import Device, MeasureAnswer
+    from joulemap.answer.model import ProfileAnswer
+    from joulemap.answer.pareto import ParetoAnswer
+    from joulemap.answer.recommend import RecommendAnswer
+    from joulemap.answer.sanity import SanityAnswer
+    from joulemap.answer.sweep import SweepAnswer
+    from joulemap.answer.utilization import UtilizationAnswer
+    from joulemap.answer.validate import Division
+    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName
+    from joulemap.domain.precision import Precision
+    from joulemap.domain.settings import Deployment
+    from joulemap.domain.table import Table
+    from joulemap.plan.run import RunTally
+    from joulemap.store.query import Rows
+
+
+SETTINGS: Final = Settings()
+"""One run at fp32 with torch.compile's kernels, on hardware that the question chooses."""
+
+MEASURED: Final = Settings(runtime="eager")
+"""What runs without a compiler."""
+
+CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
+"""What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
+
+LIMITS: Final = Limits()
+USAGE: Final = Usage()
+
+
+class Workspace:
+    """A results database and the questions it answers.
+
+    Nothing is opened until a question is asked, and nothing stays open after it. Questions that need runs which are
+    not stored trace, evaluate and write them in one transaction; all others only read.
+    """
+
+    def __init__(
+        self, path: str | Path = "joulemap.duckdb", *, talk: Talk = silent, progress: Progress | None = None
+    ) -> None:
+        """Use the database at `path`, made when first written.
+
+        `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated.
+        """
+        self.path = Path(path)
+        self._source = Source(path=self.path, talk=talk, progress=progress)
+
+    def compare(
+        self, model: str, settings: Settings = SETTINGS, *, baseline: str = "", **keywords: Unpack[SettingsKeywords]
+    ) -> CompareAnswer:
+        """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+
+        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; keywords are
+        the fields of `Settings`. Ratios are relative to `baseline`, by default the first hardware. A hardware that
+        cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
+        ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
+        """
+        from joulemap.answer.compare.summary import compare
+
+        return compare(self._source, model, settings.with_keywords(keywords), baseline)
+
+    def compare_models(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ModelsAnswer:
+        """Return several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+        from joulemap.answer.compare.model import compare_models
+
+        return compare_models(self._source, models, settings.with_keywords(keywords), metric)
+
+    def compare_runs(
+        self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
+    ) -> BreakdownAnswer:
+        """Return models on one or several hardware: figures of each run, and the tree of its energy.
+
+        Raises as `compare`.
+        """
+        from joulemap.answer.compare.breakdown import break_down
+
+        return break_down(self._source, models, settings.with_keywords(keywords))
+
+    def compare_parts(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        level: Literal["subgraph", "operator"] = "subgraph",
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ContestAnswer:
+        """Return each subgraph or operator of the models on each hardware, and who wins it by a metric.
+
+        Its edp is the share that adds up to the run's, its memory the bytes moved off chip. Raises as `compare`.
+        """
+        from joulemap.answer.compare.contest import hold_contest
+
+        return hold_contest(self._source, models, settings.with_keywords(keywords), level, metric)
+
+    def rank_hardware(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        sort: RankMetricName = "efficiency",
+        has_details: bool = False,
+        has_subgraphs: bool = False,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RankingAnswer:
+        """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
+
+        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph.
+        """
+        from joulemap.answer.compare.ranking import rank
+
+        chosen = settings.with_keywords(keywords)
+        return rank(self._source, model, chosen, sort, has_details=has_details, has_subgraphs=has_subgraphs)
+
+    def analyze(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
+    ) -> AnalyzeAnswer:
+        """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
+
+        Raises as `compare`; UsageError for a folder with several hardware, UnsupportedError with the reason if the
+        hardware cannot run the configuration: a precision that it lacks, or a memory that the model does not fit.
+        """
+        from joulemap.answer.analyze.answer import analyze
+
+        return analyze(self._source, model, hardware, settings.with_keywords(keywords))
+
+    def explain(
+        self,
+        model: str,
+        hardware_a: str | Hardware,
+        hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[RunKeywords],
+    ) -> ExplainAnswer:
+        """Return why B differs from A in a metric, as terms that sum to the difference exactly.
+
+        Memory is the peak. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for
+        a folder of several in place of a hardware.
+        """
+        from joulemap.answer.explain.answer import explain
+
+        return explain(self._source, model, (hardware_a, hardware_b), settings.with_keywords(keywords), metric)
+
+    def pareto(
+        self,
+        model: str,
+        settings: Settings = CANDIDATES,
+        *,
+        x: MetricName = "latency",
+        y: MetricName = "energy_per_inference",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ParetoAnswer:
+        """Return which configurations no other beats in both metrics, and who beats the rest.
+
+        Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
+        (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
+        """
+        from joulemap.answer.pareto import find_front
+
+        return find_front(self._source, model, x, y, settings.with_keywords(keywords), usage)
+
+    def recommend(
+        self,
+        model: str,
+        settings: Settings = CANDIDATES,
+        *,
+        objective: MetricName = "energy_per_inference",
+        limits: Limits = LIMITS,
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RecommendAnswer:
+        """Return the configurations that keep the limits, best first, and how far the others are from them.
+
+        Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
+        relative violation is the smallest. Raises as `compare`.
+        """
+        from joulemap.answer.recommend import recommend
+
+        return recommend(self._source, model, objective, limits, settings.with_keywords(keywords), usage)
+
+    def cost(
+        self,
+        model: str,
+        settings: Settings = CANDIDATES,
+        *,
+        between: Sequence[str] = (),
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> CostAnswer:
+        """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
+
+        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
+        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. Raises as `compare`;
+        UsageError for an option without a price.
+        """
+        from joulemap.answer.cost import price_inferences
+
+        return price_inferences(self._source, model, settings.with_keywords(keywords), usage, between)
+
+    def measure(
+        self,
+        model: str,
+        settings: Settings = MEASURED,
+        *,
+        hardware: str | Hardware | None = None,
+        device: Device = "cpu",
+        threads: int | None = None,
+        seconds: float = 2.0,
+        **keywords: Unpack[RunKeywords],
+    ) -> MeasureAnswer:
+        """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
+
+        `hardware` says what this machine is: an id, alias, file or record; None for the catalogue's entry of its name
+        and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
+        device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
+        that cannot run the configuration leaves the prediction out and says why.
+        """
+        from joulemap.answer.measure import measure_model
+
+        return measure_model(
+            self._source,
+            model,
+            settings.with_keywords(keywords),
+            hardware=hardware,
+            device=device,
+            threads=threads,
+            seconds=seconds,
+        )
+
+    def evaluate(
+        self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
+    ) -> RunTally:
+        """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+
+        Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
+        where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
+        """
+        from joulemap.plan.hold import ensure_runs
+        from joulemap.plan.run import plan_runs
+
+        return ensure_runs(self._source, plan_runs(models, settings.with_keywords(keywords)))
+
+    def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Rows:
+        """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
+        from joulemap.answer.model import list_operators
+
+        return list_operators(self._source, model, settings.with_keywords(keywords))
+
+    def profile(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> ProfileAnswer:
+        """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
+        from joulemap.answer.model import profile
+
+        return profile(self._source, model, settings.with_keywords(keywords))
+
+    def edp(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        against: Iterable[str | Hardware] = (),
+        **keywords: Unpack[RunKeywords],
+    ) -> EdpAnswer:
+        """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
+
+        With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
+        left out, with its reason. Raises as `analyze`.
+        """
+        from joulemap.answer.edp.answer import take_apart
+
+        return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
+
+    def utilization(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        min_compute_fraction: float = 0.2,
+        max_bandwidth_fraction: float = 0.9,
+        max_idle_fraction: float = 0.8,
+        is_pairing: bool = False,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> UtilizationAnswer:
+        """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
+
+        A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
+        its class sustains, and above `max_idle_fraction` of the units idle. `is_pairing` asks all stored runs which
+        hardware suits models of this size. Raises as `compare`, UsageError for a limit that is not from 0 to 1.
+        """
+        from joulemap.answer.utilization import judge
+
+        limits = {
+            "min_compute_fraction": min_compute_fraction,
+            "max_bandwidth_fraction": max_bandwidth_fraction,
+            "max_idle_fraction": max_idle_fraction,
+        }
+        return judge(self._source, model, settings.with_keywords(keywords), limits, is_pairing=is_pairing)
+
+    def sweep(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        max_latency_s: float = 0.0,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> SweepAnswer:
+        """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
+
+        Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
+        Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
+        """
+        from joulemap.answer.sweep import sweep_batches
+
+        return sweep_batches(self._source, models, settings.with_keywords(keywords), max_latency_s)
+
+    def query(
+        self, name: str, parameters: Mapping[str, Any] | None = None, *, queries: str | Path | None = None
+    ) -> Rows:
+        """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
+
+        Raises UnknownNameError, UsageError, SqlError or DatabaseError.
+        """
+        from joulemap.answer.query import run_named
+
+        return run_named(self.path, name, parameters or {}, None if queries is None else Path(queries))
+
+    def list_queries(self, queries: str | Path | None = None) -> Rows:
+        """Return the queries that ship, and those of a person's own folder after a check of every file.
+
+        Needs no database. SqlError names each file that breaks a rule, and why; UsageError for a folder that is not
+        there.
+        """
+        from joulemap.answer.query import list_named
+
+        return list_named(self.path, None if queries is None else Path(queries))
+
+    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+        """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+
+        Raises SqlError, UsageError where the parameters are not those of the statement, or DatabaseError.
+        """
+        from joulemap.answer.query import run_statement
+
+        return run_statement(self.path, statement, parameters)
+
+    def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+        """Run a query about the catalogue, whether or not there is a database.
+
+        Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
+        """
+        from joulemap.answer.query import run_described
+
+        return run_described(self.path, name, parameters or {})
+
+    def hardware_list(
+        self,
+        *,
+        architecture: str = "",
+        deployment: Deployment | Literal[""] = "",
+        precision: Precision | Literal[""] = "",
+        min_memory_bytes: float | None = None,
+        max_power_w: float | None = None,
+        max_price_usd: float | None = None,
+    ) -> Rows:
+        """Return the hardware of the catalogue that pass every filter; a filter of None or "" lets all pass.
+
+        Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
+        """
+        from joulemap.answer.hardware import list_hardware
+
+        return list_hardware(
+            self.path,
+            architecture=architecture,
+            deployment=deployment,
+            precision=precision,
+            min_memory_bytes=min_memory_bytes or 0.0,
+            max_power_w=max_power_w or 0.0,
+            max_price_usd=max_price_usd or 0.0,
+        )
+
+    def hardware(self, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
+        """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
+
+        The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
+        file that breaks a rule.
+        """
+        from joulemap.answer.hardware import describe_hardware
+
+        return describe_hardware(self.path, name, calibration)
+
+    def energy_reference(self, name: str, *, calibration: str | Calibration = "auto") -> Table[ActionPrice]:
+        """Return the energy reference table of one hardware; named, calibrated and raising as `hardware`."""
+        from joulemap.answer.hardware import list_prices
+
+        return list_prices(self.path, name, calibration)
+
+    def sanity(self, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
+        """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
+
+        Evaluated in a database of its own, which is thrown away. Raises UnknownNameError or CatalogueError.
+        """
+        from joulemap.answer.sanity import probe_hardware
+
+        return probe_hardware(hardware)
+
+    def measurements(self, hardware: str = "", model: str = "") -> Rows:
+        """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
+        from joulemap.answer.measurement import list_measurements
+
+        return list_measurements(self.path, hardware, model)
+
+    def import_measurements(self, path: str | Path) -> tuple[int, int]:
+        """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
+
+        Raises CatalogueError naming the lines that are wrong; then none is stored.
+        """
+        from joulemap.answer.measurement import import_measurements
+
+        return import_measurements(self.path, Path(path))
+
+    def validate(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: Precision | Literal[""] = "",
+        by: Division = "runtime",
+        calibration: str | Calibration = "auto",
+    ) -> Rows:
+        """Return how far predictions are from measurements, by `by`.
+
+        That is runtime, family, model, batch, precision, split (how new the rows are to the model's coefficients), or
+        operator: device time inside models, by kind of operator. Measured configurations that are not stored are
+        evaluated first; `calibration` is as for `compare`. Raises UnknownNameError where nothing was measured on the
+        hardware, of the model or at the precision.
+        """
+        from joulemap.answer.validate import score_predictions
+
+        return score_predictions(self._source, hardware, model, precision=precision, by=by, calibration=calibration)
+
+    def calibrate(
+        self,
+        hardware: str | Hardware,
+        *,
+        precisions: Collection[str] = (),
+        models: Collection[str] = (),
+        output: str | Path | None = None,
+        is_dry: bool = False,
+        start: str | Calibration = "none",
+    ) -> CalibrateAnswer:
+        """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
+
+        The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at all if
+        `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`.
+        Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+        """
+        from joulemap.answer.calibrate import fit_hardware
+        from joulemap.plan.calibration import choose_calibration
+
+        return fit_hardware(
+            self._source,
+            hardware,
+            precisions=precisions,
+            models=models,
+            output=None if output is None else Path(output),
+            is_dry=is_dry,
+            start=choose_calibration(start),
+        )
+
+    def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
+        """Return what differs between two runs: settings, constants, and the terms of their energies.
+
+        Raises UnknownNameError for a run that is not stored, DatabaseError.
+        """
+        from joulemap.answer.difference import subtract
+
+        return subtract(self._source, run_a, run_b)
+
+    def export_runs(self, folder: str | Path, run_ids: Sequence[int] = (), *, form: ArchiveFormat = "parquet") -> int:
+        """Write runs, all if none is named, to a folder that is new or empty; return how many.
+
+        `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
+        Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+        """
+        from joulemap.answer.database import export_runs
+
+        return export_runs(self.path, Path(folder), run_ids, form)
+
+    def import_runs(self, folder: str | Path) -> tuple[int, int]:
+        """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
+
+        A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
+        whose parts do not add up, and DatabaseError; then nothing is stored.
+        """
+        from joulemap.answer.database import import_runs
+
+        return import_runs(self.path, Path(folder))
+
+    def check(self) -> AuditAnswer:
+        """Return every rule that the database breaks; no finding proves that the parts add up.
+
+        Reads every table whole; DatabaseError names the first one with a damaged block.
+        """
+        from joulemap.answer.database import audit_database
+
+        return audit_database(self.path)
+
+    def info(self) -> DatabaseAnswer:
+        """Return what the database file is and holds."""
+        from joulemap.answer.database import describe_database
+
+        return describe_database(self.path)
+
+    def migrate(self) -> int:
+        """Make or update the database; return its schema version."""
+        from joulemap.store.migration import SCHEMA_VERSION
+
+        open_for_writing(self.path).close()
+        return SCHEMA_VERSION
