@@ -59,10 +59,10 @@ BAD = [
     (("compare", "resnet18", "--architecture", "gpx"), ExitCode.UNKNOWN_NAME, "did you mean gpu?"),
     (("compare", "resnet18", "--batch", "0"), ExitCode.USAGE, "batch is 0, expected a whole number from 1"),
     (("compare", "resnet18", "--batch", "-1"), ExitCode.USAGE, "batch is -1"),
-    (("compare", "resnet18", "--batch", "ten"), ExitCode.USAGE, "'ten' is not a valid int"),
+    (("compare", "resnet18", "--batch", "ten"), ExitCode.USAGE, "--batch: 'ten' is not a whole number"),
     (("compare", "resnet18", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'; known: fp64, fp32"),
     (("compare", "resnet18", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
-    (("compare", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'json'"),
+    (("compare", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
     (("compare", "resnet18", "--input", "1,3,x"), ExitCode.USAGE, "cannot read the input '1,3,x'"),
     (("compare", "resnet18", "--input", "1,3,8,8:fp99"), ExitCode.USAGE, "has the dtype 'fp99'; known: fp64"),
     (("compare", "mlp", "--model-arg", "width"), ExitCode.USAGE, "write name=value"),
@@ -92,7 +92,7 @@ BAD = [
     (("edp", "resnet18", "tpu_v4", "--against", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("edp", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'subgraph', 'operator'"),
     (("edp", "resnet18", "tpu_v4", "--limit", "0"), ExitCode.USAGE, "Invalid value for '--limit'"),
-    (("edp", "resnet18", "tpu_v4", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'json'"),
+    (("edp", "resnet18", "tpu_v4", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
     (("utilization",), ExitCode.USAGE, "Missing argument 'model'"),
     (("utilization", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("utilization", "resnet18", "--min-compute", "20"), ExitCode.USAGE, "min_compute_fraction is 20, expected from"),
@@ -448,7 +448,7 @@ def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap: Run, tmp_pat
         "import torch\nprint('hello')\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
     )
     done = joulemap("compare", "noisy.py:net", "--format", "json")
-    assert json.loads(done.stdout)["model"] == "noisy.py:net"
+    assert json.loads(done.stdout)["models"] == ["noisy.py:net"]
     assert done.stderr == "hello\n"
 
 
