@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 test: lint type $(STAMP)  ## install if needed, then lint, types and tests
-	$(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)  ## sweeps over every model that the catalogue lists
 	$(BIN)/python -m pytest -m slow
@@ -44,11 +44,11 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/fusion.py
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
-	$(BIN)/python -m joulemap.trace.zoo > .zoo.csv
+	$(BIN)/python -m joulemap.tools.model > .zoo.csv
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
 
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about two minutes)
-	$(BIN)/python -m joulemap.tools.make_zoo
+	$(BIN)/python -m joulemap.tools.zoo
 
 accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (about a minute)
 	$(BIN)/python benchmarks/accuracy.py
@@ -57,7 +57,7 @@ questions: $(STAMP)  ## put today's answers under the ten questions of docs/sql.
 	$(BIN)/python benchmarks/question.py --write
 
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
-	$(BIN)/python -m joulemap.tools.make_profile
+	$(BIN)/python -m joulemap.tools.profile
 
 calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \

@@ -167,7 +167,7 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
         (
             "explain --metric edp",
             "one",
-            lambda: len(workspace.explain(MODEL, *HARDWARE[:2], metric="edp", batch=BATCH).metric_terms),
+            lambda: len(workspace.explain(MODEL, *HARDWARE[:2], metric="edp", batch=BATCH).metric_terms or ()),
         ),
         ("edp", "one", lambda: len(workspace.edp(MODEL, HARDWARE[1], batch=BATCH).operators)),
         (

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from command import Done, run_alone, run_here
 from joulemap.domain.configuration import Runtime
 from joulemap.domain.precision import Precision
 from joulemap.workspace.workspace import Workspace
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Done]
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 RUNTIMES: tuple[Runtime, ...] = ("fused", "graph", "eager")
@@ -61,20 +61,19 @@ def own_database(database: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def joulemap(tmp_path: Path) -> Run:
     """Run `joulemap` in an empty folder; the database is `joulemap.duckdb` there unless a test says otherwise."""
+    return partial(_run, run_here, tmp_path)
 
-    def run(
-        *arguments: object, cwd: Path = tmp_path, variables: Mapping[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if name != "JOULEMAP_DB"}
-        environment.update(variables or {})
-        return subprocess.run(
-            [sys.executable, "-m", "joulemap", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=cwd,
-            env=environment,
-            timeout=120,
-            check=False,
-        )
 
-    return run
+@pytest.fixture
+def joulemap_process(tmp_path: Path) -> Run:
+    """Run `joulemap` as `joulemap` does, in a process of its own, where that is the point."""
+    return partial(_run, run_alone, tmp_path)
+
+
+def _run(
+    way: Callable[[list[str], Path, Mapping[str, str]], Done],
+    folder: Path,
+    *arguments: object,
+    variables: Mapping[str, str] | None = None,
+) -> Done:
+    return way([str(argument) for argument in arguments], folder, variables or {})

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from blank import open_blank
 from joulemap.catalog.digest import ZOO
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Access, Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.store.connection import open_in_memory
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped
+from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta, trace_module
-from joulemap.trace.zoo import build_torchvision
 
-KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version=0)
+KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
 
 def trace(module: nn.Module, *inputs: Tensor, model: str = "small") -> Workload:
@@ -37,7 +37,7 @@ def trace_zoo(name: str, batch: int = 1, size: int = 224) -> Workload:
 @cache
 def shipped(name: str, batch: int = 1) -> WorkloadColumns:
     """Return a workload that ships with the package, without tracing it."""
-    connection = open_in_memory()
+    connection = open_blank()
     number = read_shipped(connection, ZOO, name, batch=batch, workload_key=f"{name}:{batch}", input_spec="")
     return read_columns(connection, number)
 

@@ -21,7 +21,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
-from joulemap.plan.plan import MODEL_VERSION
+from joulemap.model.version import formula_version
 from joulemap.workspace.workspace import Workspace
 
 TARGET = "tpu_v4"
@@ -37,7 +37,7 @@ def made(target: Hardware, **changes: Any) -> Calibration:
         name="mine",
         hardware=target.id,
         hardware_digest=target.digest,
-        model_version=MODEL_VERSION,
+        formula_version=formula_version(target.architecture),
         data_digest="0123456789abcdef",
         row_count=4,
         latency_count=4,
@@ -144,7 +144,7 @@ def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> Non
         factor = 2.0 * 50.0 / hardware().static_power.value if static else 3.0 if key[0] == "dram" else 1.0
         assert_close(second[key][0], count * (2.0 if static else 1.0), rel=1e-9)
         assert_close(float(second[key][1]), float(energy_fj) * factor, rel=1e-6)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 def test_stored_runs_keep_their_prices(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 STALE = {
     "another description": ("hardware_digest", "deadbeefdeadbeef", "fitted to another description of tpu_v4"),
-    "other formulas": ("model_version", MODEL_VERSION + 1, "fitted with version"),
+    "other formulas": ("formula_version", "deadbeefdeadbeef", "fitted with other formulas (deadbeefdeadbeef, now "),
 }
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import attrs
 import pytest
 
+from joulemap.answer.table import table_document
 from joulemap.cli.app import EPILOG
 from joulemap.errors import ExitCode
-from joulemap.report.format import Format
-from joulemap.report.render import render_answer
+from joulemap.present.format import write
 from joulemap.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def test_a_sample_has_the_columns_of_its_answer(
     if not path.exists():
         workspace.compare("resnet18")
     answer = workspace.sql(statement)
-    drawn = render_answer(attrs.evolve(answer, rows=answer.rows[:5]), Format.TABLE)
+    drawn = write(table_document(attrs.evolve(answer, rows=answer.rows[:5])), "table")
     assert sample.splitlines()[0].split() == drawn.splitlines()[0].split()
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
+from joulemap.answer.hardware_file import check_files
 from joulemap.catalog.load import list_architectures, load_catalogue, load_hardware
-from joulemap.catalog.template import copy_text, minimal_text
+from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.errors import CatalogueError, UnknownNameError
-from joulemap.workspace.hardware import check_files
 
 MINIMAL = """
 id = "tiny"
@@ -68,7 +68,7 @@ def test_what_a_file_states_is_not_filled_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize("architecture", list_architectures())
 def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path) -> None:
     path = write(tmp_path, minimal_text(architecture), "mine.toml")
-    (check,) = check_files([path])
+    (check,) = check_files([path]).checks
     assert check.architecture == architecture
     assert check.defaults
     answered = [trial for trial in check.trials if not trial.reason]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
+from joulemap.answer.hardware_file import check_files
+from joulemap.answer.measure import is_name_of
 from joulemap.catalog.detected import cpu_text, gpu_text
 from joulemap.catalog.load import load_catalogue, load_text
 from joulemap.device.energy import Rapl, span_uj
@@ -15,8 +17,6 @@ from joulemap.device.processor import describe_cpu, parse_size
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.machine import Cpu, Gpu
 from joulemap.errors import UsageError
-from joulemap.workspace.hardware import check_files
-from joulemap.workspace.measure import is_name_of
 
 TEXTS = Path(__file__).parent / "machine"
 MEMORY = "MemTotal:       16384000 kB\nMemFree:        1024 kB\n"
@@ -105,7 +105,7 @@ def test_an_arm_server_without_lscpu_is_known_by_its_part_and_vector_length() ->
 def test_a_detected_file_passes_the_check(name: str, tmp_path: Path) -> None:
     path = tmp_path / "this.toml"
     path.write_text(cpu_text(MACHINES[name]))
-    (check,) = check_files([path])
+    (check,) = check_files([path]).checks
     assert not any(trial.reason for trial in check.trials)
 
 
@@ -149,7 +149,7 @@ def test_a_machine_that_tells_nothing_is_refused() -> None:
 def test_a_graphics_processor_follows_from_its_driver(tmp_path: Path) -> None:
     path = tmp_path / "gpu.toml"
     path.write_text(gpu_text(H200))
-    (check,) = check_files([path])
+    (check,) = check_files([path]).checks
     assert check.hardware == "this_nvidia_h200"
     assert not any(trial.reason for trial in check.trials)
     hardware = load_text(gpu_text(H200), "detected")

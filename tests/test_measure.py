@@ -13,9 +13,9 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.model import load_models
-from joulemap.device.module import Subject, prepare
-from joulemap.device.read import read_cpu
+from joulemap.catalog.sheet import load_models
+from joulemap.device.processor import read_cpu
+from joulemap.device.subject import Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.timing import Timing
 from joulemap.errors import ModelError
@@ -194,7 +194,7 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
         "ORDER BY measurement_id"
     )
     assert stored.rows == ((score.hardware, score.model, "eager", score.measured_latency_s),)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 @pytest.mark.parametrize("hardware", [None, "raspberry_pi_5"])
@@ -254,8 +254,8 @@ def test_a_detected_file_is_checked_and_measured_against(joulemap: Run, tmp_path
 
 
 @pytest.mark.slow
-def test_a_compiled_model_runs_or_says_in_one_line_what_it_needs(joulemap: Run) -> None:
-    done = joulemap("measure", "mlp", *WIDE, "--seconds", FAST, "--runtime", "fused", "--format", "json")
+def test_a_compiled_model_runs_or_says_in_one_line_what_it_needs(joulemap_process: Run) -> None:
+    done = joulemap_process("measure", "mlp", *WIDE, "--seconds", FAST, "--runtime", "fused", "--format", "json")
     if done.returncode:
         assert len(done.stderr.splitlines()) == 1
         assert "C++ compiler" in done.stderr

@@ -19,10 +19,21 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.model.memory import allocated_bytes
 from joulemap.model.workload import columns_of
-from joulemap.trace.zoo import build_torchvision
+from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "memory.py"
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> dict[str, Any]:
+    return runpy.run_path(str(BENCHMARK))
+
+
+@pytest.fixture(scope="module")
+def rows(benchmark: dict[str, Any]) -> list[Any]:
+    found: list[Any] = benchmark["load_rows"]()
+    return found
 
 
 class _Alive(TorchFunctionMode):
@@ -72,9 +83,9 @@ def test_workspaces_add_up_to_the_limit_of_streams() -> None:
         allocated_bytes(0.0, load_catalogue().find("tpu_v4"), stream_count=1)
 
 
-def test_measured_peaks_are_met_on_families_that_the_workspace_was_not_fitted_to() -> None:
-    benchmark = runpy.run_path(str(BENCHMARK))
-    rows = benchmark["load_rows"]()
+def test_measured_peaks_are_met_on_families_that_the_workspace_was_not_fitted_to(
+    benchmark: dict[str, Any], rows: list[Any]
+) -> None:
     assert_close(
         benchmark["fit_workspace"](rows),
         load_catalogue().find("h100_sxm5").coefficient("allocator_workspace"),
@@ -94,9 +105,9 @@ def test_measured_peaks_are_met_on_families_that_the_workspace_was_not_fitted_to
     assert statistics.mean(sizes("read")) > 2 * statistics.mean(sizes("own")), "holding arguments explains the rest"
 
 
-def test_the_streams_that_rows_tell_are_those_that_their_process_had_used() -> None:
-    benchmark = runpy.run_path(str(BENCHMARK))
-    rows = benchmark["load_rows"]()
+def test_the_streams_that_rows_tell_are_those_that_their_process_had_used(
+    benchmark: dict[str, Any], rows: list[Any]
+) -> None:
     found = {
         (row.model, row.precision, row.batch, "graph"): count
         for row, count in benchmark["streams"](rows, load_catalogue().find("h200_sxm"))

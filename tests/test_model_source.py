@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -145,15 +144,12 @@ def test_a_changed_file_that_the_file_imports_is_another_workload(tmp_path: Path
         "import torch\nfrom sizes import WIDTH\n"
         "def net():\n    return torch.nn.Linear(WIDTH, 1), torch.zeros(1, WIDTH)\n"
     )
-    program = (
-        "import sys\nfrom joulemap.workspace.workspace import Workspace\n"
-        "print(Workspace(sys.argv[1]).compare(sys.argv[2], hardware=['tpu_v4']).rows[0].peak_memory_bytes)"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "x.duckdb"), f"{path}:net"]
-    first = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    workspace = Workspace(tmp_path / "x.duckdb")
+    first = workspace.compare(f"{path}:net", hardware=["tpu_v4"]).rows[0].peak_memory_bytes
     (tmp_path / "sizes.py").write_text("WIDTH = 512\n")
-    second = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert int(second) > int(first)
+    second = workspace.compare(f"{path}:net", hardware=["tpu_v4"]).rows[0].peak_memory_bytes
+    assert first is not None and second is not None
+    assert second > first
 
 
 def test_files_that_a_package_imports_relatively_count_for_the_key(tmp_path: Path) -> None:

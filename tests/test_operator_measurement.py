@@ -11,18 +11,18 @@ from typing import Any
 import attrs
 import pytest
 
+from blank import open_blank
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.lowering import expect_kernels, find_key
 from joulemap.catalog.profile import load_profiles
-from joulemap.catalog.profile_match import match_profile
-from joulemap.domain.profile import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
+from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
 from joulemap.errors import ExitCode, UnknownNameError
-from joulemap.store.connection import open_in_memory
 from joulemap.store.operator_file import read_operator_file, write_operator_file
 from joulemap.store.read_operator import read_operators
 from joulemap.store.zoo import read_shipped
+from joulemap.tools.lowering import expect_kernels, find_key
+from joulemap.tools.profile_match import match_profile
 from joulemap.workspace.workspace import Workspace
 
 LEAST_MATCHED = 0.97
@@ -136,7 +136,7 @@ def test_copies_that_depend_on_a_layout_are_taken_where_they_are_listed() -> Non
 
 
 def shipped_rows() -> list[dict[str, Any]]:
-    connection = open_in_memory()
+    connection = open_blank()
     for profile in load_profiles():
         read_operator_file(
             connection, profile.operators, hardware=profile.hardware, runtime=profile.runtime, source=profile.source,
@@ -164,7 +164,7 @@ def test_what_ships_has_all_the_time_of_its_profile_and_operators_for_most_of_it
 
 @pytest.mark.parametrize(("model", "batch"), [("resnet18", 32), ("swin_t", 1)])
 def test_what_ships_is_what_the_profile_and_the_trace_give(model: str, batch: int, tmp_path: Path) -> None:
-    connection = open_in_memory()
+    connection = open_blank()
     number = read_shipped(connection, ZOO, model, batch=batch, workload_key="", input_spec="")
     (profile,) = load_profiles()
     found = [

@@ -16,6 +16,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chips import EVERY, FORMS
 from convolution import run as evaluate
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES
@@ -23,15 +24,16 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
-from joulemap.model.kernel import KernelColumns, Placement, form_kernels
+from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement
 from joulemap.model.run import RunColumns, SubgraphColumns
 from joulemap.model.workload import Floats, WorkloadColumns
 from models import Depthwise, SelfAttention, columns, image, shipped
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_more_units, with_units
 
-ALL: Final = tuple(load_catalogue().hardware.values())
-EVERY = pytest.mark.parametrize("hardware", ALL, ids=lambda one: one.id)
+EACH = pytest.mark.parametrize("hardware", EVERY)
+TARGETS: Final = st.sampled_from([one.id for one in FORMS])
 
 BETTER: dict[str, Callable[[Hardware, float], Hardware]] = {
     "DRAM bandwidth": with_bandwidth,
@@ -120,7 +122,7 @@ def summed(counts: ActionCounts, names: list[str]) -> Floats | None:
 
 
 @pytest.mark.parametrize("change", BETTER)
-@EVERY
+@EACH
 def test_better_hardware_is_never_slower(hardware: Hardware, change: str) -> None:
     for key, better in runs(BETTER[change](uncapped(hardware), 2.0), runtimes=("fused", "eager")):
         before = uncapped_runs(hardware.id)[key]
@@ -130,7 +132,7 @@ def test_better_hardware_is_never_slower(hardware: Hardware, change: str) -> Non
 
 @pytest.mark.parametrize("change", BETTER)
 @settings(max_examples=40, deadline=None)
-@given(target=st.sampled_from([one.id for one in ALL]), factor=st.floats(1.0, 50.0), data=st.data())
+@given(target=TARGETS, factor=st.floats(1.0, 50.0), data=st.data())
 def test_however_much_better(change: str, target: str, factor: float, data: st.DataObject) -> None:
     hardware = load_catalogue().find(target)
     key = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
@@ -142,7 +144,7 @@ def test_however_much_better(change: str, target: str, factor: float, data: st.D
 
 @settings(max_examples=150, deadline=None)
 @given(
-    target=st.sampled_from([one.id for one in ALL]),
+    target=TARGETS,
     factors=st.tuples(st.floats(1e-3, 1e3), st.floats(1.0, 20.0)),
     data=st.data(),
 )
@@ -160,18 +162,18 @@ def test_a_larger_memory_moves_and_costs_no_more(
     assert after.energy_fj <= before.energy_fj * (1.0 + 1e-9)
 
 
-@EVERY
+@EACH
 def test_what_fits_is_not_read_again(hardware: Hardware) -> None:
     for (name, precision, runtime), found in runs(with_caches(uncapped(hardware), 1e6), runtimes=("fused", "graph")):
         kernels, placement = placed(works()[name], with_caches(hardware, 1e6), precision, runtime)
         # a scratchpad streams the weights of every image or run, and a CGRA its configuration
         weights = kernels.weight_bytes * (works()[name].batch if hardware.architecture == "dpu" else 1)
-        configuration = placement.detail.get("configuration", 0.0)
+        configuration = getattr(placement, "configuration_bytes", 0.0)
         moved = kernels.entering_bytes + kernels.leaving_bytes + weights + configuration
         assert found.subgraphs.dram_bytes.sum() <= moved.sum() * (1.0 + 1e-12), (name, precision, runtime)
 
 
-@EVERY
+@EACH
 def test_fusing_moves_no_more_in_any_subgraph(hardware: Hardware) -> None:
     found = uncapped_runs(hardware.id)
     for name, precision, runtime in found:
@@ -193,7 +195,7 @@ def test_fusing_moves_no_more_in_any_subgraph(hardware: Hardware) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(target=st.sampled_from([one.id for one in ALL]), factor=st.floats(1e-3, 1e3), data=st.data())
+@given(target=TARGETS, factor=st.floats(1e-3, 1e3), data=st.data())
 def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float, data: st.DataObject) -> None:
     hardware = load_catalogue().find(target)
     name, precision, _ = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
@@ -204,7 +206,7 @@ def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float
     assert (fused <= separate * (1.0 + 1e-12)).all()
 
 
-@EVERY
+@EACH
 def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) -> None:
     single, double = uncapped_runs(hardware.id), uncapped_runs(hardware.id, 2)
     for key in single.keys() & double.keys():
@@ -218,7 +220,7 @@ def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) ->
         assert two.subgraphs.dram_bytes.sum() <= bound, key
 
 
-@EVERY
+@EACH
 def test_twice_the_batch_costs_at_most_twice_where_everything_fits(hardware: Hardware) -> None:
     roomy = with_caches(uncapped(hardware), 1e6)
     single, double = (dict(runs(roomy, size, ("fused", "graph"))) for size in (1, 2))
@@ -227,7 +229,7 @@ def test_twice_the_batch_costs_at_most_twice_where_everything_fits(hardware: Har
         assert (double[key].subgraphs.dram_bytes <= 2 * single[key].subgraphs.dram_bytes).all(), key
 
 
-@EVERY
+@EACH
 def test_dram_moves_what_enters_and_leaves_and_weights_that_are_not_held(hardware: Hardware) -> None:
     level = hardware.memory_levels[-1]
     capacity = level.capacity.value * (1 if level.per == "chip" else hardware.units)
@@ -244,7 +246,7 @@ def test_dram_moves_what_enters_and_leaves_and_weights_that_are_not_held(hardwar
         assert (placement.dram_write_bytes >= kernels.leaving_bytes * (1.0 - 1e-12)).all(), (name, precision, runtime)
 
 
-@EVERY
+@EACH
 def test_every_level_passes_on_what_the_one_behind_it_brings(hardware: Hardware) -> None:
     architecture = find_architecture(hardware.architecture)
     for name, precision, runtime in uncapped_runs(hardware.id):
@@ -258,7 +260,7 @@ def test_every_level_passes_on_what_the_one_behind_it_brings(hardware: Hardware)
             # a GPU's L2 finds what an earlier kernel left there, so that an L3 behind it may see nothing of it
             if hardware.architecture != "gpu" or position < 2:
                 assert (level >= crossing * (1.0 - 1e-9)).all(), (name, precision, runtime, position)
-        dram = placement.dram_read_bytes - placement.detail.get("configuration", 0.0)
+        dram = placement.dram_read_bytes - getattr(placement, "configuration_bytes", 0.0)
         for inner, outer in itertools.pairwise([*levels, dram * words]):
             assert (inner >= outer * (1.0 - 1e-9) - 1e-6).all(), (name, precision, runtime)
         for action in WRITES[hardware.architecture]:

@@ -18,7 +18,7 @@ MEASURED_CHIPS = ("a100_sxm4_80gb", "a100_sxm4_40gb", "h100_sxm5", "h200_sxm", "
 
 @pytest.fixture(scope="module")
 def everything() -> list[dict[str, object]]:
-    return Workspace("never-made.duckdb").sanity().records()
+    return Workspace("never-made.duckdb").sanity().probes.records()
 
 
 def test_every_target_is_probed_at_every_precision(everything: list[dict[str, object]]) -> None:

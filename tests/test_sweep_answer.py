@@ -131,7 +131,7 @@ def test_winners_worked_out_by_hand(book: Book) -> None:
     # at batch 8 `wide` is not beaten, it cannot run
     assert [by["latency", batch]["is_overtaking"] for batch in (1, 2, 4, 8)] == [False, False, True, False]
     assert by["latency", 2]["advantage_ratio"] == 1.0
-    assert [by["energy", batch]["winner"] for batch in (1, 2, 4, 8)] == ["even"] * 4
+    assert [by["energy_per_inference", batch]["winner"] for batch in (1, 2, 4, 8)] == ["even"] * 4
     assert by["latency", 8]["runner_up"] is None
 
 
@@ -202,7 +202,7 @@ def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: Swe
 
 
 def test_winners_and_crossings_are_those_of_the_points(answer: SweepAnswer) -> None:
-    column = {"energy": "energy_per_inference_j", "latency": "latency_s", "edp": "edp_js"}
+    column = {"energy_per_inference": "energy_per_inference_j", "latency": "latency_s", "edp": "edp_js"}
     for row in answer.winners:
         values = [
             (getattr(point, column[row.metric]), point.hardware)
@@ -394,8 +394,8 @@ main()
     assert time.monotonic() - started < 30
     assert talk == ["joulemap: interrupted; nothing in the database is half written\n"]
     workspace = Workspace(place)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
     stored = workspace.sql("SELECT count(*) FROM run").rows[0][0]
     answer = workspace.sweep(MODELS, batches=(1, 2, 4, 8), deployment=["edge"], precisions=("int8", "fp32"))
     assert 0 < stored == answer.tally.stored_count < answer.tally.run_count
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()

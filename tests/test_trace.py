@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
-from joulemap.trace.zoo import build_torchvision
+from joulemap.trace.library import build_torchvision
 from models import (
     Attention,
     Chain,

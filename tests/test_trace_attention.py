@@ -11,9 +11,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.domain.workload import Operator, Workload
 from joulemap.errors import ModelError
-from joulemap.trace.attention import copied_operands
+from joulemap.trace.inference import copied_operands
+from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.zoo import build_torchvision
 from models import Function, SelfAttention, image, trace, trace_zoo
 
 TOKENS, WIDTH, HEADS = 5, 16, 4

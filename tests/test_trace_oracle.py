@@ -11,9 +11,9 @@ from torch.fx import Node
 from torch.utils.flop_counter import FlopCounterMode
 
 from compare import assert_close
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.precision import FLOPS_PER_MAC
-from joulemap.trace.zoo import build_torchvision
+from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo
 
 CLASSIFIERS = [name for name, entry in load_models().items() if entry.task == "classification" and entry.is_traceable]

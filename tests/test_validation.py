@@ -10,13 +10,13 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.measurement import find_described as find_stored
 from joulemap.catalog.measurement import load_measurements
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.store.connection import open_for_writing
 from joulemap.store.write_measurement import write_measurements
-from joulemap.workspace.validation import find_stored
 from joulemap.workspace.workspace import Workspace
 from test_calibration import hardware as target
 from test_calibration import made

@@ -73,7 +73,7 @@ def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path,
     assert workspace.compare("resnet18").scope.run_ids == first.scope.run_ids
     other = workspace.compare("resnet18", precision="int8")
     assert not set(other.scope.run_ids) & set(first.scope.run_ids)
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 def test_a_precision_that_a_target_lacks_is_a_row_beside_the_others(database: Path, untraceable: None) -> None:
@@ -146,8 +146,8 @@ def test_an_explanation_is_exact_and_typed(database: Path, untraceable: None) ->
     assert sum(term.difference_fj for term in explanation.terms) == explanation.total.difference_fj
     sizes = [abs(term.difference_fj) for term in explanation.terms]
     assert sizes == sorted(sizes, reverse=True)
-    with pytest.raises(UsageError, match="cannot explain 'beauty'"):
-        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")
+    with pytest.raises(UsageError, match="unknown metric 'beauty'"):
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="tpu_v4 has no fp16"):
         Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", precision="fp16")
 
@@ -192,7 +192,7 @@ def test_a_changed_file_never_rewrites_old_answers(
         "ORDER BY value"
     ).rows
     assert facts == ((3.35e12 / 2, True), (3.35e12, False))
-    assert workspace.check() == ()
+    assert workspace.check().findings.rows == ()
 
 
 def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:

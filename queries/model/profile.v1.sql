@@ -1,7 +1,7 @@
 /*
 name = "model.profile"
 version = 1
-schema = 2
+schema = 1
 summary = "A workload as a whole, before any hardware is chosen"
 grain = "one row"
 order = ["the only row"]
@@ -30,7 +30,7 @@ assumption_count = { type = "BIGINT", meaning = "what the trace had to assume; s
 is_shipped = { type = "BOOLEAN", meaning = "traced when joulemap was made, not here" }
 torch_version = { type = "VARCHAR", meaning = "torch that traced it" }
 torchvision_version = { type = "VARCHAR", meaning = "torchvision that built it" }
-tracer_version = { type = "INTEGER", meaning = "version of the tracer's rules" }
+tracer_version = { type = "VARCHAR", meaning = "digest of the rules by which it was traced and fused" }
 */
 WITH work AS (
     SELECT

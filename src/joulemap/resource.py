@@ -1,12 +1,17 @@
-"""What is installed: versions, and where the SQL files are, beside the package or at the top of a checkout."""
+"""The installed package: its SQL files, beside it or at the top of a checkout, its code, versions of others."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
+import re
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 _PACKAGE = Path(__file__).parent
+
+_PROSE: Final = re.compile(r'^[ \t]*"""(?s:.*?)"""[ \t]*\n|^[ \t]*#.*\n|^[ \t]*\n', re.MULTILINE)
 
 
 @cache
@@ -25,3 +30,17 @@ def package_version(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "absent"
+
+
+def digest_code(*places: str) -> str:
+    """Return sixteen hexadecimal digits over the code of files and folders of the package.
+
+    Comments on lines of their own, docstrings and empty lines do not count.
+    """
+    digest = hashlib.sha256()
+    for place in places:
+        path = _PACKAGE / place
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(f"{file.relative_to(_PACKAGE).as_posix()}\n".encode())
+            digest.update(_PROSE.sub("", file.read_text(encoding="utf-8")).encode())
+    return digest.hexdigest()[:16]

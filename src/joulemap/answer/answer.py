@@ -1,27 +1,25 @@
-"""What every answer is: a scope, tables of typed rows, and a document made of them."""
+"""What every answer is: tables of typed rows, and a document made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer.scope import Scope
 from joulemap.domain.table import Table
-from joulemap.present.document import Document
+
+if TYPE_CHECKING:
+    from joulemap.answer.scope import Scope
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
-    """What a question hands out."""
-
-    scope: Scope
+class PlainAnswer:
+    """What a question hands out. Each answer has a `document`, whose options are what people choose to see of it."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
         """The queries behind it, with their SQL."""
-        return (*self.own_tables.values(), self.scope.caveats, self.scope.calibrations)
+        return tuple(self.own_tables.values())
 
     @property
     def own_tables(self) -> dict[str, Table[Any]]:
@@ -30,12 +28,22 @@ class Answer:
         return {name: value for name, value in found.items() if isinstance(value, Table)}
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get: every row of every table, beside what it is about; `totals` has one, `total`."""
+        """Return what programs get: every row of every table; `totals` has one, which is `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
-        if "totals" in rows:
-            rows = {"total": rows.pop("totals")[0], **rows}
-        return {**self.scope.data(), **rows}
+        return {"total": rows.pop("totals")[0], **rows} if "totals" in rows else rows
 
-    def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return it for people and programs; `repeated` are the options that a follow-up command must repeat."""
-        raise NotImplementedError
+
+@attrs.frozen(kw_only=True)
+class Answer(PlainAnswer):
+    """What a question about runs hands out."""
+
+    scope: Scope
+
+    @property
+    def tables(self) -> tuple[Table[Any], ...]:
+        """The queries behind it, with their SQL."""
+        return (*self.own_tables.values(), self.scope.caveats, self.scope.calibrations)
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get: what it is about, and every row of every table."""
+        return {**self.scope.data(), **super().data()}

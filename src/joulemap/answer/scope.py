@@ -13,7 +13,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected
 from joulemap.present.document import Grid, Lines, Section, Steps
 from joulemap.store.query import fetch
-from joulemap.store.read import find_batches, find_projected_hardware, find_refusals
+from joulemap.store.read import find_batches, find_configurations, find_projected_hardware, find_refusals
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -106,13 +106,17 @@ class Scope:
         """Return a hardware as people read it: marked where its key numbers are projections or estimates."""
         return mark_projected(hardware, self.projected)
 
+    def explain_marks(self, hardware: Iterable[str]) -> list[str]:
+        """Return what the mark of projections says, where one of these hardware has it."""
+        return [PROJECTION_NOTE] if any(self.mark(name) != name for name in hardware) else []
+
     def spell(self, hardware: str) -> str:
         """Return a hardware as it must be asked for again."""
         return self.spelling.get(hardware, hardware)
 
     def describe(self) -> list[str]:
         """Return a line for each calibration that the runs used and for each caveat."""
-        return [*map(_describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
+        return [*map(describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get of it."""
@@ -139,9 +143,17 @@ def find_scope(runs: StoredRuns) -> Scope:
     )
 
 
-def find_stored_scope(connection: Connection, run_ids: Sequence[int], settings: Settings) -> Scope:
-    """Return what an answer about stored runs is about, whose settings are told by the answer itself."""
-    return Scope(models=(), settings=settings, spelling={}, **_find_of_runs(connection, list(run_ids)))
+def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
+    """Return what an answer about stored runs is about, which names their hardware itself."""
+    from joulemap.domain.settings import Settings
+
+    models, precisions, runtimes = find_configurations(connection, run_ids)
+    return Scope(
+        models=models,
+        settings=Settings(precision=precisions, runtime=runtimes),  # type: ignore[arg-type]
+        spelling={},
+        **_find_of_runs(connection, list(run_ids)),
+    )
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
@@ -162,7 +174,8 @@ def _describe_caveat(row: Caveat) -> str:
     return f"traced: {row.text}"
 
 
-def _describe_calibration(row: RunCalibration) -> str:
+def describe_calibration(row: RunCalibration) -> str:
+    """Return where a calibration is from and how well it does."""
     errors = [
         f"{error * 100:.1f} % of {name}"
         for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))

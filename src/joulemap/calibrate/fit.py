@@ -1,4 +1,4 @@
-"""Latency first, then energy at that latency, once more where the power cap has moved; then each family left out.
+"""A fit of latency, then of energy at that latency, once more where the power cap has moved; then each family left out.
 
 latency = kernels at the fitted coefficients / clock         the clock that the last energies allow under the cap
 energy  = sum over scales of factor x joules + rest + static power x latency
@@ -13,11 +13,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.calibrate.bench import Bench, Energies
-from joulemap.calibrate.latency import LatencyModel
+from joulemap.calibrate.bench import Bench, Energies, LatencyModel
+from joulemap.calibrate.observation import balance
 from joulemap.calibrate.parameter import Parameter, bounds_of, rounded, values_at
 from joulemap.calibrate.solve import TOLERANCE, minimize
-from joulemap.calibrate.weight import balance
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Booleans, Floats

@@ -1,13 +1,27 @@
-"""What was measured, beside the workload that it was measured on."""
+"""Measured latencies and energies beside the workloads that they were measured on, and how much each counts.
+
+Many rows of one kind count for more than few, but not in proportion:
+
+    weight of a row ~ 1 / sqrt(rows of its family in its group) x 1 / sqrt(families of its group)
+
+with a group for each precision, batch and runtime. So a group or a family with four times the rows counts twice. A row
+of an eager program counts a quarter: its pace is that of the host, which the same model at another precision shows to
+vary by a third from one measurement to the next.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
 
 import attrs
+import numpy as np
 
 from joulemap.domain.configuration import Configuration
-from joulemap.model.workload import WorkloadColumns
+from joulemap.model.workload import Booleans, Floats, WorkloadColumns
+
+EAGER_WEIGHT: Final = 0.25
 
 
 def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
@@ -45,3 +59,26 @@ class Observation:
         mode = "" if one.power_mode == "default" else f" @{one.power_mode}"
         operators = "" if self.operator_index is None else f" {len(self.operator_index)} operators"
         return f"{self.model}{operators} {one.precision} batch {one.batch} {one.runtime}{mode}"
+
+
+def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
+    """Return the weight of each row, 1 on average over those that count, 0 for the others."""
+    groups = [
+        (one.configuration.precision, one.configuration.batch, one.configuration.runtime, one.is_run)
+        for one in observations
+    ]
+    members = [(group, one.family) for group, one in zip(groups, observations, strict=True)]
+    of_family = Counter(member for member, is_counted in zip(members, counts.tolist(), strict=True) if is_counted)
+    families = Counter(group for group, _ in of_family)
+    weights = np.array(
+        [
+            _own_weight(one) / np.sqrt(of_family[member] * families[group]) if is_counted else 0.0
+            for one, group, member, is_counted in zip(observations, groups, members, counts.tolist(), strict=True)
+        ]
+    )
+    total = weights.sum()
+    return weights * (np.count_nonzero(counts) / total) if total > 0.0 else weights
+
+
+def _own_weight(one: Observation) -> float:
+    return one.weight * (EAGER_WEIGHT if one.configuration.runtime == "eager" else 1.0)

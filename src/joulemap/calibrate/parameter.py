@@ -1,4 +1,4 @@
-"""What may be fitted: each a positive number, moved by a factor that the class's spread keeps near 1.
+"""Parameters of a fit: each a positive number, moved by a factor that the class's spread keeps near 1.
 
     value = default x exp(spread x u)            u = 0 is the default; the fit pays u^2 for moving
 
@@ -14,7 +14,6 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.hardware import Hardware, highest_coefficient
 from joulemap.model.workload import Floats
 
@@ -48,14 +47,6 @@ class Parameter:
         """Return the u of a value, within bounds."""
         low, high = self.bounds
         return min(max(math.log(value / self.default) / self.spread, low), high)
-
-
-@attrs.frozen(kw_only=True)
-class ScaledActions:
-    """An energy scale that may be fitted, at the factor 1."""
-
-    scale: EnergyScale
-    parameter: Parameter
 
 
 def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:

@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import PROFILES
-from joulemap.domain.profile import ProfiledKernel
+from joulemap.domain.measurement import ProfiledKernel
 
 NAMESPACE: Final = "aten::"
 

@@ -109,7 +109,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Run the command line; every error is one line on stderr and an exit code of `ExitCode`.
+    """Run the command line as the process, which leaves with an exit code of `ExitCode`.
 
     A command is short: collecting garbage and tearing the interpreter down would cost a tenth of its time, and more
     once torch is loaded, so neither is done. Connections are closed and streams flushed before it leaves.
@@ -119,7 +119,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    code = _run()
+    code = run(sys.argv[1:])
     if _interrupts and code != ExitCode.OK:
         code = _tell("interrupted; nothing in the database is half written", ExitCode.INTERRUPTED)
     for stream in (sys.stdout, sys.stderr):
@@ -128,10 +128,10 @@ def main() -> NoReturn:
     os._exit(int(code))
 
 
-def _run() -> int:
-    """Return the exit code of the command in `sys.argv`."""
+def run(arguments: Sequence[str]) -> int:
+    """Return the exit code of a command; every error is one line on stderr."""
     try:
-        result = build(sys.argv[1:])(standalone_mode=False)
+        result = build(arguments)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:

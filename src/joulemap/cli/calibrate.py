@@ -5,42 +5,48 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import typer
 
-from joulemap.cli.option import (
-    DEFAULT_DATABASE,
-    Database,
-    FormatOption,
-    ShowSql,
-    emit,
-    emit_sql,
-    open_workspace,
-    split_names,
-)
-from joulemap.report.format import Format
+from joulemap.cli.command import command
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.record import split_names
 
 
+@attrs.frozen(kw_only=True)
+class ReportOptions(OutputOptions):
+    """Where results are kept, and how the report of a calibration is written."""
+
+    output: Annotated[Path | None, typer.Option("--report", help="Write the report to this file, not to stdout.")] = (
+        None
+    )
+
+
+@command
 def calibrate(
     hardware: Annotated[str, typer.Argument(help="An id, alias or file, without power mode.")],
+    *,
     precision: Annotated[
         list[str] | None, typer.Option("--precision", help="Only what was measured at these.", show_default="all")
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option("--model", help="Only what was measured of these.", show_default="all")
     ] = None,
-    output: Annotated[
+    place: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the calibration to this file.",
-                     show_default="your folder, where --calibration auto finds it"),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the calibration to this file.",
+            show_default="your folder, where --calibration auto finds it",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Fit and print; write no file.")] = False,
     calibration: Annotated[
-        str, typer.Option("--calibration", help="Where the fit begins: none for class defaults, auto, a name or file.")
+        str, typer.Option(help="Where the fit begins: none for class defaults, auto, a name or file.")
     ] = "none",
-    form: FormatOption = Format.TABLE,
-    show_sql: ShowSql = False,
-    db: Database = Path(DEFAULT_DATABASE),
-) -> None:  # fmt: skip
+    report: ReportOptions,
+) -> None:
     """Fit the coefficients of a hardware to what was measured on it, and say how far off it is then.
 
     Takes every measurement that ships, was imported or made here. Families are left out in turn, so that the errors of
@@ -52,16 +58,12 @@ def calibrate(
     joulemap calibrate RTX-4090 --precision fp16 --precision fp32
     joulemap calibrate ./mychip.toml --output mychip_calibration.toml --format json
     """
-    answer = open_workspace(db, form).calibrate(
+    answer = report.workspace().calibrate(
         hardware,
         precisions=[name for text in precision or () for name in split_names(text)],
         models=[name for text in model or () for name in split_names(text)],
-        output=output,
+        output=place,
         is_dry=dry_run,
         start=calibration,
     )
-    from joulemap.report.calibrate import render_calibration
-
-    emit(render_calibration(answer, form), None)
-    if show_sql:
-        emit_sql(answer.answers)
+    report.write(answer.document(), answer.tables)

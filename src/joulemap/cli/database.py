@@ -3,55 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from joulemap.cli.option import (
-    DEFAULT_DATABASE,
-    Database,
-    FormatOption,
-    Output,
-    ShowSql,
-    emit,
-    emit_answer,
-    emit_sql,
-    open_workspace,
-)
-from joulemap.report.format import ArchiveFormat, Format
+from joulemap.cli.command import command
+from joulemap.cli.output import DEFAULT_DATABASE, Database, OutputOptions, emit
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
 
 
 @app.command()
-def info(form: FormatOption = Format.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
+@command
+def info(*, output: OutputOptions) -> None:
     """Show file, schema version, size and tables.
 
     \b
     joulemap db info
     """
-    from joulemap.present.cell import show
-    from joulemap.report.render import render_answer, write_json
-
-    known = open_workspace(db, form).info()
-    if form is Format.JSON:
-        emit(
-            write_json(
-                {
-                    "path": known.path,
-                    "schema_version": known.schema_version,
-                    "size_bytes": known.size_bytes,
-                    "tables": known.content.records(),
-                }
-            ),
-            output,
-        )
-        return
-    text = render_answer(known.content, form)
-    if form is not Format.CSV:
-        size = show(known.size_bytes, "size_bytes", "B")
-        text = f"{known.path}: schema {known.schema_version}, {size}\n\n{text}"
-    emit(text, output)
+    answer = output.workspace().info()
+    output.write(answer.document(), answer.tables)
 
 
 @app.command()
@@ -61,19 +32,19 @@ def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
     \b
     joulemap db migrate --db results.duckdb
     """
-    version = open_workspace(db).migrate()
-    emit(f"{db}: schema {version}", None)
+    from joulemap.workspace.workspace import Workspace
+
+    emit(f"{db}: schema {Workspace(db).migrate()}")
 
 
 @app.command()
+@command
 def diff(
     run_a: Annotated[int, typer.Argument(metavar="A", help="Run id; see `joulemap query run run.list`.")],
     run_b: Annotated[int, typer.Argument(metavar="B", help="Run id.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to show in a table; json has all.")] = 20,
-    form: FormatOption = Format.TABLE,
-    output: Output = None,
-    show_sql: ShowSql = False,
-    db: Database = Path(DEFAULT_DATABASE),
+    *,
+    limit: Annotated[int, typer.Option(min=1, help="Rows to show in a table; json has all.")] = 20,
+    output: OutputOptions,
 ) -> None:
     """Show what changed from run A to run B: settings, versions, constants, and what each action moved.
 
@@ -81,25 +52,20 @@ def diff(
     joulemap db diff 1 5
     joulemap db diff 1 5 --format json
     """
-    from joulemap.report.difference import render_difference
-
-    answer = open_workspace(db, form).difference(run_a, run_b)
-    emit(render_difference(answer, form, limit), output)
-    if show_sql:
-        emit_sql(answer.answers)
+    answer = output.workspace().difference(run_a, run_b)
+    output.write(answer.document(limit=limit), answer.tables)
 
 
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="A folder that is not there yet, or is empty.")],
     run: Annotated[
-        list[int] | None,
-        typer.Option("--run", help="Run id; repeat for several.", show_default="every run"),
+        list[int] | None, typer.Option("--run", help="Run id; repeat for several.", show_default="every run")
     ] = None,
     form: Annotated[
-        ArchiveFormat,
+        Literal["parquet", "json", "csv"],
         typer.Option("--format", "-f", help="parquet: whole, to be imported; json or csv: the views of these runs."),
-    ] = ArchiveFormat.PARQUET,
+    ] = "parquet",
     db: Database = Path(DEFAULT_DATABASE),
 ) -> None:
     """Write runs to a folder, with their workloads, hardware, calibrations, versions and digests.
@@ -109,8 +75,10 @@ def export(
     joulemap db export results --run 1 --run 5
     joulemap db export results --run 1 --format json
     """
-    count = open_workspace(db).export_runs(folder, run or (), form=form.value)
-    emit(f"{folder}: {count} {'run' if count == 1 else 'runs'}", None)
+    from joulemap.workspace.workspace import Workspace
+
+    count = Workspace(db).export_runs(folder, run or (), form=form)
+    emit(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
 
 
 @app.command("import")
@@ -123,12 +91,15 @@ def import_(
     \b
     joulemap db import results --db new.duckdb
     """
-    fresh, known = open_workspace(db).import_runs(folder)
-    emit(f"{db}: {fresh} new, {known} stored already", None)
+    from joulemap.workspace.workspace import Workspace
+
+    fresh, known = Workspace(db).import_runs(folder)
+    emit(f"{db}: {fresh} new, {known} stored already")
 
 
 @app.command()
-def check(form: FormatOption = Format.TABLE, output: Output = None, db: Database = Path(DEFAULT_DATABASE)) -> None:
+@command
+def check(*, output: OutputOptions) -> None:
     """Prove that the parts add up to their wholes; exit code 6 and a row for each rule that is broken.
 
     \b
@@ -136,12 +107,7 @@ def check(form: FormatOption = Format.TABLE, output: Output = None, db: Database
     """
     from joulemap.errors import ConservationError
 
-    workspace = open_workspace(db, form)
-    workspace.scan()
-    answer = workspace.query("audit.conservation")
-    if answer.rows or form is not Format.TABLE:
-        emit_answer(answer, form, output)
-    else:
-        emit("ok: every part adds up", output)
-    if answer.rows:
-        raise ConservationError(f"{len(answer.rows)} rows break a rule")
+    answer = output.workspace().check()
+    output.write(answer.document(), answer.tables)
+    if answer.findings.rows:
+        raise ConservationError(f"{len(answer.findings)} rows break a rule")

@@ -3,49 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.option import (
-    DEFAULT_DATABASE,
-    Database,
-    Output,
-    ShowSql,
-    TableFormatOption,
-    check_output,
-    emit,
-    emit_sql,
-    emit_table,
-    open_workspace,
-)
-from joulemap.report.format import TableFormat
+from joulemap.cli.command import command
+from joulemap.cli.output import DEFAULT_DATABASE, Database, OutputOptions, emit
 
 app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
 
-LISTED = ("hardware", "model", "precision", "batch", "runtime", "latency_s", "energy_j", "power_w",
-          "peak_memory_bytes", "seen")  # fmt: skip
+SHOWN: Final = (
+    "hardware", "model", "precision", "batch", "runtime", "latency_s", "energy_j", "power_w", "peak_memory_bytes",
+    "seen",
+)  # fmt: skip
 
 
 @app.command("list")
+@command
 def list_(
-    hardware: Annotated[str, typer.Option("--hardware", help="Only this hardware.", show_default="all")] = "",
-    model: Annotated[str, typer.Option("--model", help="Only this model.", show_default="all")] = "",
-    form: TableFormatOption = TableFormat.TABLE,
-    output: Output = None,
-    show_sql: ShowSql = False,
-    db: Database = Path(DEFAULT_DATABASE),
+    *,
+    hardware: Annotated[str, typer.Option(help="Only this hardware.", show_default="all")] = "",
+    model: Annotated[str, typer.Option(help="Only this model.", show_default="all")] = "",
+    output: OutputOptions,
 ) -> None:
     """List measurements; json and csv have source and conditions of each.
 
     \b
     joulemap measurements list --hardware H200 --model resnet50
     """
-    check_output(form, output)
-    answer = open_workspace(db, form).measurements(hardware, model)
-    emit_table(answer, form, output, LISTED)
-    if show_sql:
-        emit_sql((answer,))
+    from joulemap.answer.table import table_document
+
+    rows = output.workspace().measurements(hardware, model)
+    output.write(table_document(rows, SHOWN, keep=("model", "latency_s", "energy_j", "precision", "batch")))
 
 
 @app.command("import")
@@ -63,5 +52,7 @@ def import_(
     joulemap measurements import mine.csv
     joulemap validate --hardware my_chip
     """
-    stored, known = open_workspace(db).import_measurements(file)
-    emit(f"{file}: {stored} measurements stored, {known} were there already", None)
+    from joulemap.workspace.workspace import Workspace
+
+    stored, known = Workspace(db).import_measurements(file)
+    emit(f"{file}: {stored} measurements stored, {known} were there already")

@@ -26,6 +26,11 @@ PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
 
+Database = Annotated[
+    Path, typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE)
+]
+
+
 def _check_format(name: str) -> str:
     known = (*list_formats(), PARQUET)
     if name not in known:
@@ -54,10 +59,7 @@ class OutputOptions:
     show_sql: Annotated[
         bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
     ] = False
-    db: Annotated[
-        Path,
-        typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE),
-    ] = Path(DEFAULT_DATABASE)
+    db: Database = Path(DEFAULT_DATABASE)
 
     def workspace(self) -> Workspace:
         """Return the workspace of the database; what takes time is said on stderr, to people only.
@@ -130,7 +132,7 @@ def _import_drawing() -> None:
     format_si(1.0, "")
 
 
-def emit(text: str, output: Path | None) -> None:
+def emit(text: str, output: Path | None = None) -> None:
     """Write a text to stdout, or whole to a file; a reader that has left is no error."""
     if output is None:
         if sys.stdout is None:

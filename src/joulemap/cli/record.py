@@ -15,17 +15,21 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords, Usage
 
 MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
+ONE_HARDWARE: Final = "An id, alias or file, with @MODE or without; see `joulemap hardware list`."
 SEVERAL_HARDWARE: Final = (
     "Ids, aliases, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware list`."
+)
+
+CALIBRATION_HELP: Final = (
+    "auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; or a name or "
+    "file of one, used for its hardware."
 )
 
 Model = Annotated[str, typer.Argument(help=MODEL_HELP)]
 Models = Annotated[
     list[str], typer.Argument(help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several.")
 ]
-OneHardware = Annotated[
-    str, typer.Argument(help="An id, alias or file, with @MODE or without; see `joulemap hardware list`.")
-]
+OneHardware = Annotated[str, typer.Argument(help=ONE_HARDWARE)]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
 
 
@@ -117,8 +121,7 @@ class RunOptions(ModelOptions):
         str,
         typer.Option(
             "--calibration",
-            help="auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; "
-            "or a name or file of one, used for its hardware.",
+            help=CALIBRATION_HELP,
         ),
     ] = "auto"
 

@@ -8,31 +8,24 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.option import (
-    DEFAULT_DATABASE,
-    Database,
-    Output,
-    TableFormatOption,
-    check_output,
-    emit_table,
-    open_workspace,
-    split_assignments,
-)
-from joulemap.report.format import TableFormat
+from joulemap.cli.command import command
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.record import split_assignments
+from joulemap.errors import UsageError
 
 
+@command
 def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT over the views.", show_default=False)] = "",
+    *,
     file: Annotated[
-        Path | None, typer.Option("--file", help="Read the SELECT from this file; - is stdin.", allow_dash=True)
+        Path | None, typer.Option(help="Read the SELECT from this file; - is stdin.", allow_dash=True)
     ] = None,
     parameter: Annotated[
         list[str] | None,
         typer.Option("--parameter", "-p", help="name=value of a $name; as JSON, else text; repeat for several."),
     ] = None,
-    form: TableFormatOption = TableFormat.TABLE,
-    output: Output = None,
-    db: Database = Path(DEFAULT_DATABASE),
+    output: OutputOptions,
 ) -> None:
     """Run one SQL statement on the results, read-only.
 
@@ -41,22 +34,20 @@ def sql(
 
     \b
     joulemap sql "SELECT hardware, energy_j, latency_s FROM runs ORDER BY energy_j"
-    joulemap sql "SELECT category, sum(energy_j) FROM energy_ledger WHERE run_id = 1 GROUP BY ALL" -f csv
+    joulemap sql "SELECT category, sum(line_energy_j) FROM energy_ledger WHERE run_id = 1 GROUP BY ALL" -f csv
     joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
     """
+    from joulemap.answer.table import table_document
     from joulemap.store.query import read_value
 
-    check_output(form, output)
+    workspace = output.workspace()
     given = {key: read_value(value) for key, value in split_assignments(parameter).items()}
-    text = _read(statement, file)
-    emit_table(open_workspace(db, form).sql(text, given), form, output)
+    output.write(table_document(workspace.sql(_read(statement, file), given)))
 
 
 def _read(statement: str, file: Path | None) -> str:
     """Return the statement that was typed, or that is in the file."""
-    from joulemap.errors import UsageError
-
     if file is None:
         if not statement.strip():
             raise UsageError("nothing is asked: type a SELECT, or name a file with --file")

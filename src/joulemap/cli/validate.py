@@ -2,60 +2,40 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final, Literal, cast
 
 import typer
 
-from joulemap.cli.option import (
-    DEFAULT_DATABASE,
-    Calibration,
-    Database,
-    Output,
-    ShowSql,
-    TableFormatOption,
-    check_output,
-    emit_sql,
-    emit_table,
-    open_workspace,
-)
-from joulemap.report.format import TableFormat
+from joulemap.cli.command import command
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.record import CALIBRATION_HELP
+
+SCORES: Final = (
+    "quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
+    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "seen_fraction", "calibration",
+)  # fmt: skip
+
+OPERATORS: Final = (
+    "hardware", "kind", "group_count", "device_time_s", "share_fraction", "time_bias_fraction",
+    "time_weighted_error_fraction", "scored_count", "mean_error_fraction", "median_error_fraction", "bias_fraction",
+    "worst_error_fraction", "worst_case", "seen_fraction",
+)  # fmt: skip
+
+KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_fraction", "measurement_count")
 
 
-class By(StrEnum):
-    """What divides a hardware's measurements."""
-
-    RUNTIME = "runtime"
-    FAMILY = "family"
-    MODEL = "model"
-    BATCH = "batch"
-    PRECISION = "precision"
-    SPLIT = "split"
-    OPERATOR = "operator"
-
-
-SCORED = ("quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
-          "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "seen_fraction",
-          "calibration")  # fmt: skip
-
-OPERATORS = ("hardware", "kind", "group_count", "device_time_s", "share_fraction", "time_bias_fraction",
-             "time_weighted_error_fraction", "scored_count", "mean_error_fraction", "median_error_fraction",
-             "bias_fraction", "worst_error_fraction", "worst_case", "seen_fraction")  # fmt: skip
-
-
+@command
 def validate(
-    hardware: Annotated[
-        str, typer.Option("--hardware", help="Only this hardware.", show_default="all that was measured")
-    ] = "",
-    model: Annotated[str, typer.Option("--model", help="Only this model.", show_default="all")] = "",
-    precision: Annotated[str, typer.Option("--precision", help="Only this precision.", show_default="all")] = "",
-    by: Annotated[By, typer.Option("--by", help="What divides a hardware's rows.")] = By.RUNTIME,
-    calibration: Calibration = "auto",
-    form: TableFormatOption = TableFormat.TABLE,
-    output: Output = None,
-    show_sql: ShowSql = False,
-    db: Database = Path(DEFAULT_DATABASE),
+    *,
+    hardware: Annotated[str, typer.Option(help="Only this hardware.", show_default="all that was measured")] = "",
+    model: Annotated[str, typer.Option(help="Only this model.", show_default="all")] = "",
+    precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
+    by: Annotated[
+        Literal["runtime", "family", "model", "batch", "precision", "split", "operator"],
+        typer.Option(help="What divides a hardware's rows."),
+    ] = "runtime",
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
+    output: OutputOptions,
 ) -> None:
     """Score predictions against measurements: errors, bias, worst case, rank correlation.
 
@@ -69,10 +49,9 @@ def validate(
     joulemap validate --by batch --format json
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
-    check_output(form, output)
-    answer = open_workspace(db, form).validate(
-        hardware, model, precision=precision, by=by.value, calibration=calibration
+    from joulemap.answer.table import table_document
+
+    scores = output.workspace().validate(
+        hardware, model, precision=cast("Any", precision), by=by, calibration=calibration
     )
-    emit_table(answer, form, output, OPERATORS if by is By.OPERATOR else SCORED)
-    if show_sql:
-        emit_sql((answer,))
+    output.write(table_document(scores, OPERATORS if by == "operator" else SCORES, keep=KEPT))

@@ -1,9 +1,12 @@
-"""What nvidia-smi prints about a graphics processor."""
+"""The graphics processor of this machine, as torch and nvidia-smi tell."""
 
 from __future__ import annotations
 
 import attrs
+import torch
 
+from joulemap.device.processor import run_tool
+from joulemap.domain.machine import Gpu
 from joulemap.errors import UsageError
 
 
@@ -28,3 +31,29 @@ def parse_smi(text: str, uuid: str) -> Limits:
                 break
             return Limits(clock_hz=clock * 1e6, memory_clock_hz=memory * 1e6, power_w=power)
     raise UsageError("nvidia-smi does not tell clocks and power limit of this GPU: name it with --hardware")
+
+
+def read_gpu() -> Gpu:
+    """Return the first CUDA device; UsageError where there is none, or nvidia-smi does not tell its clocks."""
+    if not torch.cuda.is_available():
+        raise UsageError("there is no CUDA device here")
+    told = torch.cuda.get_device_properties(0)
+    limits = parse_smi(
+        run_tool(
+            "nvidia-smi",
+            "--query-gpu=uuid,clocks.max.sm,clocks.max.memory,power.limit",
+            "--format=csv,noheader,nounits",
+        ),
+        str(told.uuid),
+    )
+    return Gpu(
+        name=told.name,
+        unit_count=told.multi_processor_count,
+        capability=(told.major, told.minor),
+        clock_hz=limits.clock_hz,
+        memory_bytes=told.total_memory,
+        memory_bus_bits=told.memory_bus_width,
+        memory_clock_hz=limits.memory_clock_hz,
+        l2_bytes=told.L2_cache_size,
+        power_w=limits.power_w,
+    )

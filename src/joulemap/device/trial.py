@@ -1,4 +1,4 @@
-"""Measure a model on a device under a runtime."""
+"""The measurement of a model on a device under a runtime."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 
 from joulemap.device.energy import EnergyCounter, Nvml, Rapl
-from joulemap.device.module import SEED, Subject, first_line, prepare
-from joulemap.device.read import available_cpus, read_state
+from joulemap.device.processor import available_cpus, read_cpu, read_state
+from joulemap.device.subject import SEED, Subject, first_line, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.timing import Trial
 from joulemap.errors import Interrupted, JoulemapError, ModelError, UsageError
@@ -150,8 +150,6 @@ def _versions(device: str) -> list[str]:
 def _name(device: str) -> str:
     if device == "cuda":
         return torch.cuda.get_device_name()
-    from joulemap.device.read import read_cpu
-
     try:
         return read_cpu().name
     except UsageError:

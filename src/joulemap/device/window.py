@@ -1,4 +1,4 @@
-"""Repeat a call until it is steady, then for a window of time, and say what one call took.
+"""A window of time in which a call is repeated once it is steady, and the latency of one call.
 
 repetition = calls in a row that take at least a millisecond, then a wait for the device
 latency    = median over repetitions of repetition / calls

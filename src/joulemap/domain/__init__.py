@@ -1,1 +1,1 @@
-"""What things are: frozen records, no behaviour beyond their own invariants and derived properties."""
+"""Records of everything that has a name: frozen, no behaviour beyond their own invariants and derived properties."""

@@ -142,4 +142,4 @@ class ShippedWorkload:
     """At batch 1."""
     torch_version: str
     torchvision_version: str
-    tracer_version: int
+    tracer_version: str

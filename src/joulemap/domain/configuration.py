@@ -1,4 +1,4 @@
-"""What is evaluated on what: hardware, power mode, precision, batch, runtime."""
+"""A configuration: hardware, power mode, precision, batch, runtime."""
 
 from __future__ import annotations
 

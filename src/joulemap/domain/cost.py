@@ -1,4 +1,4 @@
-"""What a price per inference rests on beside the chip: assumptions of use, and how clean a grid is."""
+"""Assumptions of use and carbon intensities of grids, which a price per inference rests on beside the chip."""
 
 from __future__ import annotations
 

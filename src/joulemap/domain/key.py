@@ -1,4 +1,4 @@
-"""What a trace depends on."""
+"""The key of a workload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class WorkloadKey:
     """Shapes and dtypes, e.g. `1x3x224x224:fp32`."""
     torch_version: str
     torchvision_version: str
-    tracer_version: int
+    tracer_version: str
+    """Digest of the rules by which it was traced and fused."""
 
     @property
     def digest(self) -> str:

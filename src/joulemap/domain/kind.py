@@ -1,4 +1,4 @@
-"""What operators and their traffic are called."""
+"""Kinds of operators and roles of their traffic."""
 
 from __future__ import annotations
 

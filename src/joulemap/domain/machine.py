@@ -1,4 +1,4 @@
-"""What a machine says of itself, before it becomes a hardware description."""
+"""The processors of a machine as it tells them, before they become a hardware description."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""What somebody measured, to score predictions against."""
+"""Measurements of whole models, to score predictions against, and of their operators, as a profiler lists them."""
 
 from __future__ import annotations
 
 import attrs
 
 from joulemap.domain.configuration import RUNTIMES
+
+Shape = tuple[int, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -31,3 +33,65 @@ class Measurement:
     """Which coefficients were chosen with this row in view; empty where none was."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Streams of the process that had run a product by then, where the framework keeps a workspace for each."""
+
+
+@attrs.frozen(kw_only=True)
+class ProfiledKernel:
+    """One row of a profile: an ATen operator at its input shapes, over one pass of a model."""
+
+    model: str
+    precision: str
+    batch: int
+    aten: str
+    """Dispatched operator, e.g. `cudnn_convolution`."""
+    shapes: tuple[Shape, ...]
+    """Of its arguments; empty for one that is no tensor, or a list of tensors."""
+    call_count: int
+    device_time_us: float
+    """Of all calls, without what lies between kernels."""
+
+
+@attrs.frozen(kw_only=True)
+class TracedOperator:
+    """What of an operator decides which eager kernels run it."""
+
+    operator_index: int
+    operation: str
+    """As `operator_signatures` has it: an attention's three operators are one operation."""
+    shapes: str
+    """As `operator_signatures` has them."""
+    kind: str
+    aten: str
+    output_shape: Shape
+    copied_shape: Shape
+    """Of the view that it makes contiguous, if it comes right behind one, else its own."""
+    input_elements: tuple[int, ...]
+    """Of each activation that it reads, as far as it reads them."""
+    weight_shapes: tuple[Shape, ...]
+    gemm: tuple[int, int, int, int]
+    """Groups, M, N, K."""
+
+
+@attrs.frozen(kw_only=True)
+class OperatorMeasurement:
+    """Device time of the operators of a model that have the same operation and shapes, or of kernels that have none."""
+
+    model: str
+    precision: str
+    batch: int
+    operation: str
+    """Empty for kernels that no operator of the trace stands for."""
+    shapes: str
+    """As traced; for kernels without an operator, of their arguments."""
+    operator_count: int
+    """Operators of the trace."""
+    kernels: str
+    """ATen operators that run them, in alphabetical order."""
+    call_count: int
+    """Calls of those."""
+    device_time_us: float
+    """Of all operators of the row, without what lies between kernels."""
+    is_overlapping: bool
+    """Whether its kernels run side by side in a graph, so that they take less time there."""
+    pass_count: int
+    """How often the profile lists every operator; times and calls are those of one pass."""

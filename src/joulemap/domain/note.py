@@ -1,4 +1,4 @@
-"""What is known of an architecture class, as a note beside numbers."""
+"""Notes on architecture classes, beside numbers."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Settings:
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
 
-    def with_keywords(self, keywords: RunKeywords) -> Settings:
+    def with_keywords(self, keywords: ModelKeywords) -> Settings:
         """Return these settings with some replaced."""
         return attrs.evolve(self, **keywords) if keywords else self
 
@@ -120,16 +120,21 @@ class Settings:
                 raise UsageError(f"{question} takes one {name}, found {found}; `joulemap sweep` takes several")
 
 
-class RunKeywords(TypedDict, total=False):
-    """Fields of `Settings` as keywords of a library method that names its hardware itself, one value or several."""
+class ModelKeywords(TypedDict, total=False):
+    """Fields of `Settings` as keywords of a library method about a model without hardware, one value or several."""
 
-    power_mode: str
     batch: int | Iterable[int] | None
-    precision: Precision | Iterable[Precision]
-    runtime: Runtime | Iterable[Runtime]
     inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
     retrace: bool
+
+
+class RunKeywords(ModelKeywords, total=False):
+    """Fields of `Settings` as keywords of a library method that names its hardware itself, one value or several."""
+
+    power_mode: str
+    precision: Precision | Iterable[Precision]
+    runtime: Runtime | Iterable[Runtime]
     calibration: str | Calibration
 
 

@@ -46,6 +46,7 @@ class Table(Generic[Row]):
     sql: str
     parameters: Mapping[str, Any]
     projected: frozenset[str] = frozenset()
+    """Hardware in these rows whose key numbers are projections or estimates, for people to see."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)

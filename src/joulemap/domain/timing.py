@@ -1,4 +1,4 @@
-"""How long a call took when it was repeated, and what that is worth."""
+"""The latency of a repeated call, and whether it is to be trusted."""
 
 from __future__ import annotations
 

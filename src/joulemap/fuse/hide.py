@@ -1,4 +1,4 @@
-"""What a subgraph keeps on chip: traffic and buffers that never leave it."""
+"""Traffic and buffers that never leave their subgraph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group operators into subgraphs that one kernel can run.
+"""The partition of operators into subgraphs that one kernel can run.
 
 A subgraph starts at the first operator in execution order that has none, and grows along the data flow while its
 last operator has exactly one consumer and that consumer is fusible. A squeeze-and-excitation gate (mean, two small

@@ -12,7 +12,7 @@ import attrs
 
 from joulemap.background import begin
 from joulemap.catalog.digest import ZOO, expand_paths, is_hardware_path
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.errors import DatabaseError, OlderDatabaseError, UsageError
 from joulemap.plan.calibration import AUTO, CalibrationChoice, choose_calibration
@@ -20,8 +20,8 @@ from joulemap.plan.catalogue import check_names, ensure_catalogue, known_hardwar
 from joulemap.plan.plan import Choice, PlannedRun, check_settings, plan_runs, select_hardware
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, transaction, using
 from joulemap.store.read import find_runs, find_workload
-from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
+from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -66,7 +66,7 @@ class Question:
         chosen = select_hardware(self.with_own(known_hardware()), self.choice)
         self.calibration.check({entry.id for entry, _ in chosen})
         for entry, _ in chosen:
-            self.calibration.check_fit(entry.id, entry.digest)
+            self.calibration.check_fit(entry)
 
     def with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""
@@ -91,7 +91,7 @@ class Question:
     def shipped(self) -> ShippedWorkload | None:
         """What ships of exactly this workload, unless it is to be traced anew."""
         entry = load_shipped().get(self.request.model)
-        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != TRACER_VERSION:
+        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None
         return entry if self.request.batch == 1 or entry.is_affine else None
 

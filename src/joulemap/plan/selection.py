@@ -60,7 +60,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     known = known_hardware()
     for label, hardware in own.items():
         check_names(hardware, known, label)
-    known |= {hardware.id: HardwareEntry.of(hardware) for hardware in own.values()}
+    known = {**known, **{hardware.id: HardwareEntry.of(hardware) for hardware in own.values()}}
     check_architectures(settings.architecture, {entry.architecture for entry in known.values()})
     pairs = _pairs(known, names, settings, default)
     chosen = tuple(

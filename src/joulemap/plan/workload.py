@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue
 from joulemap.plan.database import open_if_there, writing
 from joulemap.store.connection import Connection, transaction, using
 from joulemap.store.read import find_workload
-from joulemap.trace import TRACER_VERSION
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
+from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ShippedWorkload
@@ -38,7 +38,7 @@ class Model:
     def shipped(self) -> ShippedWorkload | None:
         """What ships of exactly this workload, unless it is to be traced anew."""
         entry = load_shipped().get(self.request.model)
-        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != TRACER_VERSION:
+        if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None
         return entry if self.request.batch == 1 or entry.is_affine else None
 

@@ -80,6 +80,11 @@ def show_quantity(value: float, unit: str) -> str:
     return format_si(value, unit)
 
 
+def show_signed(value: float, unit: str) -> str:
+    """Return a difference with its sign, SI prefix and unit."""
+    return f"{'+' if value > 0 else ''}{show_quantity(value, unit)}"
+
+
 def show_units(used: int | None, total: int | None, name: str) -> str:
     """Return how many units of how many work; nothing where that is not known."""
     return "" if used is None else f"{used}/{total} {name}s"

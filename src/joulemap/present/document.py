@@ -25,6 +25,8 @@ class Grid:
     keep: tuple[str, ...] = ()
     """Headings that stay longest where a terminal is narrow, the most important first; the first column always does.
     The others fold from the right."""
+    keeps_headings: bool = False
+    """Whether the headings are shown where there are no rows."""
     is_tree: bool = False
     """Whether cells begin with spaces that show what belongs to what."""
 
@@ -64,7 +66,7 @@ class Section:
     def is_empty(self) -> bool:
         """Whether there is nothing to read."""
         return not any(
-            block.rows if isinstance(block, Grid)
+            block.rows or block.keeps_headings if isinstance(block, Grid)
             else block.lines if isinstance(block, Lines)
             else block.commands if isinstance(block, Steps)
             else block.text
@@ -111,7 +113,7 @@ def grid(
             return what(row)
         value = getattr(row, what)
         if what in HARDWARE_COLUMNS and value:
-            return mark_projected(value, projected)
+            return mark_projected(value, projected or rows.projected)
         return show(value, what, units.get(what, ""))
 
     return Grid(

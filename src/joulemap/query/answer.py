@@ -9,14 +9,6 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.answer.analysis import (
-        ActionShare,
-        BottleneckShare,
-        CategoryShare,
-        OperatorShare,
-        RunTotal,
-        SubgraphShare,
-    )
     from joulemap.domain.answer.calibration import RunCalibration
     from joulemap.domain.answer.choice import (
         AssumedNumber,
@@ -28,49 +20,14 @@ if TYPE_CHECKING:
         Violation,
     )
     from joulemap.domain.answer.comparison import Caveat
-    from joulemap.domain.answer.explanation import (
-        CategoryDifference,
-        Constant,
-        Effect,
-        EnergyTerm,
-        MetricTerm,
-        RunPair,
-        Setting,
-        SubgraphDifference,
-        Traffic,
-    )
-    from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
     from joulemap.domain.answer.score import Score
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Limits
-    from joulemap.domain.note import ArchitectureNote
     from joulemap.domain.timing import Timing
     from joulemap.store.query import Answer
 
 
 @attrs.frozen(kw_only=True)
-class AnalyzeAnswer:
-    """One run taken apart: categories, actions, subgraphs and operators each sum to its energy exactly."""
-
-    total: RunTotal
-    categories: tuple[CategoryShare, ...]
-    """Most energy first."""
-    actions: tuple[ActionShare, ...]
-    """Category by category, most energy first."""
-    subgraphs: tuple[SubgraphShare, ...]
-    operators: tuple[OperatorShare, ...]
-    """In execution order."""
-    bottlenecks: tuple[BottleneckShare, ...]
-    caveats: tuple[Caveat, ...]
-    """What the trace had to assume or could not count."""
-    calibrations: tuple[RunCalibration, ...]
-    """Those that its runs used; empty where all ran with the class defaults."""
-    spelling: Mapping[str, str]
-    """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
-    answers: tuple[Answer, ...]
-    """The queries behind it, with their SQL; the first one gave `total`."""
-
-
 @attrs.frozen(kw_only=True)
 class ParetoAnswer:
     """Every configuration of a model in two metrics: the front, and who beats the rest."""
@@ -148,34 +105,6 @@ class CostAnswer:
 
 
 @attrs.frozen(kw_only=True)
-class ExplainAnswer:
-    """Why run B differs from run A in a metric; the terms sum to the difference exactly."""
-
-    metric: str
-    """energy, latency, memory or edp."""
-    total: RunPair
-    terms: tuple[EnergyTerm, ...]
-    """Of the energy, also where another metric is explained; the largest first."""
-    metric_terms: tuple[MetricTerm, ...]
-    """Of the metric, where that is not energy; the largest first."""
-    effects: tuple[Effect, ...]
-    """Of the energy, by kind of cause."""
-    categories: tuple[CategoryDifference, ...]
-    """Of the energy, the largest difference first."""
-    subgraphs: tuple[SubgraphDifference, ...]
-    """The largest difference in the metric first."""
-    traffic: tuple[Traffic, ...]
-    """Bytes that each memory carries; empty unless memory is explained."""
-    notes: tuple[ArchitectureNote, ...]
-    """What the two classes are known for: no result."""
-    calibrations: tuple[RunCalibration, ...]
-    """Those that its runs used; empty where all ran with the class defaults."""
-    spelling: Mapping[str, str]
-    """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
-    answers: tuple[Answer, ...]
-
-
-@attrs.frozen(kw_only=True)
 class MeasureAnswer:
     """A measurement of this machine beside the prediction for it."""
 
@@ -209,18 +138,6 @@ class CalibrateAnswer:
 
 
 @attrs.frozen(kw_only=True)
-class ProfileAnswer:
-    """What a model is before any hardware is chosen."""
-
-    profile: ModelProfile
-    mix: tuple[OperationShare, ...]
-    """Most MACs first."""
-    patterns: tuple[PatternShare, ...]
-    """Fusion patterns, most MACs first."""
-    answers: tuple[Answer, ...]
-
-
-@attrs.frozen(kw_only=True)
 class HardwareAnswer:
     """One hardware: what it is, its rooflines, every number."""
 
@@ -232,19 +149,6 @@ class HardwareAnswer:
     """One row per number."""
     calibrations: tuple[RunCalibration, ...]
     """The one that the numbers are under; empty for class defaults."""
-
-
-@attrs.frozen(kw_only=True)
-class DifferenceAnswer:
-    """What differs between two runs, and how much of the energy each action moved."""
-
-    settings: tuple[Setting, ...]
-    constants: tuple[Constant, ...]
-    explanation: ExplainAnswer | None
-    """Of the energy; None where a run was refused."""
-    delays: tuple[MetricTerm, ...]
-    """Of the latency, the largest first; empty where a run was refused."""
-    answers: tuple[Answer, ...]
 
 
 @attrs.frozen(kw_only=True)

@@ -5,22 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Level(StrEnum):
-    """How far a run is taken apart."""
-
-    CATEGORY = "category"
-    ACTION = "action"
-    SUBGRAPH = "subgraph"
-    OPERATOR = "operator"
-
-
-class EdpLevel(StrEnum):
-    """What shares an energy-delay product."""
-
-    SUBGRAPH = "subgraph"
-    OPERATOR = "operator"
-
-
 class SweepLevel(StrEnum):
     """What a row of a sweep is."""
 
@@ -28,6 +12,15 @@ class SweepLevel(StrEnum):
     BATCH = "batch"
     WINNER = "winner"
     CROSSING = "crossing"
+
+
+class CompareLevel(StrEnum):
+    """How deep a comparison goes."""
+
+    SUMMARY = "summary"
+    DETAILED = "detailed"
+    SUBGRAPH = "subgraph"
+    OPERATOR = "operator"
 
 
 class Metric(StrEnum):
@@ -39,9 +32,11 @@ class Metric(StrEnum):
     MEMORY = "memory"
 
 
-class ExplainLevel(StrEnum):
-    """What a row of an explanation is."""
+class Sort(StrEnum):
+    """What hardware is ranked by."""
 
-    TERM = "term"
-    CATEGORY = "category"
-    SUBGRAPH = "subgraph"
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+    POWER = "power"
+    EFFICIENCY = "efficiency"
+    ENERGY = "energy"

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.profile import OperatorMeasurement
+from joulemap.domain.measurement import OperatorMeasurement
 from joulemap.store.connection import Connection, open_in_memory
 from joulemap.store.insert import insert_columns
 

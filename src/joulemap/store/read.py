@@ -65,6 +65,16 @@ def find_batches(connection: Connection, run_ids: Iterable[int]) -> tuple[int, .
     return tuple(int(batch) for (batch,) in connection.execute(statement, [list(run_ids)]).fetchall())
 
 
+def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
+    """Return the models, the precisions and the runtimes of stored runs, each name once."""
+    statement = (
+        "SELECT w.model, r.precision, r.runtime FROM run AS r JOIN workload AS w USING (workload_id) "
+        "WHERE list_contains($ids, r.run_id) ORDER BY list_position($ids, r.run_id)"
+    )
+    rows = connection.execute(statement, {"ids": list(run_ids)}).fetchall()
+    return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
+
+
 def find_parameter_count(connection: Connection, run_id: int) -> int:
     """Return how many parameters the model of a stored run has."""
     statement = "SELECT w.parameter_count FROM run AS r JOIN workload AS w USING (workload_id) WHERE r.run_id = ?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.domain.profile import Shape, TracedOperator
+from joulemap.domain.measurement import Shape, TracedOperator
 from joulemap.store.connection import Connection
 
 

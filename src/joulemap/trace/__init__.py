@@ -4,6 +4,3 @@ The module runs once on the meta device under a dispatch mode (`record`), each d
 the formula registered for it (`formula`), and what was recorded becomes records (`assemble`). Nothing is
 allocated: parameters and activations have shapes and dtypes only.
 """
-
-TRACER_VERSION = 3
-"""Part of every workload's key: raised whenever a trace of the same module would come out differently."""

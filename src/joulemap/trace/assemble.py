@@ -1,4 +1,4 @@
-"""Recorded calls to workload records."""
+"""The workload of recorded calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Call, Cost, count
-from joulemap.trace.memory import distinct_bytes, dtype_name, float_bytes, touched_bytes
 from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
+from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touched_bytes
 
 
 @attrs.define

@@ -1,10 +1,10 @@
-"""Build the module and the inputs that a request names, and trace them."""
+"""The module and the inputs that a request names, and their trace."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import torch
@@ -12,20 +12,10 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
-from joulemap.trace import block, exported, hub, user_file, zoo
+from joulemap.trace import block, file, library
 from joulemap.trace.module import trace_module
 from joulemap.trace.source import InputSpec, ModelRequest
-
-DTYPES: Final = {
-    "fp64": torch.float64,
-    "fp32": torch.float32,
-    "fp16": torch.float16,
-    "bf16": torch.bfloat16,
-    "int64": torch.int64,
-    "int32": torch.int32,
-    "int8": torch.int8,
-    "bool": torch.bool,
-}
+from joulemap.trace.tensor import DTYPES
 
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
@@ -50,15 +40,19 @@ def build_request(request: ModelRequest) -> BuiltModel:
     notes: tuple[str, ...] = ()
     own: Any = None
     if request.kind == "zoo":
-        module, notes = zoo.build(request.model, request.inputs[0].shape[-1])
+        name = request.model.removeprefix(library.QUANTIZED)
+        notes = () if name == request.model else (library.QUANTIZED_NOTE,)
+        module = library.build_torchvision(name, request.inputs[0].shape[-1])
     elif request.kind == "block":
         module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
-        module, own = exported.build(request)
+        module, own = file.load_exported(request)
     elif request.kind == "file":
-        module, own = user_file.build(request, _values(request))
+        module, own = file.build_from_factory(request, _values(request))
+    elif request.kind == "timm":
+        module, own = library.build_timm(request)
     else:
-        module, own = hub.build(request)
+        module, own = library.build_transformers(request)
     positional, named = _given(request) if request.inputs else _own(own, request)
     return BuiltModel(
         module=module,
@@ -85,7 +79,7 @@ def trace_request(request: ModelRequest) -> Workload:
     except ModelError as error:
         if request.kind != "hf":
             raise
-        raise ModelError(f"{error}; {hub.describe_inputs(built.module, built.named)}") from error
+        raise ModelError(f"{error}; {library.describe_inputs(built.module, built.named)}") from error
     return attrs.evolve(workload, notes=(*built.notes, *workload.notes))
 
 

@@ -1,4 +1,4 @@
-"""Run a module once on the meta device and return its workload."""
+"""The workload of a module, which runs once on the meta device."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace.assemble import assemble
-from joulemap.trace.attention import attention_as_in_inference
+from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
 from joulemap.trace.record import Recorder
-from joulemap.trace.stand_in import one_suppression_for_all_classes
 
 
 class _EmptyOnMeta(TorchFunctionMode):

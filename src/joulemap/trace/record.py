@@ -1,4 +1,4 @@
-"""Record what a module dispatches: calls in order, with module paths, tensors and data flow.
+"""The record of what a module dispatches: calls in order, with module paths, tensors and data flow.
 
                 forward hooks ──► module path
     module(x) ──► ATen call ──► composite not kept? decompose, each part comes back here
@@ -20,9 +20,8 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from joulemap.trace.attention import attended_on_meta, copied_operands
 from joulemap.trace.formula import KEPT_COMPOSITES
-from joulemap.trace.stand_in import INDEX_NOTE, STAND_INS, expand_masks
+from joulemap.trace.inference import INDEX_NOTE, STAND_INS, attended_on_meta, copied_operands, expand_masks
 
 _IGNORED_NAMESPACES = ("prim",)
 _IGNORED = frozenset(

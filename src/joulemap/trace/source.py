@@ -1,4 +1,4 @@
-"""What a person means by MODEL, and the key that its trace is stored under. Imports no torch."""
+"""The request that a person makes with MODEL, and the key of its workload. Imports no torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.key import WorkloadKey
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
-from joulemap.trace import TRACER_VERSION
+from joulemap.trace.version import tracer_version
 
 MAX_BATCH: Final = 1_000_000
 
@@ -83,7 +83,7 @@ class ModelRequest:
             input_spec=inputs if self.batch is None else f"{inputs} batch={self.batch}",
             torch_version=package_version("torch"),
             torchvision_version=package_version("torchvision"),
-            tracer_version=TRACER_VERSION,
+            tracer_version=tracer_version(),
         )
 
 

@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from joulemap.domain.settings import RunKeywords, Settings, SettingsKeywords
-from joulemap.errors import SqlError, UnsupportedError, UsageError
+from joulemap.domain.settings import ModelKeywords, RunKeywords, Settings, SettingsKeywords
 from joulemap.plan.source import Source
 from joulemap.store.connection import (
-    confine,
-    open_for_reading,
     open_for_writing,
-    read_everything,
-    using,
 )
-from joulemap.store.library import find_query
-from joulemap.store.query import Answer, find_projected, run_queries, run_query, run_sql
-from joulemap.store.read import find_refusals
+from joulemap.store.query import Answer
 
 if TYPE_CHECKING:
+    from joulemap.answer.analyze.answer import AnalyzeAnswer
+    from joulemap.answer.calibrate import CalibrateAnswer
     from joulemap.answer.compare.breakdown import BreakdownAnswer
     from joulemap.answer.compare.contest import ContestAnswer
     from joulemap.answer.compare.model import ModelsAnswer
     from joulemap.answer.compare.ranking import RankingAnswer
     from joulemap.answer.compare.summary import CompareAnswer
-    from joulemap.answer.edp import EdpAnswer
+    from joulemap.answer.database import ArchiveFormat, AuditAnswer, DatabaseAnswer
+    from joulemap.answer.difference import DifferenceAnswer
+    from joulemap.answer.edp.answer import EdpAnswer
+    from joulemap.answer.explain.answer import ExplainAnswer
+    from joulemap.answer.hardware import ActionPrice, HardwareAnswer
+    from joulemap.answer.measure import Device, MeasureAnswer
+    from joulemap.answer.model import ProfileAnswer
+    from joulemap.answer.query import Rows
+    from joulemap.answer.sanity import SanityAnswer
     from joulemap.answer.utilization import UtilizationAnswer
-    from joulemap.domain.answer.store import Finding, RunTally
+    from joulemap.answer.validate import Division
+    from joulemap.domain.answer.store import RunTally
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import PartMetricName, RankMetricName
-    from joulemap.query.answer import (
-        AnalyzeAnswer,
-        CalibrateAnswer,
-        CostAnswer,
-        DatabaseInfo,
-        DifferenceAnswer,
-        ExplainAnswer,
-        HardwareAnswer,
-        MeasureAnswer,
-        ParetoAnswer,
-        ProfileAnswer,
-        RecommendAnswer,
-    )
+    from joulemap.domain.precision import Precision
+    from joulemap.domain.settings import Deployment
+    from joulemap.domain.table import Table
+    from joulemap.query.answer import CostAnswer, ParetoAnswer, RecommendAnswer
     from joulemap.query.sweep import SweepAnswer
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
 
 
+MEASURED: Final = Settings(runtime="eager")
 SETTINGS: Final = Settings()
 """One run at fp32 with torch.compile's kernels, on hardware that the question chooses."""
 
@@ -156,123 +152,36 @@ class Workspace:
         self,
         model: str,
         hardware: str | Hardware,
-        *,
-        power_mode: str = "",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "fused",
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-        calibration: str | Calibration = "auto",
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
     ) -> AnalyzeAnswer:
         """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
 
         Raises as `compare`; UsageError for a folder with several hardware, UnsupportedError with the reason if the
         hardware cannot run the configuration: a precision that it lacks, or a memory that the model does not fit.
         """
-        from joulemap.domain.answer.analysis import (
-            ActionShare,
-            BottleneckShare,
-            CategoryShare,
-            OperatorShare,
-            RunTotal,
-            SubgraphShare,
-        )
-        from joulemap.domain.answer.calibration import RunCalibration
-        from joulemap.domain.answer.comparison import Caveat
-        from joulemap.plan.question import answering, ask
-        from joulemap.query.answer import AnalyzeAnswer
+        from joulemap.answer.analyze.answer import analyze
 
-        question = ask(
-            model,
-            hardware=(hardware,),
-            power_mode=power_mode,
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            inputs=inputs,
-            arguments=arguments,
-            retrace=retrace,
-            calibration=calibration,
-        )
-        if len(question.choice.names) != 1:
-            raise UsageError(f"{hardware} holds {len(question.choice.names)} hardware, expected one; name its file")
-        with answering(self.path, question, self._talk) as ((run_id,), connection):
-            refusal = find_refusals(connection, [run_id])[run_id]
-            if refusal is not None:
-                raise UnsupportedError(refusal)
-            of_run = {"run_id": run_id}
-            names = ("total", "category", "action", "subgraph", "operator", "bottleneck")
-            total, category, action, subgraph, operator, bottleneck, caveat, calibration_rows = run_queries(
-                connection,
-                [
-                    *((f"analyze.{name}", of_run) for name in names),
-                    ("model.caveat", {"run_ids": [run_id]}),
-                    ("calibration.run", {"run_ids": [run_id]}),
-                ],
-            )
-            if not total.rows:
-                raise UnsupportedError(
-                    f"{model}: none of its operators runs as a kernel, so there is nothing to analyze"
-                )
-            total = find_projected(connection, total)
-            return AnalyzeAnswer(
-                total=RunTotal(*total.rows[0]),
-                categories=tuple(CategoryShare(*row) for row in category.rows),
-                actions=tuple(ActionShare(*row) for row in action.rows),
-                subgraphs=tuple(SubgraphShare(*row) for row in subgraph.rows),
-                operators=tuple(OperatorShare(*row) for row in operator.rows),
-                bottlenecks=tuple(BottleneckShare(*row) for row in bottleneck.rows),
-                caveats=tuple(Caveat(*row) for row in caveat.rows),
-                calibrations=tuple(RunCalibration(*row) for row in calibration_rows.rows),
-                spelling=question.spelling,
-                answers=(total, category, action, subgraph, operator, bottleneck, caveat, calibration_rows),
-            )
+        return analyze(self._source, model, hardware, settings.with_keywords(keywords))
 
     def explain(
         self,
         model: str,
         hardware_a: str | Hardware,
         hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
         *,
-        metric: str = "energy",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "fused",
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-        calibration: str | Calibration = "auto",
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[RunKeywords],
     ) -> ExplainAnswer:
         """Return why B differs from A in a metric, as terms that sum to the difference exactly.
 
-        The metric is energy, latency, memory (peak bytes) or edp, energy x latency.
-
-        Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a metric that is
-        not explained, or for a folder in place of a hardware.
+        Memory is the peak. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for
+        a folder of several in place of a hardware.
         """
-        from joulemap.domain.metric import PART_METRICS
-        from joulemap.plan.question import answering, ask
-        from joulemap.workspace.explain import explain_pair
+        from joulemap.answer.explain.answer import explain
 
-        if metric not in PART_METRICS:
-            raise UsageError(f"cannot explain {metric!r}; known: {', '.join(PART_METRICS)}")
-        question = ask(
-            model,
-            hardware=(hardware_a, hardware_b),
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            inputs=inputs,
-            arguments=arguments,
-            retrace=retrace,
-            calibration=calibration,
-        )
-        if len(question.choice.names) != 2:
-            raise UsageError(f"{len(question.choice.names)} hardware are named, expected two: name files, not folders")
-        with answering(self.path, question, self._talk) as (run_ids, connection):
-            return explain_pair(connection, run_ids[0], run_ids[-1], metric, question.spelling)
+        return explain(self._source, model, (hardware_a, hardware_b), settings.with_keywords(keywords), metric)
 
     def pareto(
         self,
@@ -340,17 +249,13 @@ class Workspace:
     def measure(
         self,
         model: str,
+        settings: Settings = MEASURED,
         *,
         hardware: str | Hardware | None = None,
-        device: str = "cpu",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "eager",
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
+        device: Device = "cpu",
         threads: int | None = None,
         seconds: float = 2.0,
-        calibration: str | Calibration = "auto",
+        **keywords: Unpack[RunKeywords],
     ) -> MeasureAnswer:
         """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
 
@@ -359,22 +264,16 @@ class Workspace:
         device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
         that cannot run the configuration leaves the prediction out and says why.
         """
-        from joulemap.workspace.measure import measure
+        from joulemap.answer.measure import measure_model
 
-        return measure(
-            self.path,
-            self._talk,
+        return measure_model(
+            self._source,
             model,
+            settings.with_keywords(keywords),
             hardware=hardware,
             device=device,
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            inputs=inputs,
-            arguments=arguments,
             threads=threads,
             seconds=seconds,
-            calibration=calibration,
         )
 
     def evaluate(
@@ -411,48 +310,17 @@ class Workspace:
         )
         return run_sweep(self.path, sweep, self._talk)
 
-    def operators(
-        self,
-        model: str,
-        *,
-        batch: int | None = None,
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-    ) -> Answer:
+    def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Answer:
         """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
-        from joulemap.plan.question import ask, holding
+        from joulemap.answer.model import list_operators
 
-        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
-        with holding(self.path, question, self._talk) as (workload_id, connection):
-            return run_query(connection, find_query("model.operator"), {"workload_id": workload_id})
+        return list_operators(self._source, model, settings.with_keywords(keywords))
 
-    def profile(
-        self,
-        model: str,
-        *,
-        batch: int | None = None,
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-    ) -> ProfileAnswer:
+    def profile(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> ProfileAnswer:
         """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
-        from joulemap.domain.answer.model import ModelProfile, OperationShare, PatternShare
-        from joulemap.plan.question import ask, holding
-        from joulemap.query.answer import ProfileAnswer
+        from joulemap.answer.model import profile
 
-        question = ask(model, batch=batch, inputs=inputs, arguments=arguments, retrace=retrace)
-        with holding(self.path, question, self._talk) as (workload_id, connection):
-            which = {"workload_id": workload_id}
-            total = run_query(connection, find_query("model.profile"), which)
-            mix = run_query(connection, find_query("model.mix"), which)
-            pattern = run_query(connection, find_query("model.pattern"), which)
-            return ProfileAnswer(
-                profile=ModelProfile(*total.rows[0]),
-                mix=tuple(OperationShare(*row) for row in mix.rows),
-                patterns=tuple(PatternShare(*row) for row in pattern.rows),
-                answers=(total, mix, pattern),
-            )
+        return profile(self._source, model, settings.with_keywords(keywords))
 
     def edp(
         self,
@@ -468,7 +336,7 @@ class Workspace:
         With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
         left out, with its reason. Raises as `analyze`.
         """
-        from joulemap.answer.edp import take_apart
+        from joulemap.answer.edp.answer import take_apart
 
         return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
 
@@ -538,88 +406,67 @@ class Workspace:
 
     def query(
         self, name: str, parameters: Mapping[str, Any] | None = None, *, queries: str | Path | None = None
-    ) -> Answer:
+    ) -> Rows:
         """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
 
         Raises UnknownNameError, UsageError, SqlError or DatabaseError.
         """
-        own = None if queries is None else Path(queries)
-        query = find_query(name, own)
-        with using(open_for_reading(self.path), self.path) as connection:
-            if own is not None and query.path.is_relative_to(own):
-                from joulemap.store.check import check_query
-                from joulemap.store.migration import SCHEMA_VERSION
+        from joulemap.answer.query import run_named
 
-                confine(connection)
-                check_query(connection, query, SCHEMA_VERSION)
-            return find_projected(connection, run_query(connection, query, parameters or {}))
+        return run_named(self.path, name, parameters or {}, None if queries is None else Path(queries))
 
-    def check_queries(self, queries: str | Path) -> None:
-        """Check the query files of a folder against their headers; SqlError names each that breaks a rule, and why.
+    def list_queries(self, queries: str | Path | None = None) -> Rows:
+        """Return the queries that ship, and those of a person's own folder after a check of every file.
 
-        Needs no database. Raises UsageError for a folder that is not there.
+        Needs no database. SqlError names each file that breaks a rule, and why; UsageError for a folder that is not
+        there.
         """
-        from joulemap.plan.catalogue import opening_catalogue
-        from joulemap.store.check import check_query
-        from joulemap.store.library import list_queries
-        from joulemap.store.migration import SCHEMA_VERSION
+        from joulemap.answer.query import list_named
 
-        own = Path(queries)
-        refused = []
-        found = list_queries(own)
-        with opening_catalogue(self.path) as connection:
-            confine(connection)
-            for query in found:
-                if query.path.is_relative_to(own):
-                    try:
-                        check_query(connection, query, SCHEMA_VERSION)
-                    except SqlError as error:
-                        refused.append(str(error))
-        if refused:
-            raise SqlError("; ".join(refused))
+        return list_named(self.path, None if queries is None else Path(queries))
 
-    def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Answer:
+    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+        """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+
+        Raises SqlError, UsageError where the parameters are not those of the statement, or DatabaseError.
+        """
+        from joulemap.answer.query import run_statement
+
+        return run_statement(self.path, statement, parameters)
+
+    def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Run a query about the catalogue, whether or not there is a database.
 
         Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
         """
-        query = find_query(name)
-        from joulemap.plan.catalogue import opening_catalogue
+        from joulemap.answer.query import run_described
 
-        with opening_catalogue(self.path) as connection:
-            return find_projected(connection, run_query(connection, query, parameters or {}))
+        return run_described(self.path, name, parameters or {})
 
     def hardware_list(
         self,
         *,
         architecture: str = "",
-        deployment: str = "",
-        precision: str = "",
-        min_memory_bytes: float = 0.0,
-        max_power_w: float = 0.0,
-        max_price_usd: float = 0.0,
-    ) -> Answer:
-        """Return the hardware of the catalogue that pass every filter; a filter of 0 or "" lets all pass.
+        deployment: Deployment | Literal[""] = "",
+        precision: Precision | Literal[""] = "",
+        min_memory_bytes: float | None = None,
+        max_power_w: float | None = None,
+        max_price_usd: float | None = None,
+    ) -> Rows:
+        """Return the hardware of the catalogue that pass every filter; a filter of None or "" lets all pass.
 
         Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
         """
-        from joulemap.plan.catalogue import known_hardware
-        from joulemap.plan.plan import check_filters, check_precision
+        from joulemap.answer.hardware import list_hardware
 
-        classes = {entry.architecture for entry in known_hardware().values()} if architecture else set()
-        check_filters([architecture] if architecture else [], [deployment] if deployment else [], classes)
-        if precision:
-            check_precision(precision)
-        return self.describe(
-            "hardware.list",
-            {
-                "architecture": architecture,
-                "deployment": deployment,
-                "precision": precision,
-                "min_memory_bytes": min_memory_bytes,
-                "max_power_w": max_power_w,
-                "max_price_usd": max_price_usd,
-            },
+        return list_hardware(
+            self.path,
+            architecture=architecture,
+            deployment=deployment,
+            precision=precision,
+            min_memory_bytes=min_memory_bytes or 0.0,
+            max_power_w=max_power_w or 0.0,
+            max_price_usd=max_price_usd or 0.0,
         )
 
     def hardware(self, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
@@ -628,61 +475,49 @@ class Workspace:
         The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
         file that breaks a rule.
         """
-        from joulemap.domain.answer.calibration import RunCalibration
-        from joulemap.query.answer import HardwareAnswer
-        from joulemap.workspace.hardware import opening_hardware
+        from joulemap.answer.hardware import describe_hardware
 
-        with opening_hardware(self.path, name, calibration) as (connection, found, used):
-            which = {"hardware": found}
-            rows = run_query(connection, find_query("calibration.list"), which).rows if used else ()
-            return HardwareAnswer(
-                summary=run_query(connection, find_query("hardware.summary"), which),
-                ridge=run_query(connection, find_query("hardware.ridge"), which),
-                fact=run_query(connection, find_query("hardware.fact"), which),
-                calibrations=tuple(RunCalibration(*row) for row in rows),
-            )
+        return describe_hardware(self.path, name, calibration)
 
-    def energy_reference(self, name: str, *, calibration: str | Calibration = "auto") -> Answer:
+    def energy_reference(self, name: str, *, calibration: str | Calibration = "auto") -> Table[ActionPrice]:
         """Return the energy reference table of one hardware; named, calibrated and raising as `hardware`."""
-        from joulemap.workspace.hardware import opening_hardware
+        from joulemap.answer.hardware import list_prices
 
-        with opening_hardware(self.path, name, calibration) as (connection, found, _):
-            return run_query(connection, find_query("hardware.energy"), {"hardware": found})
+        return list_prices(self.path, name, calibration)
 
-    def sanity(self, names: Sequence[str | Hardware] = ()) -> Answer:
+    def sanity(self, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
         """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
 
         Evaluated in a database of its own, which is thrown away. Raises UnknownNameError or CatalogueError.
         """
-        from joulemap.workspace.sanity import probe
+        from joulemap.answer.sanity import probe_hardware
 
-        return probe(names)
+        return probe_hardware(hardware)
 
-    def measurements(self, hardware: str = "", model: str = "") -> Answer:
+    def measurements(self, hardware: str = "", model: str = "") -> Rows:
         """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
-        from joulemap.workspace.validation import name_measured
+        from joulemap.answer.measurement import list_measurements
 
-        named = name_measured(self.path, hardware)
-        return self.describe("measurement.list", {"hardware": named, "model": model})
+        return list_measurements(self.path, hardware, model)
 
     def import_measurements(self, path: str | Path) -> tuple[int, int]:
         """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
 
         Raises CatalogueError naming the lines that are wrong; then none is stored.
         """
-        from joulemap.workspace.validation import import_file
+        from joulemap.answer.measurement import import_measurements
 
-        return import_file(self.path, Path(path))
+        return import_measurements(self.path, Path(path))
 
     def validate(
         self,
         hardware: str = "",
         model: str = "",
         *,
-        precision: str = "",
-        by: str = "runtime",
+        precision: Precision | Literal[""] = "",
+        by: Division = "runtime",
         calibration: str | Calibration = "auto",
-    ) -> Answer:
+    ) -> Rows:
         """Return how far predictions are from measurements, by `by`.
 
         That is runtime, family, model, batch, precision, split (how new the rows are to the model's coefficients), or
@@ -690,25 +525,16 @@ class Workspace:
         evaluated first; `calibration` is as for `compare`. Raises UnknownNameError where nothing was measured on the
         hardware, of the model or at the precision.
         """
-        from joulemap.workspace.validation import evaluate_measured, name_measured
+        from joulemap.answer.validate import score_predictions
 
-        named = name_measured(self.path, hardware)
-        which = {"hardware": named, "model": model, "precision": precision}
-        chosen = (named, model, precision)
-        if by == "operator":
-            profiled = self.describe("measurement.profile", which)
-            evaluate_measured(self, profiled, chosen, precision, self._talk, calibration)
-            return self.query("validate.operator", which)
-        measured = self.measurements(named, model)
-        used = evaluate_measured(self, measured, chosen, precision, self._talk, calibration)
-        return self.query("validate.score", {**which, "by": by, "calibrations": list(used)})
+        return score_predictions(self._source, hardware, model, precision=precision, by=by, calibration=calibration)
 
     def calibrate(
         self,
         hardware: str | Hardware,
         *,
-        precisions: Sequence[str] = (),
-        models: Sequence[str] = (),
+        precisions: Collection[str] = (),
+        models: Collection[str] = (),
         output: str | Path | None = None,
         is_dry: bool = False,
         start: str | Calibration = "none",
@@ -719,12 +545,11 @@ class Workspace:
         `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`.
         Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
+        from joulemap.answer.calibrate import fit_hardware
         from joulemap.plan.calibration import choose_calibration
-        from joulemap.workspace.calibrate import calibrate
 
-        return calibrate(
-            self.path,
-            self._talk,
+        return fit_hardware(
+            self._source,
             hardware,
             precisions=precisions,
             models=models,
@@ -738,27 +563,17 @@ class Workspace:
 
         Raises UnknownNameError for a run that is not stored, DatabaseError.
         """
-        from joulemap.workspace.explain import find_difference
+        from joulemap.answer.difference import subtract
 
-        with using(open_for_reading(self.path), self.path) as connection:
-            return find_difference(connection, run_a, run_b)
+        return subtract(self._source, run_a, run_b)
 
-    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Answer:
-        """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
-
-        Raises SqlError, UsageError where the parameters are not those of the statement, or DatabaseError.
-        """
-        with using(open_for_reading(self.path), self.path) as connection:
-            confine(connection)
-            return find_projected(connection, run_sql(connection, statement, parameters))
-
-    def export_runs(self, folder: str | Path, run_ids: Sequence[int] = (), *, form: str = "parquet") -> int:
+    def export_runs(self, folder: str | Path, run_ids: Sequence[int] = (), *, form: ArchiveFormat = "parquet") -> int:
         """Write runs, all if none is named, to a folder that is new or empty; return how many.
 
         `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
         Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
         """
-        from joulemap.workspace.archive import export_runs
+        from joulemap.answer.database import export_runs
 
         return export_runs(self.path, Path(folder), run_ids, form)
 
@@ -768,33 +583,24 @@ class Workspace:
         A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
         whose parts do not add up, and DatabaseError; then nothing is stored.
         """
-        from joulemap.workspace.archive import import_runs
+        from joulemap.answer.database import import_runs
 
         return import_runs(self.path, Path(folder))
 
-    def check(self) -> tuple[Finding, ...]:
-        """Return every rule that the database breaks; an empty answer proves that the parts add up."""
-        from joulemap.domain.answer.store import Finding
+    def check(self) -> AuditAnswer:
+        """Return every rule that the database breaks; no finding proves that the parts add up.
 
-        return tuple(Finding(*row) for row in self.query("audit.conservation").rows)
+        Reads every table whole; DatabaseError names the first one with a damaged block.
+        """
+        from joulemap.answer.database import audit_database
 
-    def scan(self) -> None:
-        """Read every table whole; DatabaseError names the first one with a damaged block."""
-        with using(open_for_reading(self.path), self.path) as connection:
-            read_everything(connection, self.path)
+        return audit_database(self.path)
 
-    def info(self) -> DatabaseInfo:
+    def info(self) -> DatabaseAnswer:
         """Return what the database file is and holds."""
-        from joulemap.query.answer import DatabaseInfo
-        from joulemap.store.migration import schema_version
+        from joulemap.answer.database import describe_database
 
-        with using(open_for_reading(self.path), self.path) as connection:
-            return DatabaseInfo(
-                path=str(self.path),
-                schema_version=schema_version(connection) or 0,
-                size_bytes=self.path.stat().st_size,
-                content=run_query(connection, find_query("database.content"), {}),
-            )
+        return describe_database(self.path)
 
     def migrate(self) -> int:
         """Make or update the database; return its schema version."""

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.contest import Contender, lay_out
-from joulemap.answer.compare.run import RunRow
+from joulemap.answer.compare.row import ComparedRow
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
 from joulemap.domain.settings import check_name
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class RankedHardware(RunRow):
+class RankedHardware(ComparedRow):
     """One hardware in the order that a deployment asks for."""
 
     query: ClassVar[str] = "compare.ranking"

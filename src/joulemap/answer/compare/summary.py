@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.compare.run import FigureRow
+from joulemap.answer.compare.row import FigureRow
 from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table

@@ -19,7 +19,9 @@ def write(document: Document, width: int | None = None) -> str:  # noqa: ARG001
 def _block(block: Block) -> str:
     if isinstance(block, Grid):
         rows = [[_indent(cell) if block.is_tree else cell for cell in row] for row in block.rows]
-        return tabulate(rows, headers=block.headings, tablefmt="github", disable_numparse=True) if rows else ""
+        if not rows and not block.keeps_headings:
+            return ""
+        return tabulate(rows, headers=block.headings, tablefmt="github", disable_numparse=True)
     if isinstance(block, Lines):
         return "\n".join(f"- {line}" for line in block.lines)
     if isinstance(block, Steps):

@@ -15,6 +15,9 @@ tabulate.MIN_PADDING = 0  # a heading is no wider than it is
 GAP: Final = 2
 """Spaces between columns."""
 
+MOST_TEXT: Final = 64
+"""Characters beyond which a column of text is wrapped, however wide the terminal is."""
+
 LEAST_TEXT: Final = 24
 """Characters that a column of text keeps when it is wrapped."""
 
@@ -37,7 +40,7 @@ def write(document: Document, width: int | None) -> str:
 
 def _block(block: Block, width: int | None) -> str:
     if isinstance(block, Grid):
-        return _fit(block, width) if block.rows else ""
+        return _fit(block, width) if block.rows or block.keeps_headings else ""
     if isinstance(block, Lines):
         return "\n".join(_wrap(f"- {line}", width, "  ") for line in block.lines)
     if isinstance(block, Steps):
@@ -48,15 +51,18 @@ def _block(block: Block, width: int | None) -> str:
 def _wrap(text: str, width: int | None, indent: str) -> str:
     if width is None:
         return text
+    if "\n" in text:
+        return "\n".join(_wrap(line, width, indent) for line in text.split("\n"))
     return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _fit(block: Grid, width: int | None) -> str:
     """Return a table that is no wider than `width`: whole, with wrapped text, with fewer columns, or as blocks."""
     needed = [max(len(cells[index]) for cells in (block.headings, *block.rows)) for index in range(len(block.headings))]
-    if width is None or _width(needed) <= width:
-        return _draw(block, range(len(needed)), None)
     least = [_least(block, index, needed[index]) for index in range(len(needed))]
+    needed = [max(fewest, min(most, MOST_TEXT)) for fewest, most in zip(least, needed, strict=True)]
+    if width is None or _width(needed) <= width:
+        return _draw(block, range(len(needed)), needed)
     kept = _fold(block, least, width)
     if len(kept) * 2 < len(needed) and len(block.rows) <= MOST_BLOCKS:
         return _blocks(block, width)
@@ -103,20 +109,18 @@ def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int],
 
 
 def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int] | None) -> str:
-    rows = [[cells[index] for index in kept] for cells in block.rows]
-    needs_wrap = widths is not None and any(
-        len(cell) > most for cells in rows for cell, most in zip(cells, widths, strict=True)
-    )
+    most = [None] * len(kept) if widths is None else widths
     return tabulate.tabulate(
-        rows,
+        [[_wrap_cell(cells[index], one) for index, one in zip(kept, most, strict=True)] for cells in block.rows],
         headers=[block.headings[index] for index in kept],
         tablefmt="simple",
         disable_numparse=True,
         preserve_whitespace=block.is_tree,
-        maxcolwidths=list(widths or ()) if needs_wrap else None,
-        break_long_words=False,
-        break_on_hyphens=False,
     )
+
+
+def _wrap_cell(cell: str, width: int | None) -> str:
+    return cell if width is None or len(cell) <= width else _wrap(cell, width, "")
 
 
 def _blocks(block: Grid, width: int) -> str:

@@ -1,4 +1,4 @@
-"""What each ATen operator costs: MACs, elementwise and special operations, GEMM view.
+"""The cost of each ATen operator: MACs, elementwise and special operations, GEMM view.
 
 One small pure function per operator, registered on its ATen name without overload, in the module of its kind. An
 operator without a formula becomes a row of kind `uncounted`: its bytes are known, its arithmetic is not.

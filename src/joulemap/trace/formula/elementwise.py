@@ -1,4 +1,4 @@
-"""What needs one element at a time."""
+"""Formulas of operators that need one element at a time."""
 
 from __future__ import annotations
 

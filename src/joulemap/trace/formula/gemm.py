@@ -1,4 +1,4 @@
-"""Convolutions and matrix products: what has MACs."""
+"""Formulas of convolutions and matrix products, which have MACs."""
 
 from __future__ import annotations
 

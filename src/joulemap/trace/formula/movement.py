@@ -1,4 +1,4 @@
-"""What moves data and computes nothing."""
+"""Formulas of operators that move data and compute nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizations and softmax: what needs a row or a channel at a time."""
+"""Formulas of normalizations and softmax, which need a row or a channel at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling, reductions, sorting and interpolation: what reads a neighbourhood."""
+"""Formulas of pooling, reductions, sorting and interpolation, which read a neighbourhood."""
 
 from __future__ import annotations
 

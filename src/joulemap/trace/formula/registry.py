@@ -1,4 +1,4 @@
-"""The register of formulas, and what a formula sees and returns."""
+"""The register of formulas, the call that a formula sees and the cost that it returns."""
 
 from __future__ import annotations
 

@@ -1,0 +1,303 @@
+"""One run taken apart: what it does and takes, what bounds it, and where its energy goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import attrs
+
+from joulemap.answer.analyze.row import (
+    ActionShare,
+    BottleneckShare,
+    CategoryShare,
+    OperatorShare,
+    RunTotal,
+    SubgraphShare,
+)
+from joulemap.answer.answer import Answer
+from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
+from joulemap.domain.table import Table
+from joulemap.errors import UnsupportedError
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_one
+from joulemap.present.cell import show, show_quantity
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+Level = Literal["category", "action", "subgraph", "operator"]
+"""How far a run is taken apart."""
+
+PARTS: Final = ("compute", "memory", "control", "static")
+
+PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in PARTS)
+
+COLUMNS: Final[dict[Level, tuple[Shown[Any], ...]]] = {
+    "category": (
+        ("category", "category"),
+        ("part", "parts"),
+        ("actions", "kind_count"),
+        ("energy", "energy_j"),
+        ("of energy", "share_fraction"),
+        ("largest action", "largest_action"),
+        ("of the category", "largest_action_fraction"),
+    ),
+    "subgraph": (
+        ("", "subgraph_index"),
+        ("subgraph", "name"),
+        ("pattern", "fusion_pattern"),
+        ("energy", "energy_j"),
+        *PART_COLUMNS,
+        ("of energy", "share_fraction"),
+        ("latency", "latency_s"),
+        ("of time", "latency_fraction"),
+        ("bound by", "bottleneck"),
+        ("units", lambda row: f"{row.units_used_count}/{row.units_total_count}"),
+        ("tiles", "tile_count"),
+        ("waves", "wave_count"),
+        ("filled", "wave_fill_fraction"),
+        ("padding", "padding_fraction"),
+        ("of peak", "compute_utilization_fraction"),
+        ("of bandwidth", "bandwidth_utilization_fraction"),
+    ),
+    "operator": (
+        ("", "operator_index"),
+        ("operator", "name"),
+        ("kind", "kind"),
+        ("subgraph", "subgraph_index"),
+        ("energy", "energy_j"),
+        *PART_COLUMNS,
+        ("of energy", "share_fraction"),
+        ("latency", "latency_s"),
+        ("of time", "latency_fraction"),
+        ("EDP share", "edp_share_fraction"),
+        ("fused", "is_fused"),
+        ("alone: energy", "separate_energy_j"),
+        ("alone: latency", "separate_latency_s"),
+        ("fusing saves: energy", "saved_energy_j"),
+        ("fusing saves: latency", "saved_latency_s"),
+    ),
+}
+
+KEEP: Final = ("subgraph", "operator", "energy", "of energy", "latency", "of time", "bound by", "EDP share", "of peak")
+"""Headings that narrow terminals show, of every level."""
+
+WHOLE: Final = {
+    "category": "run",
+    "name": "run",
+    "share_fraction": 1.0,
+    "latency_fraction": 1.0,
+    "edp_share_fraction": 1.0,
+}
+"""What the run itself has in the columns of its parts, where its own row has another or none."""
+
+
+@attrs.frozen(kw_only=True)
+class AnalyzeAnswer(Answer):
+    """One run taken apart: categories, actions, subgraphs and operators each sum to its energy exactly."""
+
+    totals: Table[RunTotal]
+    """One row."""
+    categories: Table[CategoryShare]
+    """Most energy first."""
+    actions: Table[ActionShare]
+    """Category by category, most energy first."""
+    subgraphs: Table[SubgraphShare]
+    """In execution order."""
+    operators: Table[OperatorShare]
+    """In execution order."""
+    bottlenecks: Table[BottleneckShare]
+
+    @property
+    def total(self) -> RunTotal:
+        """The run as a whole."""
+        return self.totals[0]
+
+    def rows(self, level: Level) -> Table[Any]:
+        """Return the table of a level."""
+        tables: dict[Level, Table[Any]] = {
+            "category": self.categories,
+            "action": self.actions,
+            "subgraph": self.subgraphs,
+            "operator": self.operators,
+        }
+        return tables[level]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences."""
+        return {**super().data(), "notes": self.notes()}
+
+    def document(self, *, level: Level = "action", repeated: Sequence[str] = ()) -> Document:
+        """Return it with the table of one level; programs get every level, csv that one."""
+        steps = self._steps(level, repeated)
+        sections = (
+            Section("Performance", (self._facts(),)),
+            Section("Bottlenecks", (self._bottlenecks(),)),
+            Section(
+                f"Energy by {level}", (self._tree() if level == "action" else self._parts(level), self._proof(level))
+            ),
+        )
+        return Document(
+            title=self.total.title(self.scope),
+            sections=close_sections(sections, self.notes(), steps),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows(level),
+        )
+
+    def _facts(self) -> Grid:
+        total = self.total
+        parts = ", ".join(f"{part} {show_quantity(getattr(total, name), 'J')}" for part, name in PART_COLUMNS)
+        each = f"{show_quantity(total.energy_per_inference_j, 'J')} an inference; " if total.batch > 1 else ""
+        rate, peak = show_quantity(total.attained_ops_per_s, "ops/s"), show_quantity(total.peak_ops_per_s, "ops/s")
+        bandwidth = show_quantity(total.memory_bandwidth_bytes_per_s, "B/s")
+        watts = f"{show_quantity(total.static_power_w, 'W')} static, cap {show_quantity(total.tdp_w, 'W')}"
+        kernels = f"{total.subgraph_count} subgraphs, {total.operator_count} operators, {total.kernel_count} kernels"
+        memory = f"weights {_bytes(total.weight_bytes)}, activations {_bytes(total.activation_bytes)}"
+        capacity = f"fits: {_share(total.memory_fraction)} of {_bytes(total.memory_capacity_bytes)}"
+        used = f"{show(total.tile_count, 'tile_count')} tiles in {show(total.wave_count, 'wave_count')} waves"
+        if total.wave_fill_fraction is not None:
+            used += f", filled to {_share(total.wave_fill_fraction)}"
+        if total.padding_fraction is not None:
+            used += f"; padding {_share(total.padding_fraction)} of the MAC slots"
+        moved = f"{_bytes(total.dram_bytes)} moved at {bandwidth}"
+        return Grid(
+            headings=("quantity", "value", "in detail"),
+            rows=(
+                ("energy", show_quantity(total.energy_j, "J"), each + parts),
+                ("latency", show_quantity(total.latency_s, "s"), kernels),
+                ("throughput", show_quantity(total.throughput_per_s, "1/s"), ""),
+                ("energy x delay", show_quantity(total.edp_js, "Js"), ""),
+                ("average power", show_quantity(total.average_power_w, "W"), watts),
+                ("clock", _share(total.clock_fraction), "of nominal"),
+                ("compute", _share(total.compute_utilization_fraction), f"{rate} of {peak}"),
+                ("bandwidth", _share(total.bandwidth_utilization_fraction), moved),
+                ("units", f"{total.units_used_count}/{total.units_total_count} {total.unit_name}s", used),
+                ("memory", _bytes(total.peak_memory_bytes), f"{memory}; {capacity}"),
+            ),
+        )
+
+    def _bottlenecks(self) -> Grid:
+        return grid(
+            self.bottlenecks,
+            (
+                ("bound by", "bottleneck"),
+                ("subgraphs", "subgraph_count"),
+                ("time", "latency_s"),
+                ("of time", "latency_fraction"),
+                ("energy", "energy_j"),
+                ("of energy", "energy_fraction"),
+                ("own time in all", "busy_s"),
+            ),
+        )
+
+    def _parts(self, level: Level) -> Grid:
+        """Return a row for the run and one for each of its parts."""
+        columns, total = COLUMNS[level], self.total
+        own = {column.name: (getattr(total, column.name), column.unit) for column in self.totals.columns}
+        own |= {name: (value, "") for name, value in WHOLE.items()} | {"kind_count": (len(self.actions), "")}
+        run = [show(*_named(own, what)) if isinstance(what, str) else what(total) for _, what in columns]
+        return grid(self.rows(level), columns, first=(run,), keep=KEEP)
+
+    def _tree(self) -> Grid:
+        """Return a row for the run, below it one for each category, and further in one for each of its actions."""
+        energy = show_quantity(self.total.energy_j, "J")
+        rows = [("run", energy, _share(1.0), "", "", "", "")]
+        for category in self.categories:
+            energy = show_quantity(category.energy_j, "J")
+            rows.append((f"  {category.category}", energy, _share(category.share_fraction), "", "", "", ""))
+            rows += [_branch(row) for row in self.actions if row.category == category.category]
+        headings = ("action", "energy", "of energy", "count", "per", "energy of one", "basis")
+        return Grid(headings=headings, rows=tuple(rows), is_tree=True)
+
+    def _proof(self, level: Level) -> Text:
+        """Return the sentence that compares what the rows add up to with the run."""
+        rows, total = self.rows(level), self.total
+        sums = [(sum(row.energy_fj for row in rows), total.energy_fj, "fJ")]
+        if level in ("subgraph", "operator"):
+            sums.append((sum(row.latency_fs for row in rows), total.latency_fs, "fs"))
+        is_exact = all(added == whole for added, whole, _ in sums)
+        added = " and ".join(f"{value:,} {unit}" for value, _, unit in sums)
+        whole = " and ".join(f"{value:,} {unit}" for _, value, unit in sums)
+        noun = "categories" if level == "category" else f"{level}s"
+        return Text(f"{noun} sum to {added}; the run is {whole} ({'exact' if is_exact else 'NOT EXACT'})")
+
+    def notes(self) -> list[str]:
+        """Return what a reader must know of this run."""
+        total = self.total
+        lines = []
+        if total.clock_fraction < 1.0:
+            lines.append(
+                f"the power cap of {show_quantity(total.tdp_w, 'W')} lowers the clock to "
+                f"{_share(total.clock_fraction)} of nominal: at the full clock the run would draw "
+                f"{show_quantity(total.nominal_power_w, 'W')}, {show_quantity(total.static_power_w, 'W')} of it static"
+            )
+        lines += self.scope.explain_marks([total.hardware])
+        if total.assumed_energy_fraction:
+            share = _share(total.assumed_energy_fraction)
+            lines.append(f"{share} of the energy is priced by assumptions: each action has its basis")
+        return lines + self.scope.describe()
+
+    def _steps(self, level: Level, repeated: Sequence[str]) -> tuple[str, ...]:
+        total, levels = self.total, get_args(Level)
+        deeper = levels[(levels.index(level) + 1) % len(levels)]
+        return write_steps(
+            [
+                ["analyze", total.model, self.scope.spell(total.hardware), "--level", deeper, *repeated],
+                ["compare", total.model, *repeated],
+                ["query", "run", "edp.distribution", "-p", f"run_id={total.run_id}", *find_place(repeated)],
+            ]
+        )
+
+
+def analyze(source: Source, model: str, hardware: str | Hardware, settings: Settings) -> AnalyzeAnswer:
+    """Return one run taken apart, as `Workspace.analyze` documents it."""
+    settings.check_single("analyze")
+    with holding_runs(source, plan_selected((model,), settings, select_one(hardware, settings))) as runs:
+        scope, connection, (run_id,) = find_scope(runs), runs.connection, runs.ids
+        scope.check_evaluated()
+        totals = start(connection, RunTotal, run_id=run_id)
+        answer = AnalyzeAnswer(
+            scope=scope,
+            categories=fetch(connection, CategoryShare, run_id=run_id),
+            actions=fetch(connection, ActionShare, run_id=run_id),
+            subgraphs=fetch(connection, SubgraphShare, run_id=run_id),
+            operators=fetch(connection, OperatorShare, run_id=run_id),
+            bottlenecks=fetch(connection, BottleneckShare, run_id=run_id),
+            totals=totals(),
+        )
+    if not answer.totals.rows:
+        raise UnsupportedError(f"{model}: none of its operators runs as a kernel, so there is nothing to analyze")
+    return answer
+
+
+def _named(own: dict[str, tuple[Any, str]], name: str) -> tuple[Any, str, str]:
+    """Return value, name and unit of what the run has in a column of its parts; None for nothing."""
+    value, unit = own.get(name, (None, ""))
+    return value, name, unit
+
+
+def _branch(row: ActionShare) -> tuple[str, str, str, str, str, str, str]:
+    in_time = row.per == "s"
+    return (
+        f"    {row.component}.{row.action}",
+        show_quantity(row.energy_j, "J"),
+        _share(row.share_fraction),
+        show_quantity(row.action_count, "s" if in_time else ""),
+        "" if in_time else row.per,
+        show_quantity(row.energy_per_action_j, "W" if in_time else "J"),
+        row.basis,
+    )
+
+
+def _share(value: float | None) -> str:
+    return show(value, "share_fraction")
+
+
+def _bytes(value: float) -> str:
+    return show_quantity(value, "B")

@@ -1,0 +1,177 @@
+"""Rows of one run taken apart."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from joulemap.answer.run import RunRow
+
+
+@attrs.frozen
+class RunTotal(RunRow):
+    """A run with all that it does and takes."""
+
+    query: ClassVar[str] = "analyze.total"
+
+    compute_energy_j: float
+    memory_energy_j: float
+    control_energy_j: float
+    static_energy_j: float
+    energy_per_inference_j: float
+    assumed_energy_fraction: float | None
+    recalled_energy_fraction: float | None
+    throughput_per_s: float
+    average_power_w: float
+    static_power_w: float
+    tdp_w: float
+    clock_fraction: float
+    nominal_power_w: float
+    """At the nominal clock: above the cap where that lowers the clock."""
+    mac_count: int
+    attained_ops_per_s: float
+    peak_ops_per_s: float
+    compute_utilization_fraction: float
+    dram_bytes: float
+    memory_bandwidth_bytes_per_s: float
+    bandwidth_utilization_fraction: float
+    peak_memory_bytes: int
+    weight_bytes: int
+    activation_bytes: int
+    memory_capacity_bytes: float
+    memory_fraction: float
+    unit_name: str
+    units_used_count: int
+    units_total_count: int
+    tile_count: float
+    wave_count: float
+    wave_fill_fraction: float | None
+    """Tiles over waves x units; None where nothing has a tile."""
+    executed_mac_count: float | None
+    """MAC slots of the tiles, padding included; None where nothing has a tile."""
+    padding_fraction: float | None
+    kernel_count: int
+
+
+@attrs.frozen
+class CategoryShare:
+    """One category of a run's energy."""
+
+    query: ClassVar[str] = "analyze.category"
+
+    category: str
+    common_categories: str
+    """Those of all architectures that its actions belong to, most energy first."""
+    parts: str
+    kind_count: int
+    energy_fj: int
+    energy_j: float
+    share_fraction: float | None
+    largest_action: str
+    """`component.action` that takes most of it."""
+    largest_action_fraction: float | None
+
+
+@attrs.frozen
+class ActionShare:
+    """One action of a run: count x energy per action."""
+
+    query: ClassVar[str] = "analyze.action"
+
+    category: str
+    common_category: str
+    component: str
+    action: str
+    part: str
+    per: str
+    action_count: float
+    energy_per_action_j: float
+    energy_fj: int
+    energy_j: float
+    share_fraction: float | None
+    category_fraction: float | None
+    basis: str
+    source: str
+
+
+@attrs.frozen
+class _Share:
+    name: str
+    mac_count: int
+    energy_fj: int
+    energy_j: float
+    compute_energy_j: float
+    memory_energy_j: float
+    control_energy_j: float
+    static_energy_j: float
+    share_fraction: float | None
+    latency_fs: int
+    latency_s: float
+    latency_fraction: float | None
+    edp_share_js: float
+    edp_share_fraction: float | None
+
+
+@attrs.frozen
+class SubgraphShare(_Share):
+    """One subgraph's part of a run, and its allocation."""
+
+    query: ClassVar[str] = "analyze.subgraph"
+
+    subgraph_index: int
+    fusion_pattern: str
+    operator_count: int
+    kernel_count: int
+    bottleneck: str
+    compute_s: float
+    memory_s: float
+    launch_s: float
+    dram_bytes: float
+    units_used_count: int
+    units_total_count: int
+    tile_count: float
+    wave_count: float
+    wave_fill_fraction: float | None
+    """Tiles over waves x units; None without tiles."""
+    executed_mac_count: float | None
+    padding_fraction: float | None
+    """The part of the tiles' MAC slots without a MAC."""
+    compute_utilization_fraction: float | None
+    bandwidth_utilization_fraction: float | None
+
+
+@attrs.frozen
+class OperatorShare(_Share):
+    """One operator's part of a run, and what fusing it saves."""
+
+    query: ClassVar[str] = "analyze.operator"
+
+    operator_index: int
+    subgraph_index: int
+    operation: str
+    kind: str
+    is_fused: bool
+    separate_energy_j: float
+    separate_latency_s: float
+    saved_energy_j: float | None
+    """Separate minus own; None where it is not fused."""
+    saved_latency_s: float | None
+
+
+@attrs.frozen
+class BottleneckShare:
+    """What compute, memory or launch bounds."""
+
+    query: ClassVar[str] = "analyze.bottleneck"
+
+    bottleneck: str
+    subgraph_count: int
+    latency_fs: int
+    latency_s: float
+    latency_fraction: float | None
+    energy_fj: int
+    energy_j: float
+    energy_fraction: float | None
+    busy_s: float
+    """Its own time in all subgraphs; compute and memory overlap."""

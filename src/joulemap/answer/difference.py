@@ -1,0 +1,156 @@
+"""The difference of two stored runs: settings, constants, and what each moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair
+from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
+from joulemap.answer.explain.row import MetricTerm
+from joulemap.answer.scope import close_sections, find_stored_scope
+from joulemap.domain.table import Table
+from joulemap.errors import UnknownNameError
+from joulemap.plan.database import reading
+from joulemap.present.cell import show
+from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
+from joulemap.store.query import fetch
+from joulemap.store.read import find_refusals
+
+if TYPE_CHECKING:
+    from joulemap.plan.source import Source
+
+
+@attrs.frozen
+class Setting:
+    """A setting, version or digest in which two runs differ."""
+
+    query: ClassVar[str] = "run.setting"
+
+    setting_index: int
+    setting: str
+    value_a: str
+    value_b: str
+
+
+@attrs.frozen
+class Constant:
+    """A number of the hardware in which two runs differ."""
+
+    query: ClassVar[str] = "run.constant"
+
+    constant: str
+    value_a: float | None
+    value_b: float | None
+    unit: str
+    ratio: float | None
+    moved_fj: int | None
+    """Of an energy per action that both sides have: its price term, exact."""
+    moved_j: float | None
+    basis_a: str | None
+    basis_b: str | None
+    source_a: str | None
+    source_b: str | None
+
+
+@attrs.frozen(kw_only=True)
+class DifferenceAnswer(Answer):
+    """What differs between two runs, and how much of the energy each action moved."""
+
+    settings: Table[Setting]
+    constants: Table[Constant]
+    explanation: ExplainAnswer | None
+    """Of the energy; None where a run was refused."""
+    delays: Table[MetricTerm] | None
+    """Of the latency, the largest first; None where a run was refused."""
+
+    @property
+    def tables(self) -> tuple[Table[Any], ...]:
+        """The queries behind it, with their SQL."""
+        explained = self.explanation.own_tables.values() if self.explanation else ()
+        return (*self.own_tables.values(), *explained)
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        found = self.explanation.data() if self.explanation else {}
+        rows = {"total": found.get("total")} | {name: found.get(name, []) for name in ("effects", "terms", "subgraphs")}
+        return {"delays": [], **super().data(), **rows}
+
+    def document(self, *, limit: int = 20) -> Document:
+        """Return it with `limit` rows of each table; csv holds the constants."""
+        settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
+        notes: list[str] = []
+        sections = [
+            Section("Settings that differ", (settings,)) if self.settings.rows else _say("No setting differs"),
+            Section("Constants that differ", self._constants(limit))
+            if self.constants.rows
+            else _say("No constant differs"),
+        ]
+        if self.explanation is None or self.delays is None:
+            sections.append(_say("A run was refused: there is no energy to compare"))
+        else:
+            total = self.explanation.total
+            delays = draw_terms(self.delays, limit, total.latency_difference_fs, EXACT_UNITS["latency"])
+            notes = self.scope.explain_marks((total.hardware_a, total.hardware_b))
+            sections += [
+                Section(self.explanation.title(), self.explanation.head().blocks),
+                Section("What moved the energy", self.explanation.energy_effects()),
+                Section("Terms of the energy", self.explanation.energy_terms(limit)),
+                Section("What moved the latency", delays),
+            ]
+        return Document(
+            title=f"Run B {self.scope.run_ids[-1]} minus run A {self.scope.run_ids[0]}",
+            sections=close_sections(sections, notes, ()),
+            data=self.data(),
+            table=self.constants,
+        )
+
+    def _constants(self, limit: int) -> tuple[Block, ...]:
+        drawn = grid(
+            self.constants,
+            (
+                ("constant", "constant"),
+                ("A", lambda row: show(row.value_a, "value")),
+                ("B", lambda row: show(row.value_b, "value")),
+                ("unit", "unit"),
+                ("ratio", "ratio"),
+                ("moved", "moved_j"),
+                ("basis B", "basis_b"),
+                ("source B", "source_b"),
+            ),
+            limit=limit,
+            keep=("A", "B", "unit", "moved"),
+        )
+        moved = sum(row.moved_fj for row in self.constants if row.moved_fj is not None)
+        return (
+            drawn,
+            *say_rest(len(self.constants), limit, "constants"),
+            Text(
+                f"prices moved {moved:,} fJ in all, the effects price and static power; "
+                "what other constants moved is in the counts and the time"
+            ),
+        )
+
+
+def subtract(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
+    """Return what differs between two stored runs, as `Workspace.difference` documents it."""
+    with reading(source.path) as connection:
+        known = find_refusals(connection, [run_a, run_b])
+        for run_id in (run_a, run_b):
+            if run_id not in known:
+                raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+        scope = find_stored_scope(connection, (run_a, run_b))
+        is_whole = not scope.refused
+        return DifferenceAnswer(
+            scope=scope,
+            settings=fetch(connection, Setting, run_a=run_a, run_b=run_b),
+            constants=fetch(connection, Constant, run_a=run_a, run_b=run_b),
+            explanation=explain_pair(connection, scope, run_a, run_b, "energy") if is_whole else None,
+            delays=fetch(connection, TERMS["latency"], run_a=run_a, run_b=run_b) if is_whole else None,
+        )
+
+
+def _say(sentence: str) -> Section:
+    return Section("", (Text(sentence),))

@@ -1,0 +1,321 @@
+"""Why one run needs more than another: sentences, and terms that sum to the difference exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import attrs
+
+from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
+from joulemap.answer.explain.row import (
+    CategoryDifference,
+    Effect,
+    EnergyTerm,
+    MetricTerm,
+    RunPair,
+    SubgraphDifference,
+    Traffic,
+)
+from joulemap.answer.explain.sentence import write_sentences
+from joulemap.answer.scope import Scope, close_sections, find_scope, write_steps
+from joulemap.catalog.sheet import find_notes
+from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
+from joulemap.domain.settings import check_name
+from joulemap.domain.table import Table
+from joulemap.errors import UnsupportedError
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware, select_one
+from joulemap.present.cell import show_quantity, show_signed
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.note import ArchitectureNote
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+    from joulemap.store.connection import Connection
+
+Level = Literal["term", "category", "subgraph"]
+"""What a row of an explanation is."""
+
+BATCHES: Final = "1,2,4,8,16,32,64,128"
+
+
+@attrs.frozen(kw_only=True)
+class ExplainAnswer(PairAnswer):
+    """Why run B differs from run A in a metric; the terms sum to the difference exactly."""
+
+    @property
+    def notes(self) -> tuple[ArchitectureNote, ...]:
+        """What the two classes are known for: no result."""
+        return find_notes((self.total.architecture_a, self.total.architecture_b))
+
+    def sentences(self) -> list[str]:
+        """Return what the numbers support: who needs less, the largest cause, what goes against it."""
+        return write_sentences(self)
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences; `terms` are those of the metric."""
+        rows = super().data()
+        terms = rows.pop("metric_terms", rows["terms"])
+        return {
+            **rows,
+            "metric": self.metric,
+            "terms": terms,
+            "traffic": rows.get("traffic", []),
+            "sentences": self.sentences(),
+            "architecture_notes": [attrs.asdict(note) for note in self.notes],
+        }
+
+    def document(self, *, level: Level = "term", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+        """Return it with the table of one level, `limit` rows of it; programs get every level, csv that one."""
+        steps = self._steps(repeated)
+        notes = [f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes]
+        blocks: dict[Level, tuple[Section, ...]] = {
+            "term": self._terms(limit),
+            "category": (Section("Energy by category", self._categories()),),
+            "subgraph": (Section(self._subgraph_title, self._subgraphs(limit)),),
+        }
+        tables: dict[Level, Table[Any]] = {
+            "term": self.metric_terms or self.terms,
+            "category": self.categories,
+            "subgraph": self.subgraphs,
+        }
+        sections = close_sections(
+            (self.head(), Section("Why", (Lines(tuple(self.sentences())),)), *blocks[level]),
+            self.scope.explain_marks((self.total.hardware_a, self.total.hardware_b)) + self.scope.describe(),
+            steps,
+        )
+        known = Section("What is known of these classes (notes, not results)", (Lines(tuple(notes)),))
+        return Document(
+            title=self.title(),
+            sections=(*sections[:-1], known, sections[-1]),
+            data={**self.data(), "next_steps": steps},
+            table=tables[level],
+        )
+
+    def title(self) -> str:
+        """Return what is compared."""
+        name_a, name_b = self.names
+        return f"{self.total.model}: {METRIC[self.metric].label} of B {name_b} minus A {name_a}"
+
+    def head(self) -> Section:
+        """Return both values and the difference."""
+        (value_a, value_b), unit = self.values, METRIC[self.metric].unit
+        ratio = f" ({self.ratio:.3g}x)" if self.ratio else ""
+        return Section("", (Text(
+            f"A {show_quantity(value_a, unit)}, B {show_quantity(value_b, unit)}, "
+            f"difference {show_signed(value_b - value_a, unit)}{ratio}"
+        ),))  # fmt: skip
+
+    def _terms(self, limit: int) -> tuple[Section, ...]:
+        if self.metric_terms is None:
+            return Section("Terms", self.energy_terms(limit)), Section("Effects", self.energy_effects())
+        terms = draw_terms(self.metric_terms, limit, self.difference_exact, EXACT_UNITS[self.metric])
+        return Section("Terms", terms), Section("Bytes that each memory carries", self._traffic(limit))
+
+    def energy_terms(self, limit: int) -> tuple[Block, ...]:
+        """Return the terms of the energy, and that they sum to the difference."""
+        drawn = grid(
+            self.terms,
+            (
+                ("term", "term"),
+                ("where", lambda row: _join(row.category_a, row.category_b)),
+                ("action", lambda row: f"{row.component}.{row.action}"),
+                ("difference", lambda row: show_signed(row.difference_j, "J")),
+                ("share", "share_fraction"),
+                ("count A", lambda row: _count(row.count_a, row.per)),
+                ("count B", lambda row: _count(row.count_b, row.per)),
+                ("price A", lambda row: _price(row.energy_per_action_a_j, "W" if row.per == "s" else "J")),
+                ("price B", lambda row: _price(row.energy_per_action_b_j, "W" if row.per == "s" else "J")),
+                ("per", "per"),
+                ("basis", lambda row: _join(row.basis_a, row.basis_b)),
+            ),
+            limit=limit,
+            keep=("action", "difference", "share", "price A", "price B", "count A", "count B"),
+        )
+        differences = [row.difference_fj / 1e15 for row in self.terms]
+        return (
+            _add_sums(drawn, differences, limit, "J"),
+            _prove((row.difference_fj for row in self.terms), self.total.difference_fj, "fJ"),
+        )
+
+    def energy_effects(self) -> tuple[Block, ...]:
+        """Return what each kind of cause moved the energy, and that they sum to the difference."""
+        drawn = grid(
+            self.effects,
+            (
+                ("effect", "effect"),
+                ("difference", lambda row: show_signed(row.difference_j, "J")),
+                ("share", "share_fraction"),
+                ("actions", "action_count"),
+                ("mostly", "largest_action"),
+                ("of it", lambda row: _signed_or_none(row.largest_difference_j)),
+            ),
+        )
+        return drawn, _prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
+
+    def _categories(self) -> tuple[Block, ...]:
+        drawn = grid(
+            self.categories,
+            (
+                ("category", "category"),
+                ("A", "energy_a_j"),
+                ("B", "energy_b_j"),
+                ("difference", lambda row: show_signed(row.difference_j, "J")),
+                ("share", "share_fraction"),
+            ),
+        )
+        return drawn, _prove((row.difference_fj for row in self.categories), self.total.difference_fj, "fJ")
+
+    @property
+    def _subgraph_title(self) -> str:
+        what = "bytes moved off chip" if self.metric == "memory" else METRIC[self.metric].label
+        return f"{what.capitalize()} by subgraph"
+
+    def _subgraphs(self, limit: int) -> tuple[Block, ...]:
+        drawn = grid(
+            self.subgraphs,
+            (
+                ("subgraph", "name"),
+                ("pattern", "fusion_pattern"),
+                ("difference", lambda row: show_signed(row.difference, row.unit)),
+                ("share", "share_fraction"),
+                ("energy A", lambda row: show_quantity(row.energy_a_fj / 1e15, "J")),
+                ("energy B", lambda row: show_quantity(row.energy_b_fj / 1e15, "J")),
+                ("latency A", lambda row: show_quantity(row.latency_a_fs / 1e15, "s")),
+                ("latency B", lambda row: show_quantity(row.latency_b_fs / 1e15, "s")),
+                ("bound A", "bottleneck_a"),
+                ("bound B", "bottleneck_b"),
+            ),
+            limit=limit,
+            keep=("difference", "share"),
+        )
+        return drawn, *say_rest(len(self.subgraphs), limit, "subgraphs")
+
+    def _traffic(self, limit: int) -> tuple[Block, ...]:
+        if self.traffic is None:
+            return ()
+        columns = (
+            ("memory", lambda row: f"{row.component}.{row.action}"),
+            ("A", "bytes_a"),
+            ("B", "bytes_b"),
+            ("difference", lambda row: show_signed(row.difference_bytes, "B")),
+            ("energy A", "energy_a_j"),
+            ("energy B", "energy_b_j"),
+        )
+        return grid(self.traffic, columns, limit=limit), *say_rest(len(self.traffic), limit, "memories")
+
+    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+        total = self.total
+        pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
+        steps = [["explain", total.model, *pair, "--metric", self.metric, "--level", "subgraph", *repeated]]
+        if not {"--batch", "--input", "--calibration"} & set(repeated) and pair[0] != pair[1]:
+            both = ["--hardware", ",".join(pair), "--batch", BATCHES, "--level", "crossing"]
+            steps.append(["sweep", total.model, *both, *repeated])
+        return write_steps(steps)
+
+
+def draw_terms(terms: Table[MetricTerm], limit: int, exact: int, unit: str) -> tuple[Block, ...]:
+    """Return the terms of a latency, memory or edp, and that they sum to the difference `exact`."""
+    proof = _prove((row.difference_exact for row in terms), exact, unit)
+    if not terms.rows:
+        return Text("no term is different"), proof
+    drawn = grid(
+        terms,
+        (
+            ("term", "term"),
+            ("where", "place"),
+            ("difference", lambda row: show_signed(row.difference, row.unit)),
+            ("share", "share_fraction"),
+            ("parts", "part_count"),
+            ("count A", lambda row: _count(row.count_a, row.per)),
+            ("count B", lambda row: _count(row.count_b, row.per)),
+            ("price A", lambda row: _price(row.price_a, row.price_unit)),
+            ("price B", lambda row: _price(row.price_b, row.price_unit)),
+            ("per", "per"),
+        ),
+        limit=limit,
+        keep=("where", "difference", "share", "price A", "price B", "count A", "count B"),
+    )
+    return _add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit), proof
+
+
+def explain(
+    source: Source,
+    model: str,
+    hardware: tuple[str | Hardware, str | Hardware],
+    settings: Settings,
+    metric: PartMetricName,
+) -> ExplainAnswer:
+    """Return why the second hardware differs from the first, as `Workspace.explain` documents it."""
+    check_name("metric", metric, PART_METRICS)
+    settings.check_single("explain")
+    for one in hardware:
+        select_one(one, settings)
+    selection = select_hardware(attrs.evolve(settings, hardware=hardware))
+    with holding_runs(source, plan_selected((model,), settings, selection)) as runs:
+        return explain_pair(runs.connection, find_scope(runs), runs.ids[0], runs.ids[-1], metric)
+
+
+def explain_pair(connection: Connection, scope: Scope, run_a: int, run_b: int, metric: PartMetricName) -> ExplainAnswer:
+    """Return why run B differs from run A in a metric; both are stored.
+
+    Raises UnsupportedError where one was refused, or none of its operators runs as a kernel.
+    """
+    if scope.refused:
+        raise UnsupportedError("; ".join(scope.refusals))
+    terms = start(connection, EnergyTerm, run_a=run_a, run_b=run_b)
+    answer = ExplainAnswer(
+        scope=scope,
+        metric=metric,
+        totals=fetch(connection, RunPair, run_a=run_a, run_b=run_b),
+        effects=fetch(connection, Effect, run_a=run_a, run_b=run_b),
+        categories=fetch(connection, CategoryDifference, run_a=run_a, run_b=run_b),
+        subgraphs=fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b, metric=metric),
+        traffic=fetch(connection, Traffic, run_a=run_a, run_b=run_b) if metric == "memory" else None,
+        metric_terms=fetch(connection, TERMS[metric], run_a=run_a, run_b=run_b) if metric in TERMS else None,
+        terms=terms(),
+    )
+    total = answer.total
+    if total.energy_a_fj is None or total.energy_b_fj is None:
+        raise UnsupportedError(f"{total.model}: none of its operators runs as a kernel, so there is nothing to explain")
+    return answer
+
+
+def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
+    """Return a table with what the rows that are not shown add up to, and all of them."""
+    sums = [("sum of all terms", differences)]
+    if rest := differences[limit:]:
+        sums.insert(0, (f"{len(rest)} smaller terms", rest))
+    place = drawn.headings.index("difference")
+    below = tuple(
+        (name, *[""] * (place - 1), show_signed(sum(values), unit), *[""] * (len(drawn.headings) - place - 1))
+        for name, values in sums
+    )
+    return attrs.evolve(drawn, rows=(*drawn.rows, *below))
+
+
+def _prove(exact_terms: Iterable[int], exact: int, unit: str) -> Text:
+    summed = sum(exact_terms)
+    word = "exact" if summed == exact else "NOT EXACT"
+    return Text(f"terms sum to {summed:,} {unit}; the difference of the runs is {exact:,} {unit} ({word})")
+
+
+def _join(*words: str | None) -> str:
+    return " / ".join(dict.fromkeys(word for word in words if word))
+
+
+def _count(value: float, per: str) -> str:
+    return show_quantity(value, "s" if per == "s" else "") if value else ""
+
+
+def _price(value: float | None, unit: str) -> str:
+    return "" if value is None else show_quantity(value, unit)
+
+
+def _signed_or_none(value_j: float | None) -> str:
+    return "" if value_j is None else show_signed(value_j, "J")

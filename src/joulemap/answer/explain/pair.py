@@ -1,0 +1,95 @@
+"""Two runs and every decomposition of what one needs more than the other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.explain.row import (
+    CategoryDifference,
+    EdpTerm,
+    Effect,
+    EnergyTerm,
+    LatencyTerm,
+    MemoryTerm,
+    MetricTerm,
+    RunPair,
+    SubgraphDifference,
+    Traffic,
+)
+from joulemap.domain.metric import PartMetricName
+from joulemap.domain.table import Table
+
+TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, "edp": EdpTerm, "memory": MemoryTerm}
+"""Metric -> what its difference is made of; that of energy has terms of its own."""
+
+EXACT_UNITS: Final[dict[PartMetricName, str]] = {
+    "energy": "fJ",
+    "latency": "fs",
+    "edp": "fJ fs, twice",
+    "memory": "B",
+}
+"""Metric -> unit in which its terms add up exactly."""
+
+
+@attrs.frozen(kw_only=True)
+class PairAnswer(Answer):
+    """Two runs in one metric; the terms sum to the difference exactly."""
+
+    metric: PartMetricName
+    totals: Table[RunPair]
+    """One row."""
+    terms: Table[EnergyTerm]
+    """Of the energy, also where another metric is explained; the largest first."""
+    metric_terms: Table[MetricTerm] | None
+    """Of the metric, the largest first; None for energy."""
+    effects: Table[Effect]
+    """Of the energy, by kind of cause."""
+    categories: Table[CategoryDifference]
+    """Of the energy, the largest difference first."""
+    subgraphs: Table[SubgraphDifference]
+    """The largest difference in the metric first."""
+    traffic: Table[Traffic] | None
+    """Bytes that each memory carries; None unless memory is explained."""
+
+    @property
+    def total(self) -> RunPair:
+        """Both runs as a whole."""
+        return self.totals[0]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The hardware of A and that of B, marked where they are projections."""
+        return self.scope.mark(self.total.hardware_a), self.scope.mark(self.total.hardware_b)
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The metric of A and that of B, in its SI unit."""
+        total = self.total
+        values: dict[PartMetricName, tuple[float, float]] = {
+            "energy": (total.energy_a_j, total.energy_b_j),
+            "latency": (total.latency_a_s, total.latency_b_s),
+            "edp": (total.edp_a_js, total.edp_b_js),
+            "memory": (float(total.memory_a_bytes), float(total.memory_b_bytes)),
+        }
+        return values[self.metric]
+
+    @property
+    def difference_exact(self) -> int:
+        """The metric of B minus that of A, in its exact unit."""
+        total = self.total
+        differences: dict[PartMetricName, int] = {
+            "energy": total.difference_fj,
+            "latency": total.latency_difference_fs,
+            "edp": total.edp_difference_exact,
+            "memory": total.memory_difference_bytes,
+        }
+        return differences[self.metric]
+
+    @property
+    def ratio(self) -> float | None:
+        """The metric of B over that of A; None where A has none."""
+        value_a, value_b = self.values
+        return value_b / value_a if value_a else None

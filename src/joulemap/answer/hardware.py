@@ -1,0 +1,298 @@
+"""Hardware: the list, and one with all its numbers under its calibration."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.query import Rows, run_described
+from joulemap.answer.scope import RunCalibration, describe_calibration
+from joulemap.catalog.digest import expand_paths, is_hardware_path
+from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.errors import UsageError
+from joulemap.plan.calibration import choose_calibration
+from joulemap.plan.catalogue import known_hardware, opening_catalogue
+from joulemap.plan.selection import check_architectures
+from joulemap.present.cell import PROJECTED, show_quantity
+from joulemap.present.document import Document, Lines, Section, Text, grid
+from joulemap.store.connection import Connection, open_in_memory, using
+from joulemap.store.query import fetch
+from joulemap.store.read_hardware import read_hardware
+
+if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration, CalibrationEntry
+    from joulemap.domain.hardware import Hardware
+
+PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
+"""Units that people read with a prefix; bytes too, from a thousand on."""
+
+KILO: Final = 1000.0
+
+
+@attrs.frozen
+class HardwareSummary:
+    """What a hardware is."""
+
+    query: ClassVar[str] = "hardware.summary"
+
+    hardware: str
+    name: str
+    vendor: str
+    architecture: str
+    microarchitecture: str
+    deployment: list[str]
+    units_total_count: int
+    unit_name: str
+    memory_type: str
+    aliases: list[str]
+    power_modes: list[str]
+    fact_count: int
+    assumed_fact_count: int
+    action_count: int
+    assumed_action_count: int
+    projection: str
+    doubts: list[str]
+    hardware_digest: str
+
+
+@attrs.frozen
+class RidgePoint:
+    """The roofline of a hardware at one precision."""
+
+    query: ClassVar[str] = "hardware.ridge"
+
+    precision_index: int
+    precision: str
+    peak_ops_per_s: float
+    units_count: int
+    operations_per_clock: float
+    clock_hz: float
+    ridge_ops_per_byte: float
+    peak_ops_per_j: float
+    basis: str
+    explanation: str
+
+
+@attrs.frozen
+class HardwareFact:
+    """One number of a hardware."""
+
+    query: ClassVar[str] = "hardware.fact"
+
+    fact_index: int
+    quantity: str
+    value: float
+    """In `unit`."""
+    unit: str
+    basis: str
+    source: str
+    note: str
+
+
+@attrs.frozen
+class ActionPrice:
+    """One row of a hardware's energy reference table."""
+
+    query: ClassVar[str] = "hardware.energy"
+
+    category: str
+    component: str
+    action: str
+    part: str
+    energy_per_action_j: float
+    per: str
+    low_j: float | None
+    high_j: float | None
+    basis: str
+    source: str
+    count_formula: str
+
+
+@attrs.frozen
+class StoredCalibration(RunCalibration):
+    """A calibration that a database holds."""
+
+    query: ClassVar[str] = "calibration.list"
+
+
+@attrs.frozen(kw_only=True)
+class HardwareAnswer(PlainAnswer):
+    """One hardware: what it is, its rooflines, every number."""
+
+    summaries: Table[HardwareSummary]
+    """One row."""
+    ridge: Table[RidgePoint]
+    facts: Table[HardwareFact]
+    calibrations: Table[StoredCalibration]
+    """The one that the numbers are under; empty for class defaults."""
+
+    @property
+    def summary(self) -> HardwareSummary:
+        """What it is."""
+        return self.summaries[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        data = super().data()
+        return {**data.pop("summaries")[0], **data}
+
+    def document(self) -> Document:
+        """Return it for people and programs; csv holds its numbers."""
+        one = self.summary
+        mark = PROJECTED if one.projection else ""
+        sections = (
+            Section("", tuple(map(Text, ("\n".join(self._describe()),)))),
+            Section(
+                "Roofline",
+                (
+                    grid(
+                        self.ridge,
+                        (
+                            ("precision", "precision"),
+                            ("peak", "peak_ops_per_s"),
+                            ("units", "units_count"),
+                            ("operations per clock", "operations_per_clock"),
+                            ("clock", "clock_hz"),
+                            ("ridge ops per byte", "ridge_ops_per_byte"),
+                            ("peak ops per J", "peak_ops_per_j"),
+                            ("basis", "basis"),
+                            ("explanation", "explanation"),
+                        ),
+                        keep=("peak", "ridge ops per byte", "basis"),
+                    ),
+                ),
+            ),
+            Section(
+                "Numbers",
+                (
+                    grid(
+                        self.facts,
+                        (
+                            ("quantity", "quantity"),
+                            ("value", lambda row: _amount(row.value, row.unit)),
+                            ("basis", "basis"),
+                            ("source", "source"),
+                            ("note", "note"),
+                        ),
+                        keep=("value", "basis"),
+                    ),
+                ),
+            ),
+            Section("Doubts", (Lines(tuple(one.doubts)),)),
+        )
+        return Document(
+            title=f"{mark}{one.hardware}: {one.name} ({one.vendor}, {one.microarchitecture})",
+            sections=sections,
+            data=self.data(),
+            table=self.facts,
+        )
+
+    def _describe(self) -> list[str]:
+        one = self.summary
+        lines = [
+            f"architecture {one.architecture}, {one.units_total_count} {one.unit_name}"
+            f"{'' if one.units_total_count == 1 else 's'}, {one.memory_type}; "
+            f"for {', '.join(one.deployment) or 'no deployment in particular'}",
+        ]
+        if one.aliases:
+            lines.append(f"also called {', '.join(one.aliases)}")
+        if one.power_modes:
+            lines.append(f"power modes: {', '.join(f'{one.hardware}@{mode}' for mode in one.power_modes)}")
+        if one.projection:
+            lines.append(f"{PROJECTED} key numbers are projections or estimates: {one.projection}")
+        lines.append(
+            f"assumed: {one.assumed_fact_count} of {one.fact_count} numbers, "
+            f"{one.assumed_action_count} of {one.action_count} energies per action"
+        )
+        calibrated = list(map(describe_calibration, self.calibrations))
+        return lines + (calibrated or ["not calibrated: coefficients are those of the class"])
+
+
+def describe_hardware(path: Path, name: str, calibration: str | Calibration) -> HardwareAnswer:
+    """Return every number of one hardware, as `Workspace.hardware` documents it."""
+    with opening_hardware(path, name, calibration) as (connection, found, used):
+        return HardwareAnswer(
+            summaries=fetch(connection, HardwareSummary, hardware=found),
+            ridge=fetch(connection, RidgePoint, hardware=found),
+            facts=fetch(connection, HardwareFact, hardware=found),
+            calibrations=fetch(connection, StoredCalibration, hardware=found if used else "-"),
+        )
+
+
+def list_prices(path: Path, name: str, calibration: str | Calibration) -> Table[ActionPrice]:
+    """Return the energy reference table of one hardware, as `Workspace.energy_reference` documents it."""
+    with opening_hardware(path, name, calibration) as (connection, found, _):
+        return fetch(connection, ActionPrice, hardware=found)
+
+
+def list_hardware(path: Path, *, architecture: str, deployment: str, precision: str, **limits: float) -> Rows:
+    """Return the hardware of the catalogue that pass every filter, as `Workspace.hardware_list` documents it."""
+    if architecture:
+        check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
+    filters = {"architecture": architecture, "deployment": deployment, "precision": precision}
+    keywords = {name: value for name, value in filters.items() if value and name != "architecture"}
+    Settings(**keywords)  # type: ignore[arg-type]
+    return run_described(path, "hardware.list", {**filters, **limits})
+
+
+@contextlib.contextmanager
+def opening_hardware(
+    path: Path, name: str, calibration: str | Calibration
+) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
+    """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
+
+    `name` is an id or alias, with `@MODE` or without, or a file. The database at `path` is used where it can answer.
+    """
+    choice = choose_calibration(calibration)
+    place, at, _ = name.partition("@")
+    if not at and not is_hardware_path(place):
+        entry = find_entry(known_hardware(), place)
+        choice.check({entry.id})
+        with opening_catalogue(path) as connection:
+            if choice.find(entry.id) is None:
+                yield connection, entry.id, None
+                return
+            plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
+    else:
+        plain, mode = load_named(name)
+        choice.check({plain.id})
+    used = choice.find(plain.id)
+    hardware = choice.apply(plain, used).in_mode(mode)
+    from joulemap.store.write_calibration import ensure_calibrations
+    from joulemap.store.write_catalogue import write_catalogue
+
+    with using(open_in_memory(), path) as connection:
+        write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
+        if used is not None:
+            ensure_calibrations(connection, [(used, choice.load(used, plain.architecture), plain)])
+        yield connection, hardware.id, used
+
+
+def load_named(name: str) -> tuple[Hardware, str]:
+    """Return the hardware of a name or file and the mode named; UnknownNameError, UsageError or CatalogueError."""
+    from joulemap.catalog.load import load_catalogue, load_files
+    from joulemap.domain.catalogue import HardwareEntry
+
+    place, at, mode = name.partition("@")
+    if is_hardware_path(place):
+        found = load_files(expand_paths([Path(place).expanduser()]))
+        if len(found) > 1:
+            raise UsageError(f"{place} holds {len(found)} hardware files: name one")
+        hardware = found[0]
+    else:
+        hardware = load_catalogue().find(place)
+    return hardware, HardwareEntry.of(hardware).find_mode(mode if at else DEFAULT_MODE)
+
+
+def _amount(value: float, unit: str) -> str:
+    """Return a number of the catalogue for people."""
+    if unit in PREFIXED or (unit == "B" and value >= KILO):
+        return show_quantity(value, unit)
+    return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"

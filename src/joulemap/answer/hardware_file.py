@@ -1,0 +1,210 @@
+"""Hardware files of a person: texts to start from, and files put to the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.catalog.digest import ZOO, expand_paths
+from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.table import Column, Table
+from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError
+from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.present.cell import show
+from joulemap.present.document import Document, Grid, Section, Text, grid
+from joulemap.store.connection import open_in_memory, using
+from joulemap.units import FJ_PER_J, FS_PER_S
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.model.workload import WorkloadColumns
+
+TRIAL_MODELS: Final = ("resnet18", "mobilenet_v2", "transformer_encoder_layer")
+"""Dense and depthwise convolutions, and attention."""
+
+LONGEST_TRIAL_S: Final = 100.0
+"""A trial model that takes longer than this takes it because of a number in another unit."""
+
+
+@attrs.frozen
+class Default:
+    """A number that a hardware file leaves out, as its class fills it in."""
+
+    quantity: str
+    value: float
+    unit: str
+    source: str
+
+
+@attrs.frozen
+class Trial:
+    """One configuration that a hardware file was tried on."""
+
+    hardware: str
+    power_mode: str
+    precision: str
+    model: str
+    runtime: str
+    latency_s: float | None
+    energy_j: float | None
+    clock_fraction: float | None
+    """Of the nominal clock; below 1 where the power cap gives way."""
+    reason: str
+    """Why it cannot run, if it cannot."""
+
+
+@attrs.frozen(kw_only=True)
+class FileCheck:
+    """A hardware file that keeps every rule."""
+
+    file: str
+    hardware: str
+    architecture: str
+    defaults: tuple[Default, ...]
+    trials: tuple[Trial, ...]
+
+
+@attrs.frozen
+class FileChecks:
+    """Hardware files that keep every rule."""
+
+    checks: tuple[FileCheck, ...]
+
+    def document(self) -> Document:
+        """Return them for people and programs; csv holds the trials."""
+        return Document(
+            title="",
+            sections=tuple(section for check in self.checks for section in _sections(check)),
+            data=[attrs.asdict(check) for check in self.checks],
+            table=_trials([trial for check in self.checks for trial in check.trials]),
+        )
+
+
+def _sections(check: FileCheck) -> Iterator[Section]:
+    yield Section("", (Text(f"ok: {check.file} describes {check.hardware} ({check.architecture})"),))
+    rules = tuple((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
+    yield Section("", (Grid(headings=("left out, so assumed", "value", "unit", "rule"), rows=rules),))
+    yield Section(
+        "",
+        (
+            grid(
+                _trials([trial for trial in check.trials if trial.runtime == "fused"]),
+                (
+                    ("power mode", "power_mode"),
+                    ("precision", "precision"),
+                    ("model", "model"),
+                    ("latency", "latency_s"),
+                    ("energy", "energy_j"),
+                    ("clock", lambda row: "" if row.clock_fraction is None else f"{row.clock_fraction * 100:.0f} %"),
+                    ("unsupported", "reason"),
+                ),
+                keep=("precision", "model", "latency", "energy"),
+            ),
+        ),
+    )
+
+
+UNITS: Final = {"latency_s": "s", "energy_j": "J"}
+
+
+def _trials(trials: Sequence[Trial]) -> Table[Trial]:
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(Trial)
+    return Table(
+        title="hardware check",
+        columns=tuple(Column(name=one.name, type="", unit=UNITS.get(one.name, ""), meaning=one.name) for one in fields),
+        rows=tuple(trials),
+        sql="",
+        parameters={},
+    )
+
+
+def template_text(like: str, architecture: str) -> str:
+    """Return a hardware file to start from, like a known hardware or the smallest of a class."""
+    from joulemap.catalog.starter import copy_text, minimal_text
+
+    return copy_text(like) if like else minimal_text(architecture)
+
+
+def check_files(paths: Sequence[Path]) -> FileChecks:
+    """Return what each hardware file describes, what its class filled in, and how it runs a few models.
+
+    Raises CatalogueError where a file breaks a rule, takes a name of the catalogue or of another, or cannot be mapped.
+    """
+    from joulemap.catalog.load import load_files
+    from joulemap.catalog.parser import name_file
+
+    files = expand_paths(paths)
+    known = known_hardware()
+    checked = []
+    for path, hardware in zip(files, load_files(files), strict=True):
+        check_names(hardware, known, name_file(path))
+        defaults = tuple(
+            Default(name, quantity.value, quantity.unit, quantity.source)
+            for name, quantity in hardware.quantities()
+            if quantity.source.startswith("class default")
+        )
+        trials = tuple(_try(path, hardware))
+        if all(trial.reason for trial in trials):
+            raise CatalogueError(f"{name_file(path)}: no trial could run: {trials[0].reason}")
+        checked.append(
+            FileCheck(
+                file=str(path),
+                hardware=hardware.id,
+                architecture=hardware.architecture,
+                defaults=defaults,
+                trials=trials,
+            )
+        )
+    return FileChecks(tuple(checked))
+
+
+def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
+    """Run the trial models on every precision, power mode and runtime; a fault of the description is a refusal."""
+    from joulemap.catalog.parser import name_file
+    from joulemap.model.pipeline import evaluate
+
+    workloads = _trial_workloads()
+    for mode in (DEFAULT_MODE, *(mode.name for mode in hardware.power_modes)):
+        target = hardware.in_mode(mode)
+        for precision in target.peaks:
+            for model, columns in workloads.items():
+                for runtime in RUNTIMES:
+                    where = (hardware.id, mode, precision, model, runtime)
+                    configuration = Configuration(
+                        hardware=hardware.id, precision=precision, runtime=runtime, power_mode=mode
+                    )
+                    try:
+                        run = evaluate(columns, target, configuration)
+                    except UnsupportedError as error:
+                        yield Trial(*where, None, None, None, str(error))
+                        continue
+                    except (KeyError, JoulemapError) as error:
+                        text = error.args[0] if error.args else type(error).__name__
+                        raise CatalogueError(
+                            f"{name_file(path)}: {model} at {precision} cannot be mapped: {text}"
+                        ) from error
+                    latency_s = float(run.subgraphs.latency_fs.sum(dtype=float)) / FS_PER_S
+                    energy_j = float(run.ledger.energy_fj.sum(dtype=float)) / FJ_PER_J
+                    if not 0.0 < latency_s < LONGEST_TRIAL_S:
+                        raise CatalogueError(
+                            f"{name_file(path)}: {model} at {precision} would take {latency_s:.3g} s: check clock, "
+                            "peaks, bandwidths and coefficients"
+                        )
+                    yield Trial(*where, latency_s, energy_j, run.clock_fraction, "")
+
+
+def _trial_workloads() -> dict[str, WorkloadColumns]:
+    from joulemap.store.read import read_columns
+    from joulemap.store.zoo import read_shipped
+
+    with using(open_in_memory(), "the shipped workloads") as connection:
+        return {
+            model: read_columns(
+                connection, read_shipped(connection, ZOO, model, batch=1, workload_key=model, input_spec="")
+            )
+            for model in TRIAL_MODELS
+        }

@@ -1,0 +1,300 @@
+"""A model measured on this machine beside the prediction for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+import attrs
+
+from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.scope import RunCalibration, close_sections, describe_calibration
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.catalogue import fold_name
+from joulemap.domain.measurement import Measurement
+from joulemap.domain.table import Column, Table
+from joulemap.domain.timing import LARGEST_SPREAD, Timing
+from joulemap.errors import UsageError
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.hold import ensure_runs, holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_one
+from joulemap.plan.workload import name_model
+from joulemap.present.cell import mark_projected, show, show_quantity
+from joulemap.present.document import Document, Grid, Section
+from joulemap.store.connection import Connection, open_for_writing, transaction, using
+from joulemap.store.query import fetch
+from joulemap.store.read import find_projected_hardware
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+Device = Literal["cpu", "cuda"]
+"""A part of this machine that runs models."""
+
+LONGEST_WINDOW_S: Final = 3600.0
+MOST_THREADS: Final = 4096
+
+MEMORY_TOLERANCE: Final = 1.2
+"""Factor between the memory that a board is sold with and what its driver tells."""
+
+TIMING: Final = (
+    "first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
+    "is_steady", "processor_s", "processor_fraction", "spread_fraction", "is_trusted",
+)  # fmt: skip
+
+
+@attrs.frozen
+class Score:
+    """A measurement and the prediction of the same configuration, per batch."""
+
+    query: ClassVar[str] = "measure.score"
+
+    measurement_id: int
+    run_id: int
+    model: str
+    hardware: str
+    precision: str
+    batch: int
+    runtime: str
+    scope: str
+    """What measured energy and power cover."""
+    measured_latency_s: float
+    predicted_latency_s: float | None
+    latency_ratio: float | None
+    """Predicted over measured, like every ratio here."""
+    measured_energy_j: float | None
+    predicted_energy_j: float | None
+    energy_ratio: float | None
+    measured_power_w: float | None
+    predicted_power_w: float | None
+    power_ratio: float | None
+    measured_peak_memory_bytes: int | None
+    predicted_peak_memory_bytes: int | None
+    memory_ratio: float | None
+    refusal: str | None
+    """Why there is no prediction."""
+    source: str
+    conditions: str
+
+
+@attrs.frozen(kw_only=True)
+class MeasureAnswer(PlainAnswer):
+    """A measurement of this machine beside the prediction for it."""
+
+    scores: Table[Score]
+    """One row."""
+    timing: Timing
+    """How the repetitions spread."""
+    is_described: bool
+    """Whether somebody described the hardware, not the machine itself."""
+    projected: frozenset[str]
+    calibrations: Table[RunCalibration]
+    """Those that its runs used; empty where all ran with the class defaults."""
+
+    @property
+    def score(self) -> Score:
+        """The measurement and its prediction."""
+        return self.scores[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get: the row, how the repetitions spread, and the calibration."""
+        used = ", ".join(row.calibration for row in self.calibrations) or UNCALIBRATED
+        spread = {name: getattr(self.timing, name) for name in TIMING}
+        return {**self.scores.records()[0], **spread, "calibration": used}
+
+    def document(self) -> Document:
+        """Return it for people and programs; csv holds the same row as json."""
+        score, data = self.score, self.data()
+        hardware = mark_projected(score.hardware, self.projected)
+        rows = Grid(
+            headings=("per batch", "measured here", "predicted", "predicted / measured"),
+            rows=tuple(
+                (
+                    name,
+                    "not counted here" if measured is None else show_quantity(measured, unit),
+                    "" if predicted is None else show_quantity(predicted, unit),
+                    show(ratio, "ratio"),
+                )
+                for name, measured, predicted, ratio, unit in (
+                    ("latency", score.measured_latency_s, score.predicted_latency_s, score.latency_ratio, "s"),
+                    ("energy", score.measured_energy_j, score.predicted_energy_j, score.energy_ratio, "J"),
+                    ("power", score.measured_power_w, score.predicted_power_w, score.power_ratio, "W"),
+                    (
+                        "peak memory",
+                        score.measured_peak_memory_bytes,
+                        score.predicted_peak_memory_bytes,
+                        score.memory_ratio,
+                        "B",
+                    ),
+                )
+            ),
+        )
+        table = Table(
+            title=self.scores.title,
+            columns=tuple(Column(name=name, type="VARCHAR", meaning=name) for name in data),
+            rows=(tuple(data.values()),),
+            sql=self.scores.sql,
+            parameters=self.scores.parameters,
+        )
+        title = f"{score.model} on {hardware}, batch {score.batch}, {score.precision}, {score.runtime}"
+        sections = close_sections((Section("", (rows,)),), self._notes(), ())
+        return Document(title=title, sections=sections, data=data, table=table)
+
+    def _notes(self) -> list[str]:
+        score, timing = self.score, self.timing
+        first, third = show_quantity(timing.first_quartile_s, "s"), show_quantity(timing.third_quartile_s, "s")
+        notes = [
+            f"half of {timing.repetition_count} repetitions took {first} to {third}, a spread of "
+            f"{show(timing.spread_fraction, 'spread_fraction')}"
+        ]
+        if timing.is_crowded:
+            notes.append(
+                f"not to be trusted: it ran {show(timing.processor_fraction, 'processor_fraction')} of the time, "
+                f"other programs the rest; it worked {show_quantity(timing.processor_s, 's')} a call"
+            )
+        if timing.spread_fraction > LARGEST_SPREAD:
+            limit = show(LARGEST_SPREAD, "spread_fraction")
+            notes.append(
+                f"not to be trusted: a spread above {limit}; measure on an idle machine, or longer with --seconds"
+            )
+        if score.refusal:
+            notes.append(f"no prediction: {score.refusal}")
+        notes += map(describe_calibration, self.calibrations)
+        notes.append(f"{score.source}: {score.conditions}")
+        if not self.is_described:
+            notes.append(
+                f"{score.hardware} is this machine as it describes itself; to correct what it cannot tell: "
+                "joulemap hardware detect --output this.toml, edit it, then --hardware ./this.toml"
+            )
+        return notes
+
+
+def detect_text(device: Device, threads: int | None = None) -> str:
+    """Return a hardware file of this machine's processor (`cpu`) or graphics processor (`cuda`); raises UsageError.
+
+    With `threads`, of no more of the processor's cores than that.
+    """
+    check_threads(threads)
+    from joulemap.catalog.detected import cpu_text, gpu_text
+
+    if device == "cuda":
+        from joulemap.device.graphics import read_gpu
+
+        return gpu_text(read_gpu())
+    from joulemap.device.processor import read_cpu
+
+    cpu = read_cpu()
+    return cpu_text(cpu if threads is None else cpu.with_cores(threads))
+
+
+def check_threads(threads: int | None) -> None:
+    """Raise UsageError for a number of threads that nothing has."""
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise UsageError(f"--threads is {threads}, expected a whole number from 1 to {MOST_THREADS}")
+
+
+def find_here(device: Device, threads: int | None = None) -> Hardware:
+    """Return the description of this machine: the catalogue's if its name and units are those, else the detected one.
+
+    A part of a chip, as a virtual machine has it or fewer `threads` use it, is described by itself.
+    """
+    from joulemap.catalog.load import load_catalogue, load_text
+
+    detected = load_text(detect_text(device, threads), "the description of this machine")
+    name, _, _ = detected.name.partition(",")
+    for known in load_catalogue().hardware.values():
+        is_alike = known.architecture == detected.architecture and known.units == detected.units
+        if is_alike and is_name_of(known, name) and (device == "cpu" or _has_memory_of(known, detected)):
+            return known
+    return detected
+
+
+def _has_memory_of(known: Hardware, detected: Hardware) -> bool:
+    """Whether two boards have the same memory but for how a gigabyte is counted: boards of one name differ in it."""
+    ratio = detected.memory_capacity.value / known.memory_capacity.value
+    return 1.0 / MEMORY_TOLERANCE <= ratio <= MEMORY_TOLERANCE
+
+
+def is_name_of(hardware: Hardware, name: str) -> bool:
+    """Return whether a device's own name is one of a hardware's names, marks and core counts aside."""
+    from joulemap.catalog.detected import slug
+
+    own = f"_{slug(name)}_"
+    plain = hardware.name.partition("(")[0]
+    names = [fold_name(slug(known)) for known in (plain, *hardware.aliases)]
+    return any(f"_{known}_" in own for known in names if any(letter.isdigit() for letter in known))
+
+
+def measure_model(
+    source: Source,
+    model: str,
+    settings: Settings,
+    *,
+    hardware: str | Hardware | None,
+    device: Device,
+    threads: int | None,
+    seconds: float,
+) -> MeasureAnswer:
+    """Return a model's measurement on this machine beside its prediction, as `Workspace.measure` documents it."""
+    if not 0.0 < seconds <= LONGEST_WINDOW_S:
+        raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
+    check_threads(threads)
+    settings.check_single("measure")
+    from joulemap.device.trial import check_device, run_trial
+
+    # whatever is wrong with the words is told before the machine is looked at
+    plain = attrs.evolve(settings, calibration=UNCALIBRATED)
+    plan_selected((model,), plain, select_one(hardware or "xeon_8490h", plain))
+    precision, runtime = settings.precision[0], settings.runtime[0]
+    check_device(device, runtime)
+    plan = plan_selected(
+        (model,), settings, select_one(find_here(device, threads) if hardware is None else hardware, settings)
+    )
+    if isinstance(hardware, str) and "@" in hardware:
+        raise UsageError(f"a measurement is kept by hardware, not by power mode: name {hardware.rpartition('@')[0]}")
+    ((target, _),) = plan.selection.pairs
+    plan.check_calibration()
+    source.talk(f"measuring {model} for about {seconds:g} s …")
+    request = plan.models[0].request
+    trial = run_trial(request, device=device, precision=precision, runtime=runtime, threads=threads, seconds=seconds)
+    ensure_runs(source, plan)
+    measurement = Measurement(
+        hardware=target.id,
+        model=name_model(request),
+        precision=precision,
+        batch=trial.batch,
+        runtime=runtime,
+        scope=trial.scope,
+        latency_s=trial.timing.latency_s,
+        energy_j=trial.timing.energy_j,
+        power_w=trial.timing.power_w,
+        peak_memory_bytes=trial.peak_memory_bytes,
+        source=f"joulemap measure on {trial.device_name}",
+        conditions=trial.conditions,
+        stream_count=trial.stream_count,
+    )
+    with using(open_for_writing(source.path), source.path) as connection, transaction(connection):
+        measurement_id = _store(connection, measurement)
+    with holding_runs(source, plan) as runs:
+        connection = runs.connection
+        (run_id,) = runs.ids
+        return MeasureAnswer(
+            scores=fetch(connection, Score, measurement_id=measurement_id, run_id=run_id),
+            timing=trial.timing,
+            is_described=hardware is not None or target.id in known_hardware(),
+            projected=find_projected_hardware(connection),
+            calibrations=fetch(connection, RunCalibration, run_ids=[run_id]),
+        )
+
+
+def _store(connection: Connection, measurement: Measurement) -> int:
+    from joulemap.store.write_measurement import write_measurements
+
+    write_measurements(connection, [measurement])
+    ((measurement_id,),) = connection.execute(
+        "SELECT max(measurement_id) FROM measurement WHERE latency_s = $latency_s AND conditions = $conditions",
+        {"latency_s": measurement.latency_s, "conditions": measurement.conditions},
+    ).fetchall()
+    return int(measurement_id)

@@ -1,0 +1,157 @@
+"""A model before any hardware is chosen: counts, bytes, the mix of operations, fusion patterns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.table import draw_limited
+from joulemap.domain.table import Table
+from joulemap.plan.workload import find_model, holding_workload
+from joulemap.present.cell import heading, show_in
+from joulemap.present.document import Document, Grid, Section
+from joulemap.store.library import find_query
+from joulemap.store.query import fetch, run_query
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+    from joulemap.store.connection import Connection
+    from joulemap.store.query import Answer
+
+
+@attrs.frozen
+class ModelProfile:
+    """A model at one input, independent of hardware. Bytes are at the traced dtype."""
+
+    query: ClassVar[str] = "model.profile"
+
+    name: str
+    batch: int
+    input_spec: str
+    parameter_count: int
+    mac_count: int
+    flop_count: int
+    elementwise_count: int
+    special_count: int
+    operator_count: int
+    subgraph_count: int
+    uncounted_count: int
+    weight_bytes: int
+    moved_bytes: int
+    """When every operator is a kernel of its own."""
+    fused_moved_bytes: int
+    """When every subgraph is."""
+    peak_activation_bytes: int
+    fused_peak_activation_bytes: int
+    arithmetic_intensity_ops_per_byte: float | None
+    fused_arithmetic_intensity_ops_per_byte: float | None
+    assumption_count: int
+    is_shipped: bool
+    torch_version: str
+    torchvision_version: str
+    tracer_version: int
+
+
+@attrs.frozen
+class OperationShare:
+    """One kind of operation's share of a model."""
+
+    query: ClassVar[str] = "model.mix"
+
+    operation: str
+    kind: str
+    operator_count: int
+    operator_fraction: float
+    mac_count: int
+    mac_fraction: float | None
+    elementwise_count: int
+    special_count: int
+    moved_bytes: int
+    moved_fraction: float | None
+
+
+@attrs.frozen
+class PatternShare:
+    """One fusion pattern's share of a model."""
+
+    query: ClassVar[str] = "model.pattern"
+
+    fusion_pattern: str
+    subgraph_count: int
+    operator_count: int
+    mac_count: int
+    mac_fraction: float | None
+    moved_bytes: int
+    """Unfused."""
+    fused_moved_bytes: int
+    saved_fraction: float | None
+    """The part of the bytes that fusing keeps on chip."""
+
+
+@attrs.frozen(kw_only=True)
+class ProfileAnswer(PlainAnswer):
+    """A model as a whole, by operation, and by fusion pattern."""
+
+    totals: Table[ModelProfile]
+    """One row."""
+    mix: Table[OperationShare]
+    """Most MACs first."""
+    patterns: Table[PatternShare]
+    """Most MACs first."""
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The model as a whole."""
+        return self.totals[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get: the model's own figures, and every row."""
+        rows = super().data()
+        return {**rows.pop("total"), **rows}
+
+    def document(self, *, limit: int = 12) -> Document:
+        """Return it with `limit` operations and patterns; csv holds the operations."""
+        columns, (cells,) = self.totals.columns, self.totals.cells
+        facts = Grid(
+            headings=("quantity", "value"),
+            rows=tuple((heading(column), show_in(column, value)) for column, value in zip(columns, cells, strict=True)),
+        )
+        keep = ("mac_count", "mac_fraction", "moved_bytes", "moved_fraction", "saved_fraction")
+        return Document(
+            title="",
+            sections=(
+                Section("", (facts,)),
+                Section("By operation", draw_limited(self.mix, limit, "operations", keep=keep)),
+                Section("By fusion pattern", draw_limited(self.patterns, limit, "patterns", keep=keep)),
+            ),
+            data=self.data(),
+            table=self.mix,
+        )
+
+
+def profile(source: Source, model: str, settings: Settings) -> ProfileAnswer:
+    """Return what a model is, as `Workspace.profile` documents it."""
+    with _holding(source, model, settings, "model show") as (workload_id, connection):
+        return ProfileAnswer(
+            totals=fetch(connection, ModelProfile, workload_id=workload_id),
+            mix=fetch(connection, OperationShare, workload_id=workload_id),
+            patterns=fetch(connection, PatternShare, workload_id=workload_id),
+        )
+
+
+def list_operators(source: Source, model: str, settings: Settings) -> Answer:
+    """Return a model's operators, as `Workspace.operators` documents it."""
+    with _holding(source, model, settings, "model trace") as (workload_id, connection):
+        return run_query(connection, find_query("model.operator"), {"workload_id": workload_id})
+
+
+def _holding(
+    source: Source, model: str, settings: Settings, question: str
+) -> AbstractContextManager[tuple[int, Connection]]:
+    settings.check_single(question)
+    return holding_workload(source, find_model(model, settings, settings.batch[0] if settings.batch else None))

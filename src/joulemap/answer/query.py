@@ -1,0 +1,80 @@
+"""Versioned queries and ad-hoc statements, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from joulemap.domain.table import Column, Table
+from joulemap.errors import SqlError
+from joulemap.plan.catalogue import opening_catalogue
+from joulemap.plan.database import reading
+from joulemap.store.check import check_query
+from joulemap.store.connection import confine
+from joulemap.store.library import find_query, list_queries
+from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.query import find_projected, run_query, run_sql
+
+Rows = Table[tuple[Any, ...]]
+"""Rows without a row type."""
+
+LISTED = (
+    Column(name="query", type="VARCHAR", meaning="name@version"),
+    Column(name="parameters", type="VARCHAR", meaning="what it takes"),
+    Column(name="summary", type="VARCHAR", meaning="what it answers"),
+)
+
+
+def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | None) -> Rows:
+    """Run a query, as `Workspace.query` documents it; `own` is a person's folder of queries."""
+    query = find_query(name, own)
+    with reading(path) as connection:
+        if own is not None and query.path.is_relative_to(own):
+            confine(connection)
+            check_query(connection, query, SCHEMA_VERSION)
+        return find_projected(connection, run_query(connection, query, parameters))
+
+
+def run_described(path: Path, name: str, parameters: Mapping[str, Any]) -> Rows:
+    """Run a query about the catalogue, as `Workspace.describe` documents it."""
+    query = find_query(name)
+    with opening_catalogue(path) as connection:
+        return find_projected(connection, run_query(connection, query, parameters))
+
+
+def run_statement(path: Path, statement: str, parameters: Mapping[str, Any] | None) -> Rows:
+    """Run one ad-hoc SELECT, as `Workspace.sql` documents it."""
+    with reading(path) as connection:
+        confine(connection)
+        return find_projected(connection, run_sql(connection, statement, parameters))
+
+
+def list_named(path: Path, own: Path | None) -> Rows:
+    """Return the queries that ship and a person's own, checked, as `Workspace.list_queries` documents it."""
+    found = list_queries(own)
+    if own is not None:
+        _check_own(path, own)
+    rows = tuple(
+        (
+            query.title,
+            " ".join(one.name if one.is_required else f"[{one.name}]" for one in query.parameters),
+            query.summary,
+        )
+        for query in found
+    )
+    return Rows(title="query list", columns=LISTED, rows=rows, sql="", parameters={})
+
+
+def _check_own(path: Path, own: Path) -> None:
+    refused = []
+    with opening_catalogue(path) as connection:
+        confine(connection)
+        for query in list_queries(own):
+            if query.path.is_relative_to(own):
+                try:
+                    check_query(connection, query, SCHEMA_VERSION)
+                except SqlError as error:
+                    refused.append(str(error))
+    if refused:
+        raise SqlError("; ".join(refused))

@@ -1,0 +1,133 @@
+"""Probes from the top down: whether a chip that works at its limit draws what such a chip draws."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
+
+from joulemap.answer.answer import PlainAnswer
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.plan.database import reading
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import Selection, select_hardware
+from joulemap.plan.source import Source
+from joulemap.present.document import Document, Section, Text, grid
+from joulemap.store.query import fetch
+from joulemap.store.read import find_projected_hardware
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.hardware import Hardware
+
+PRODUCT: Final = "matrix_product"
+COPY: Final = "stream_copy"
+
+RUNTIME: Final = "graph"
+"""One kernel without the host, as the measurements were taken."""
+
+STATES: Final = ("ok", "low", "high", "unsupported")
+
+
+@attrs.frozen
+class Probe:
+    """What a large product or a stream copy draws on a hardware."""
+
+    query: ClassVar[str] = "hardware.sanity"
+
+    hardware: str
+    architecture: str
+    model: str
+    precision: str
+    status: str
+    """One of `STATES`."""
+    average_power_w: float | None
+    tdp_w: float
+    power_ratio: float | None
+    uncapped_ratio: float | None
+    clock_fraction: float | None
+    attained_ops_per_s: float | None
+    attained_bytes_per_s: float | None
+    compute_utilization_fraction: float | None
+    bandwidth_utilization_fraction: float | None
+    static_share_fraction: float | None
+    measured_power_w: float | None
+    measured_ratio: float | None
+    peak_ops_per_s: float | None
+    is_projection: bool
+    reason: str
+    run_id: int
+
+
+@attrs.frozen(kw_only=True)
+class SanityAnswer(PlainAnswer):
+    """Probes of hardware."""
+
+    probes: Table[Probe]
+    projected: frozenset[str]
+
+    def document(self) -> Document:
+        """Return it for people, who see how many are as they should be, and programs."""
+        status = [probe.status for probe in self.probes]
+        counts = ", ".join(f"{status.count(name)} {name}" for name in STATES)
+        shown = grid(
+            self.probes,
+            (
+                ("hardware", "hardware"),
+                ("model", "model"),
+                ("precision", "precision"),
+                ("status", "status"),
+                ("average power", "average_power_w"),
+                ("tdp", "tdp_w"),
+                ("power", "power_ratio"),
+                ("uncapped", "uncapped_ratio"),
+                ("compute utilization", "compute_utilization_fraction"),
+                ("bandwidth utilization", "bandwidth_utilization_fraction"),
+                ("measured power", "measured_power_w"),
+                ("measured", "measured_ratio"),
+                ("reason", "reason"),
+            ),
+            keep=("precision", "status", "power", "model"),
+            projected=self.projected,
+        )
+        return Document(
+            title="",
+            sections=(Section("", (shown, Text(f"{len(status)} probes: {counts}"))),),
+            data=self.probes.records(),
+            table=self.probes,
+        )
+
+
+def probe_hardware(hardware: Iterable[str | Hardware]) -> SanityAnswer:
+    """Return what products and copies draw on these hardware, or on all of the catalogue.
+
+    Evaluated in a database of its own, which is thrown away.
+    """
+    selection = select_hardware(Settings(hardware=tuple(hardware)), "catalogue")
+    by_precision: dict[tuple[str, str], list[tuple[HardwareEntry, str]]] = {}
+    for entry, mode in selection.pairs:
+        for precision in entry.precisions:
+            by_precision.setdefault((PRODUCT, precision), []).append((entry, mode))
+        copied = "fp32" if "fp32" in entry.precisions else entry.precisions[0]
+        by_precision.setdefault((COPY, copied), []).append((entry, mode))
+    with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+        source = Source(path=Path(folder) / "sanity.duckdb")
+        run_ids: list[int] = []
+        for (model, precision), pairs in by_precision.items():
+            settings = attrs.evolve(
+                Settings(runtime=RUNTIME, calibration=UNCALIBRATED),
+                precision=precision,  # type: ignore[arg-type]
+            )
+            chosen = Selection(pairs=tuple(pairs), own=selection.own)
+            with holding_runs(source, plan_selected((model,), settings, chosen)) as runs:
+                run_ids += runs.ids
+        with reading(source.path) as connection:
+            return SanityAnswer(
+                probes=fetch(connection, Probe, run_ids=run_ids), projected=find_projected_hardware(connection)
+            )

@@ -1,0 +1,92 @@
+"""A model with real weights and inputs, on a device and at a precision."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import torch
+from torch.utils._pytree import tree_map
+
+from joulemap.errors import ModelError, UsageError
+from joulemap.trace.build import BuiltModel, build_request
+from joulemap.trace.module import build_with_storage
+from joulemap.trace.source import ModelRequest
+from joulemap.trace.tensor import DTYPES
+
+SEED: Final = 0
+
+PRECISIONS: Final = ("fp32", "bf16", "fp16")
+"""Of weights and floating-point inputs."""
+
+
+@attrs.frozen(kw_only=True)
+class Subject:
+    """A module that can be called."""
+
+    module: Any
+    positional: Sequence[Any]
+    named: Mapping[str, Any]
+    batch: int
+
+    def call(self) -> Any:
+        """Run it once."""
+        return self.module(*self.positional, **self.named)
+
+
+def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subject:
+    """Return the model of a request, its weights as its constructors draw them from a fixed seed.
+
+    Floating-point inputs are uniform in 0 to 1; integers that a model does not bring are 0, booleans true. What a
+    person's own code prints goes to stderr. Raises ModelError where the model cannot be built or has no weights.
+    """
+    if precision not in PRECISIONS:
+        raise UsageError(f"cannot measure at {precision}: expected one of {', '.join(PRECISIONS)}")
+    torch.manual_seed(SEED)
+    with contextlib.redirect_stdout(sys.stderr), build_with_storage():
+        built = build_request(request)
+    if built.notes:
+        raise ModelError(f"{request.model} cannot be measured: {built.notes[0]}")
+    _refuse_missing_weights(request, built)
+    dtype = DTYPES[precision]
+    try:
+        module = built.module.to(device=device, dtype=dtype)
+        if request.kind != "exported":  # an exported module refuses eval(): it was exported for inference
+            module = module.eval()
+        positional, named = tree_map(
+            lambda value: _fill(value, dtype, device), (tuple(built.positional), dict(built.named))
+        )
+    except Exception as error:
+        raise ModelError(f"{request.model} cannot be moved to {device} at {precision}: {first_line(error)}") from error
+    return Subject(module=module, positional=positional, named=named, batch=built.batch)
+
+
+def _refuse_missing_weights(request: ModelRequest, built: BuiltModel) -> None:
+    tensors = [*built.module.named_parameters(), *built.module.named_buffers()]
+    missing = [name for name, tensor in tensors if tensor.is_meta]
+    if missing:
+        raise ModelError(
+            f"{request.model} has no storage for {missing[0]}, so it cannot run: build it on a device other than meta"
+        )
+
+
+def _fill(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    """Return an input with storage on a device."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.is_floating_point():
+        return torch.rand(value.shape, dtype=torch.float32).to(device=device, dtype=dtype)
+    if not value.is_meta:
+        return value.to(device)
+    if value.dtype == torch.bool:
+        return torch.ones(value.shape, dtype=torch.bool, device=device)
+    return torch.zeros(value.shape, dtype=value.dtype, device=device)
+
+
+def first_line(error: BaseException) -> str:
+    """Return an error in one line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

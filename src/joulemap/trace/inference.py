@@ -1,0 +1,186 @@
+"""Inference as a device runs it, where the meta device takes another way or cannot know.
+
+Attention and products: on real tensors `torch.nn.MultiheadAttention` has a fast path, one projection for query, key and
+value whose parts the attention kernel reads in place; fused attention kernels write their output with the heads of a
+token side by side; and a batched product copies an operand whose batch dimensions do not lie one behind the other. On
+meta tensors the first two look otherwise and the third is hidden.
+
+Data decides how many boxes survive and which elements a mask selects. The largest answer that the operator can give
+stands in for it, except for a single number read from data, which has no largest value. Each is a note of the workload.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import torch
+from torch.nn import functional
+
+Attention = torch.nn.MultiheadAttention
+
+
+@contextlib.contextmanager
+def attention_as_in_inference() -> Iterator[None]:
+    """Have self-attention without masks take the fast path that it takes on real tensors.
+
+    Source: `torch.nn.MultiheadAttention.forward` (conditions) and aten/src/ATen/native/transformers/cuda/attention.cu,
+    `native_multi_head_attention_cuda` (what it runs).
+    """
+    usual = Attention.forward
+
+    def forward(module: Attention, query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or not _is_plain(module, query, key, value, kwargs):
+            return usual(module, query, key, value, *args, **kwargs)
+        return _self_attention(module, query), None
+
+    Attention.forward = forward  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        Attention.forward = usual  # type: ignore[method-assign]
+
+
+def _is_plain(module: Attention, query: Any, key: Any, value: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether the fast path takes this call, and computes no weights for the caller."""
+    masks = (kwargs.get(name) for name in ("key_padding_mask", "attn_mask"))
+    return (
+        kwargs.get("need_weights", True) is False
+        and all(mask is None for mask in masks)
+        and query is key
+        and key is value
+        and query.dim() == 3
+        and module.batch_first
+        and module.in_proj_weight is not None
+        and module.in_proj_bias is not None
+        and module.num_heads % 2 == 0
+        and module.bias_k is None
+        and module.bias_v is None
+        and not module.add_zero_attn
+        and not module.training
+    )
+
+
+def _self_attention(module: Attention, query: torch.Tensor) -> torch.Tensor:
+    batch, tokens, width = query.shape
+    projected = functional.linear(query, module.in_proj_weight, module.in_proj_bias)
+    parts = projected.chunk(3, dim=-1)
+    queries, keys, values = (part.view(batch, tokens, module.num_heads, -1).transpose(1, 2) for part in parts)
+    attended = functional.scaled_dot_product_attention(queries, keys, values)
+    return functional.linear(
+        attended.transpose(1, 2).reshape(batch, tokens, width), module.out_proj.weight, module.out_proj.bias
+    )
+
+
+def attended_on_meta(query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_rest: Any, **_named: Any) -> Any:
+    """Return the output of a fused attention kernel: of shape (..., heads, tokens, width), laid out tokens first.
+
+    Source: the flash, memory-efficient and cuDNN kernels of PyTorch all allocate (batch, tokens, heads, width) and
+    return its transpose.
+    """
+    *outer, heads, tokens, _ = query.shape
+    return query.new_empty((*outer, tokens, heads, value.shape[-1])).transpose(-3, -2)
+
+
+def copied_operands(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the operands of a batched product as its kernel gets them: copied where it cannot take them as they are.
+
+    A batch dimension of size 1 is taken for a larger one that lies as it does, so that a trace grows evenly with the
+    batch; at batch 1 this may count a copy that is not made.
+    Source: aten/src/ATen/native/LinearAlgebra.cpp, `_matmul_impl`: both are expanded to the common batch and reshaped
+    to three dimensions, which copies what has no such view.
+    """
+    if min(left.dim(), right.dim()) < 3:
+        return left, right
+    batch = torch.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    return _as_one_batch(left, batch), _as_one_batch(right, batch)
+
+
+def _as_one_batch(operand: torch.Tensor, batch: torch.Size) -> torch.Tensor:
+    expanded = operand if operand.shape[:-2] == batch else operand.expand(*batch, *operand.shape[-2:])
+    strides, sizes = expanded.stride(), expanded.shape
+    for outer in range(len(batch) - 1):
+        spans = [stride * size for stride, size in zip(strides[outer + 1 :], sizes[outer + 1 :], strict=True)]
+        step = strides[outer] if sizes[outer] > 1 else max(spans)
+        if step != spans[0]:
+            return expanded.contiguous()
+    return operand
+
+
+StandIn = Callable[..., Any]
+
+
+def _on_meta(*shape: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def _every_element(mask: torch.Tensor) -> torch.Tensor:
+    return _on_meta(mask.numel(), mask.dim())
+
+
+def _every_selected(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    count = math.prod(torch.broadcast_shapes(values.shape, mask.shape))
+    return _on_meta(count, dtype=values.dtype)
+
+
+def _every_box(boxes: torch.Tensor, _scores: torch.Tensor, _threshold: float) -> torch.Tensor:
+    return _on_meta(boxes.shape[0])
+
+
+def _all_different(values: torch.Tensor, *_options: Any, **_named: Any) -> tuple[torch.Tensor, ...]:
+    count = values.numel()
+    return _on_meta(count, dtype=values.dtype), _on_meta(*values.shape), _on_meta(count)
+
+
+def _some_number(value: torch.Tensor) -> float | int | bool:
+    if value.dtype == torch.bool:
+        return False
+    return 1.0 if value.is_floating_point() else 0
+
+
+STAND_INS: Final[dict[str, tuple[StandIn, str]]] = {
+    "nonzero": (_every_element, "every element is taken to be nonzero"),
+    "masked_select": (_every_selected, "every element is taken to be selected"),
+    "nms": (_every_box, "every box is taken to survive suppression"),
+    "_unique2": (_all_different, "all elements are taken to be different"),
+    "unique_dim": (_all_different, "all elements are taken to be different"),
+    "_local_scalar_dense": (_some_number, "a number read from data is taken to be 0, 1.0 or False"),
+}
+"""operator -> (what it returns on the meta device, what that assumes)."""
+
+INDEX_NOTE: Final = "every element of a mask is taken to be selected"
+
+
+@contextlib.contextmanager
+def one_suppression_for_all_classes() -> Iterator[None]:
+    """Keep torchvision from suppressing boxes class by class, a loop as long as the data has classes.
+
+    Boxes of different classes are moved apart and suppressed together, as it does itself for up to 20,000 boxes on a
+    GPU: one `nms` over all of them, which is the same work at its worst.
+    """
+    try:
+        from torchvision.ops import boxes
+    except ImportError:
+        yield
+        return
+    per_class = boxes._batched_nms_vanilla
+    boxes._batched_nms_vanilla = boxes._batched_nms_coordinate_trick
+    try:
+        yield
+    finally:
+        boxes._batched_nms_vanilla = per_class
+
+
+def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:
+    """Return the indices with each mask as the positions of all its elements, and whether there was one."""
+    expanded: list[Any] = []
+    found = False
+    for index in indices:
+        if isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.is_meta:
+            expanded.extend(_on_meta(index.numel()) for _ in range(index.dim()))
+            found = True
+        else:
+            expanded.append(index)
+    return expanded, found

@@ -1,0 +1,66 @@
+"""Names of dtypes, and the memory that a tensor touches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+
+DTYPES: Final = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "int64": torch.int64,
+    "int32": torch.int32,
+    "int16": torch.int16,
+    "int8": torch.int8,
+    "uint8": torch.uint8,
+    "bool": torch.bool,
+}
+"""joulemap's name -> torch's dtype."""
+
+_NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return joulemap's name of a torch dtype."""
+    return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def touched_bytes(tensor: torch.Tensor) -> int:
+    """Return the bytes that reading all of `tensor` touches: an expanded dimension is read once."""
+    dense = math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
+    return min(dense * tensor.element_size(), tensor.untyped_storage().nbytes())
+
+
+def distinct_bytes(tensors: Sequence[torch.Tensor], first_limit: int | None = None) -> list[tuple[int, int]]:
+    """Return (position, bytes read) of the tensors that one operator reads, each region of memory once.
+
+    Views of one storage that start and end at the same element are one region (a matrix and its transpose); other
+    views add up (the halves of a chunk), to the whole storage at most. The first tensor reads `first_limit` at most.
+    """
+    left: dict[int, int] = {}
+    regions: set[tuple[int, int, int]] = set()
+    distinct: list[tuple[int, int]] = []
+    for position, tensor in enumerate(tensors):
+        storage = tensor.untyped_storage()
+        extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        region = (storage._cdata, int(tensor.storage_offset()), int(extent))
+        if region in regions:
+            continue
+        regions.add(region)
+        byte_count = touched_bytes(tensor)
+        if position == 0 and first_limit is not None:
+            byte_count = min(byte_count, first_limit)
+        byte_count = min(byte_count, left.get(storage._cdata, storage.nbytes()))
+        left[storage._cdata] = left.get(storage._cdata, storage.nbytes()) - byte_count
+        distinct.append((position, byte_count))
+    return distinct
+
+
+def float_bytes(tensor: torch.Tensor) -> int:
+    """Return the bytes of one element if floating point, else 0."""
+    return tensor.element_size() if tensor.is_floating_point() else 0

@@ -1,0 +1,21 @@
+"""Version of the rules by which a module becomes a workload: a digest of the code that traces and fuses.
+
+So a rule cannot change while workloads of the old one are taken for what it gives. Those that ship are made anew by
+`make zoo`; until then they are left alone, and a test says so.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from joulemap.resource import digest_code
+
+RULES: Final = ("trace", "fuse", "domain/workload.py")
+"""Rooms and files that decide what a workload is."""
+
+
+@cache
+def tracer_version() -> str:
+    """Return sixteen hexadecimal digits, part of every workload's key."""
+    return digest_code(*RULES)

@@ -1,0 +1,95 @@
+"""The command line, run inside the process of the tests or in one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+from unittest.mock import patch
+
+from joulemap.cli.app import run
+
+Done = subprocess.CompletedProcess[str]
+
+CACHING = ("joulemap.plan.", "joulemap.store.")
+"""Rooms that remember folders and variables, which are another command's affair."""
+
+
+def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:
+    """Run a command as a new process would: its folder, variables, streams and memory are its own."""
+    _forget()
+    stdout, stderr = _stream(), _stream()
+    with (
+        contextlib.chdir(folder),
+        patch.dict(os.environ, _environment(variables), clear=True),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        _warning_on(stderr),
+    ):
+        code = run(arguments)
+    _forget()
+    return subprocess.CompletedProcess(["joulemap", *arguments], code, _text(stdout), _text(stderr))
+
+
+def run_alone(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:
+    """Run a command in a process, where signals, the interpreter's streams or what it imports are the point."""
+    return subprocess.run(
+        [sys.executable, "-m", "joulemap", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=_environment(variables),
+        timeout=120,
+        check=False,
+    )
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "JOULEMAP_DB"} | dict(variables)
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace")
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return io.TextIOWrapper(stream.detach(), encoding="utf-8").read()
+
+
+def _forget() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith(CACHING):
+            for value in vars(module).values():
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
+
+
+@contextlib.contextmanager
+def _warning_on(stream: TextIO) -> Iterator[None]:
+    """Show warnings on a command's stderr as an interpreter without options does."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        stream.write(warnings.formatwarning(message, category, filename, lineno, line))
+
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        for hidden in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", hidden)
+        warnings.showwarning = show
+        yield
