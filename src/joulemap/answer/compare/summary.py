@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.row import FigureRow
-from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
+from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -47,6 +47,8 @@ class Comparison(FigureRow):
     clock_fraction: float | None
     assumed_energy_fraction: float | None
     """The part of the energy whose price per action rests on an assumption."""
+    recalled_energy_fraction: float | None
+    """The part whose price per action is a public number that was not checked against its source."""
 
 
 @attrs.frozen
@@ -176,6 +178,8 @@ class CompareAnswer(Answer):
         ]
         if any(row.assumed_energy_fraction for row in self.rows):
             lines.append("assumed: the part of the energy whose price per action is an assumption")
+        for row in self.rows:
+            lines += describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))
         return lines + scope.describe()
 
     def _tell(self, row: Insight) -> str:
