@@ -10,7 +10,7 @@ from joulemap.answer.table import table_document
 from joulemap.cli.app import EPILOG
 from joulemap.errors import ExitCode
 from joulemap.present.format import write
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
