@@ -209,8 +209,7 @@ import sys
 from joulemap.workspace import Workspace
 workspace = Workspace(sys.argv[1])
 (row,) = workspace.compare("resnet18", hardware=["h100_sxm5"]).rows
-(summary,) = workspace.hardware("h100_sxm5").summary.records()
-print(summary["hardware_digest"], row.energy_j, row.run_id)
+print(workspace.hardware("h100_sxm5").summary.hardware_digest, row.energy_j, row.run_id)
 """
 
 
