@@ -261,19 +261,19 @@ from joulemap.answer.scope import (
 from joulemap.answer.scope import (
     Scope as Scope,
 )
-from joulemap.answer.sweep import (
+from joulemap.answer.sweep.answer import (
     SweepAnswer as SweepAnswer,
 )
-from joulemap.answer.sweep import (
+from joulemap.answer.sweep.row import (
     SweepCrossing as SweepCrossing,
 )
-from joulemap.answer.sweep import (
+from joulemap.answer.sweep.row import (
     SweepPoint as SweepPoint,
 )
-from joulemap.answer.sweep import (
+from joulemap.answer.sweep.row import (
     SweepSeries as SweepSeries,
 )
-from joulemap.answer.sweep import (
+from joulemap.answer.sweep.row import (
     SweepWinner as SweepWinner,
 )
 from joulemap.answer.utilization import (

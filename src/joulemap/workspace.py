@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.answer.pareto import ParetoAnswer
     from joulemap.answer.recommend import RecommendAnswer
     from joulemap.answer.sanity import SanityAnswer
-    from joulemap.answer.sweep import SweepAnswer
+    from joulemap.answer.sweep.answer import SweepAnswer
     from joulemap.answer.utilization import UtilizationAnswer
     from joulemap.answer.validate import Division
     from joulemap.domain.calibration import Calibration
@@ -353,7 +353,7 @@ class Workspace:
         Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
         Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
         """
-        from joulemap.answer.sweep import sweep_batches
+        from joulemap.answer.sweep.answer import sweep_batches
 
         return sweep_batches(self._source, models, settings.with_keywords(keywords), max_latency_s)
 

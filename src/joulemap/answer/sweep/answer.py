@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.answer.sweep.row import Series, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
@@ -38,113 +39,6 @@ SHOWN_SENTENCES: Final = 12
 """Pairs that overtake each other, and refusals, that people see; programs get all."""
 
 SHOWN_MODELS: Final = 4
-
-
-@attrs.frozen
-class _Series:
-    model: str
-    precision: str
-    runtime: str
-
-
-@attrs.frozen
-class SweepPoint(_Series):
-    """One run of a sweep; None in a run that was refused."""
-
-    query: ClassVar[str] = "sweep.point"
-
-    hardware: str
-    architecture: str
-    batch: int
-    status: str
-    latency_s: float | None
-    throughput_per_s: float | None
-    energy_j: float | None
-    energy_per_inference_j: float | None
-    inferences_per_j: float | None
-    edp_js: float | None
-    average_power_w: float | None
-    speedup_ratio: float | None
-    batch_efficiency_ratio: float | None
-    compute_utilization_fraction: float | None
-    bandwidth_utilization_fraction: float | None
-    peak_memory_bytes: int | None
-    clock_fraction: float | None
-    is_in_zone: bool
-    is_projection: bool
-    reason: str
-    run_id: int
-
-
-@attrs.frozen
-class SweepSeries(_Series):
-    """The best batches of one model on one hardware; None where it runs none."""
-
-    query: ClassVar[str] = "sweep.series"
-
-    hardware: str
-    architecture: str
-    batch_count: int
-    refused_count: int
-    least_latency_batch: int | None
-    least_latency_s: float | None
-    budget_batch: int | None
-    budget_throughput_per_s: float | None
-    budget_latency_s: float | None
-    throughput_batch: int | None
-    throughput_per_s: float | None
-    throughput_latency_s: float | None
-    energy_batch: int | None
-    energy_per_inference_j: float | None
-    energy_latency_s: float | None
-    zone_low_batch: int | None
-    zone_high_batch: int | None
-    zone_low_power_w: float | None
-    zone_high_power_w: float | None
-    largest_batch: int | None
-    largest_speedup_ratio: float | None
-    largest_batch_efficiency_ratio: float | None
-    is_projection: bool
-    reason: str
-
-
-@attrs.frozen
-class SweepWinner(_Series):
-    """The best hardware at one batch."""
-
-    query: ClassVar[str] = "sweep.winner"
-
-    metric: MetricName
-    batch: int
-    winner: str
-    value: float
-    unit: str
-    runner_up: str | None
-    advantage_ratio: float | None
-    candidate_count: int
-    previous_batch: int | None
-    previous_winner: str | None
-    is_change: bool
-    is_overtaking: bool
-
-
-@attrs.frozen
-class SweepCrossing(_Series):
-    """From which batch on one hardware beats another that was better before."""
-
-    query: ClassVar[str] = "sweep.crossing"
-
-    metric: MetricName
-    overtaker: str
-    overtaken: str
-    batch: int
-    overtaker_value: float
-    overtaken_value: float
-    unit: str
-    previous_batch: int
-    previous_overtaker_value: float
-    previous_overtaken_value: float
-    is_projection: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -306,7 +200,7 @@ class SweepAnswer(RunAnswer):
         )
         return self._draw(self.crossings, columns, ("least", "from batch", "overtaker", "overtaken"))
 
-    def _group(self, row: _Series) -> str:
+    def _group(self, row: Series) -> str:
         """Return what a sentence begins with where there are several models, precisions or runtimes."""
         text = ", ".join(getattr(row, name) for name in self._varying)
         return f"{text}: " if text else ""

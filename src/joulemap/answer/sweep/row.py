@@ -1,0 +1,118 @@
+"""Rows of a sweep over batches."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from joulemap.domain.metric import MetricName
+
+
+@attrs.frozen
+class Series:
+    """What is swept over, beside batches and hardware."""
+
+    model: str
+    precision: str
+    runtime: str
+
+
+@attrs.frozen
+class SweepPoint(Series):
+    """One run of a sweep; None in a run that was refused."""
+
+    query: ClassVar[str] = "sweep.point"
+
+    hardware: str
+    architecture: str
+    batch: int
+    status: str
+    latency_s: float | None
+    throughput_per_s: float | None
+    energy_j: float | None
+    energy_per_inference_j: float | None
+    inferences_per_j: float | None
+    edp_js: float | None
+    average_power_w: float | None
+    speedup_ratio: float | None
+    batch_efficiency_ratio: float | None
+    compute_utilization_fraction: float | None
+    bandwidth_utilization_fraction: float | None
+    peak_memory_bytes: int | None
+    clock_fraction: float | None
+    is_in_zone: bool
+    is_projection: bool
+    reason: str
+    run_id: int
+
+
+@attrs.frozen
+class SweepSeries(Series):
+    """The best batches of one model on one hardware; None where it runs none."""
+
+    query: ClassVar[str] = "sweep.series"
+
+    hardware: str
+    architecture: str
+    batch_count: int
+    refused_count: int
+    least_latency_batch: int | None
+    least_latency_s: float | None
+    budget_batch: int | None
+    budget_throughput_per_s: float | None
+    budget_latency_s: float | None
+    throughput_batch: int | None
+    throughput_per_s: float | None
+    throughput_latency_s: float | None
+    energy_batch: int | None
+    energy_per_inference_j: float | None
+    energy_latency_s: float | None
+    zone_low_batch: int | None
+    zone_high_batch: int | None
+    zone_low_power_w: float | None
+    zone_high_power_w: float | None
+    largest_batch: int | None
+    largest_speedup_ratio: float | None
+    largest_batch_efficiency_ratio: float | None
+    is_projection: bool
+    reason: str
+
+
+@attrs.frozen
+class SweepWinner(Series):
+    """The best hardware at one batch."""
+
+    query: ClassVar[str] = "sweep.winner"
+
+    metric: MetricName
+    batch: int
+    winner: str
+    value: float
+    unit: str
+    runner_up: str | None
+    advantage_ratio: float | None
+    candidate_count: int
+    previous_batch: int | None
+    previous_winner: str | None
+    is_change: bool
+    is_overtaking: bool
+
+
+@attrs.frozen
+class SweepCrossing(Series):
+    """From which batch on one hardware beats another that was better before."""
+
+    query: ClassVar[str] = "sweep.crossing"
+
+    metric: MetricName
+    overtaker: str
+    overtaken: str
+    batch: int
+    overtaker_value: float
+    overtaken_value: float
+    unit: str
+    previous_batch: int
+    previous_overtaker_value: float
+    previous_overtaken_value: float
+    is_projection: bool
