@@ -14,8 +14,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close

@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from chips import EVERY, FORMS
 from convolution import run as evaluate

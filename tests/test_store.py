@@ -13,8 +13,7 @@ import pytest
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
-from joulemap.store import connection as store_connection
-from joulemap.store import migration
+from joulemap.store import connection as store_connection, migration
 from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
 from joulemap.store.read_hardware import read_hardware

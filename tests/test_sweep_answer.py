@@ -20,8 +20,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sweep.answer import BATCHES as DEFAULT_BATCHES
-from joulemap.answer.sweep.answer import HEADINGS, Level, SweepAnswer
+from joulemap.answer.sweep.answer import BATCHES as DEFAULT_BATCHES, HEADINGS, Level, SweepAnswer
 from joulemap.cli.record import read_batches
 from joulemap.domain.metric import METRIC
 from joulemap.errors import ExitCode, UnsupportedError, UsageError

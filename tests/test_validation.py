@@ -18,8 +18,7 @@ from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.store.connection import open_for_writing
 from joulemap.store.write_measurement import write_measurements
 from joulemap.workspace import Workspace
-from test_calibration import hardware as target
-from test_calibration import made
+from test_calibration import hardware as target, made
 
 HEADER = "hardware,model,precision,batch,runtime,latency_s,power_w,source\n"
 GOOD = "H100,resnet18,fp16,1,graph,0.001,,a bench\n"

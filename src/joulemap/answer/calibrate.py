@@ -230,8 +230,7 @@ def fit_hardware(
     observations, left_out = observe(source, target, _of_models(measured))
     if not observations:
         raise NoMeasurementError(_nothing(target, precisions, models, left_out))
-    from joulemap.calibrate.calibration import Freedom
-    from joulemap.calibrate.calibration import calibrate as fit
+    from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
     spreads = load_spreads(target.architecture)
     entry = start.find(target.id)

@@ -14,8 +14,7 @@ from joulemap.plan.selection import name_configuration
 from joulemap.store.connection import open_for_writing, transaction, using
 from joulemap.store.library import find_query
 from joulemap.store.query import find_projected, run_query
-from joulemap.store.read import has_measurement_on
-from joulemap.store.read import read_measurements as read_stored
+from joulemap.store.read import has_measurement_on, read_measurements as read_stored
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -67,8 +66,7 @@ def name_measured(path: Path, hardware: str) -> str:
 
 def find_described(path: Path, hardware: str) -> Hardware | None:
     """Return the description that the newest run on a hardware used, without its calibration; None where none did."""
-    from joulemap.store.read_hardware import find_described as find_digest
-    from joulemap.store.read_hardware import read_hardware
+    from joulemap.store.read_hardware import find_described as find_digest, read_hardware
 
     with reading(path) as connection:
         digest = find_digest(connection, hardware)

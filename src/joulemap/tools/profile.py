@@ -11,7 +11,9 @@ from pathlib import Path
 
 from joulemap.catalog.profile import Profile, load_profiles
 from joulemap.domain.measurement import OperatorMeasurement, TracedOperator
-from joulemap.plan.question import ask, holding
+from joulemap.domain.settings import Settings
+from joulemap.plan.source import Source
+from joulemap.plan.workload import find_model, holding_workload
 from joulemap.store.operator_file import write_operator_file
 from joulemap.store.read_operator import read_operators
 from joulemap.tools.profile_match import match_profile
@@ -28,10 +30,11 @@ def main() -> None:
 
 def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
     """Yield the rows of a profile by operator; workloads are kept in a database at `path`."""
+    source = Source(path=path, talk=_tell)
 
     @cache
     def operators(model: str, batch: int) -> tuple[TracedOperator, ...]:
-        with holding(path, ask(model, batch=batch), _tell) as (workload_id, connection):
+        with holding_workload(source, find_model(model, Settings(), batch)) as (workload_id, connection):
             return read_operators(connection, workload_id)
 
     for (model, precision, batch), kernels in profile.read_kernels().items():
