@@ -21,6 +21,7 @@ from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import parse_parameter, run_query, run_sql
+from joulemap.store.write_run import mark_newest
 
 
 def find_records() -> Iterator[tuple[str, type]]:
@@ -250,6 +251,7 @@ CORRUPTIONS = {
     "a run has its workload and hardware": "DELETE FROM workload",
     "a row of a run belongs to a run": "DELETE FROM run WHERE run_id = 1",
     "an operator is in exactly one subgraph of its workload": "DELETE FROM workload_subgraph WHERE rowid = 2",
+    "the newest run of a configuration is marked": "UPDATE run SET is_newest = FALSE WHERE run_id = 1",
     "an operator of a run has its subgraph": "DELETE FROM run_subgraph WHERE rowid = 3",
     "an operator that takes time has its static line": (
         "DELETE FROM ledger_line WHERE run_id = 1 AND action_id IN (SELECT action_id FROM action WHERE part = 'static')"
@@ -391,6 +393,7 @@ def test_a_newer_run_of_a_configuration_takes_its_flag(own_database: Path) -> No
             "INSERT INTO run SELECT * REPLACE (9999 AS run_id, 'x' AS run_key, 'other' AS formula_version) "
             "FROM run WHERE run_id = 1"
         )
+        mark_newest(writing)
         flags = (
             "SELECT run_id, bool_and(is_newest) FROM {} WHERE run_id IN (1, 2, 9999) GROUP BY run_id ORDER BY run_id"
         )

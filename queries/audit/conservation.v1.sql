@@ -207,6 +207,15 @@ broken AS (
     WHERE NOT EXISTS (SELECT 1 FROM workload AS w WHERE w.workload_id = r.workload_id)
         OR NOT EXISTS (SELECT 1 FROM hardware_version AS v WHERE v.hardware_digest = r.hardware_digest)
     UNION ALL
+    SELECT
+        'the newest run of a configuration is marked',
+        run_id,
+        'run',
+        CASE WHEN is_newest THEN 'false' ELSE 'true' END,
+        CAST(is_newest AS VARCHAR)
+    FROM run
+    WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))
+    UNION ALL
     SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'
     FROM (
         SELECT DISTINCT run_id, 'ledger_line' AS place FROM operator_line

@@ -353,6 +353,7 @@ CREATE TABLE run (
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
     calibration_digest VARCHAR NOT NULL,
+    is_newest BOOLEAN NOT NULL DEFAULT FALSE,
     CHECK (refusal IS NOT NULL OR peak_ops_per_s IS NOT NULL)
 );
 COMMENT ON TABLE run IS 'One workload on one configuration: evaluated, or refused with the reason';
@@ -376,6 +377,7 @@ COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN run.calibration_digest IS 'calibration; empty for none';
+COMMENT ON COLUMN run.is_newest IS 'Whether it is one of newest_runs; kept, because to find out takes all runs';
 
 CREATE TABLE run_subgraph (
     run_id INTEGER NOT NULL,

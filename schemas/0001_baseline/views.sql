@@ -177,7 +177,8 @@ SELECT
     w.workload_key,
     r.workload_id,
     r.hardware_digest,
-    r.calibration_digest
+    r.calibration_digest,
+    r.is_newest
 FROM run AS r
 JOIN workload AS w ON w.workload_id = r.workload_id
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
@@ -215,7 +216,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
-    n.run_id IS NOT NULL AS is_newest,
+    r.is_newest,
     seconds(x.latency_fs) AS latency_s,
     joules(x.energy_fj) AS energy_j,
     joules(x.energy_fj) / r.batch AS energy_per_inference_j,
@@ -273,7 +274,6 @@ JOIN LATERAL (
         WHERE p.run_id = r.run_id
     ) AS o
 ) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL AND x.mac_count IS NOT NULL
-LEFT JOIN newest_runs AS n ON n.run_id = r.run_id
 WHERE r.refusal IS NULL;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; units_used_count is the mean over time of the units with work, rounded up';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time, rounded up';
@@ -291,7 +291,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
-    n.run_id IS NOT NULL AS is_newest,
+    r.is_newest,
     p.subgraph_index,
     g.name,
     g.pattern AS fusion_pattern,
@@ -378,8 +378,7 @@ JOIN LATERAL (
     )
     GROUP BY subgraph_index
 ) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
-LEFT JOIN newest_runs AS n ON n.run_id = r.run_id;
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index;
 COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not';
 COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
 
@@ -395,7 +394,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
-    n.run_id IS NOT NULL AS is_newest,
+    r.is_newest,
     p.subgraph_index,
     p.operator_index,
     p.name,
@@ -458,8 +457,7 @@ JOIN LATERAL (
         GROUP BY l.operator_index
     )
     GROUP BY operator_index
-) AS p ON p.latency_fs IS NOT NULL
-LEFT JOIN newest_runs AS n ON n.run_id = r.run_id;
+) AS p ON p.latency_fs IS NOT NULL;
 COMMENT ON VIEW operator_results IS 'Each operator''s exact share of a run, and what it would cost as a kernel of its own';
 COMMENT ON COLUMN operator_results.moved_bytes IS 'Its part of what crosses the boundary of its kernel';
 COMMENT ON COLUMN operator_results.latency_s IS 'Its share of its kernel; operators add up to their subgraph';
@@ -506,7 +504,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
-    n.run_id IS NOT NULL AS is_newest,
+    r.is_newest,
     l.subgraph_index,
     g.name AS subgraph_name,
     g.pattern AS fusion_pattern,
@@ -531,8 +529,7 @@ JOIN run_configurations AS r ON r.run_id = l.run_id
 JOIN action AS a ON a.action_id = l.action_id
 JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index
-LEFT JOIN newest_runs AS n ON n.run_id = r.run_id;
+JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
 COMMENT ON VIEW energy_ledger_wide IS 'energy_ledger with the configuration of the run on each line, for statements that do not join';
 
 CREATE VIEW energy_parts AS

@@ -8,9 +8,7 @@ from typing import Any
 
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
-from joulemap.plan.catalogue import opening_catalogue
 from joulemap.plan.database import reading
-from joulemap.store.check import check_query
 from joulemap.store.connection import confine
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
@@ -28,6 +26,8 @@ def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | 
     query = find_query(name, own)
     with reading(path) as connection:
         if own is not None and query.path.is_relative_to(own):
+            from joulemap.store.check import check_query
+
             confine(connection)
             check_query(connection, query, SCHEMA_VERSION)
         check_runs(connection, parameters)
@@ -36,6 +36,8 @@ def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | 
 
 def run_described(path: Path, name: str, parameters: Mapping[str, Any]) -> Rows:
     """Run a query about the catalogue, as `Workspace.describe` documents it."""
+    from joulemap.plan.catalogue import opening_catalogue
+
     query = find_query(name)
     with opening_catalogue(path) as connection:
         return find_projected(connection, run_query(connection, query, parameters))
@@ -65,6 +67,9 @@ def list_named(path: Path, own: Path | None) -> Rows:
 
 
 def _check_own(path: Path, own: Path) -> None:
+    from joulemap.plan.catalogue import opening_catalogue
+    from joulemap.store.check import check_query
+
     refused = []
     with opening_catalogue(path) as connection:
         confine(connection)

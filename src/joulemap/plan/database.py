@@ -8,7 +8,6 @@ from pathlib import Path
 
 from joulemap.background import begin
 from joulemap.errors import OlderDatabaseError
-from joulemap.plan.catalogue import template
 from joulemap.store.connection import Connection, open_for_reading, open_for_writing, using
 
 
@@ -23,8 +22,9 @@ def open_if_there(path: Path) -> Connection | None:
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Connection]:
     """Give out a connection that writes; what evaluating needs is imported while the engine opens the file."""
-    opened = begin(lambda: open_for_writing(path, template(path)))
+    from joulemap.plan.catalogue import template
 
+    opened = begin(lambda: open_for_writing(path, template(path)))
     with using(opened(), path) as connection:
         yield connection
 

@@ -12,6 +12,7 @@ from joulemap.store.archive import KEYS, Manifest
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.migration import migrate
 from joulemap.store.write_parquet import quote_name, quote_text
+from joulemap.store.write_run import mark_newest
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
 """What tells two actions apart."""
@@ -38,6 +39,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
             except duckdb.Error as error:
                 raise CatalogueError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
         migrate(connection)
+        mark_newest(connection)  # it may hold some of the runs of a configuration
     except BaseException:
         connection.close()
         raise
@@ -76,6 +78,7 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
                 )
             for table, key in KEYS.items():
                 _insert(connection, archive, table, key)
+            mark_newest(connection)
             counts = connection.execute("SELECT count(*) FILTER (WHERE is_fresh), count(*) FROM new_run_id").fetchall()
     finally:
         connection.execute(f"DETACH {archive}")

@@ -103,6 +103,7 @@ class RunWriter:
         def insert() -> None:
             for table in list(rows):
                 insert_columns(self.connection, table, _joined(table, rows.pop(table)))
+            mark_newest(self.connection)
 
         return insert
 
@@ -119,6 +120,13 @@ class RunWriter:
         row["created_at"] = utc_now()
         self._rows.setdefault("run", []).append(row)
         return run_id
+
+
+def mark_newest(connection: Connection) -> None:
+    """Make the flags of all runs those of `newest_runs`, after runs were added."""
+    connection.execute(
+        "UPDATE run SET is_newest = NOT is_newest WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))"
+    )
 
 
 def _joined(table: str, blocks: list[dict[str, Any]]) -> dict[str, Any]:
