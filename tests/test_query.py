@@ -21,6 +21,7 @@ from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import parse_parameter, run_query, run_sql
+from joulemap.store.write_catalogue import write_metrics
 from joulemap.store.write_run import mark_newest
 
 
@@ -348,7 +349,8 @@ def test_metrics_of_the_database_are_those_of_the_program(connection: Connection
 
 def test_a_new_metric_is_one_row(own_database: Path) -> None:
     with using(open_for_writing(own_database), own_database) as writing:
-        writing.execute("INSERT INTO metric VALUES (99, 'clock', 'clock', '1', 'idle_power_w', 'second', FALSE, '')")
+        clock = attrs.evolve(METRICS[0], name="clock", unit="1", column="idle_power_w")  # type: ignore[arg-type]
+        write_metrics(writing, (*METRICS, clock))
         ids = run_ids(writing, "runtime = 'fused'")
         rows = run_query(
             writing, find_query("recommend.configuration"), {"run_ids": ids, "objective": "clock"}

@@ -139,7 +139,8 @@ def test_a_migration_is_a_folder_of_parts_or_a_file(tmp_path: Path, monkeypatch:
 
 
 def test_every_table_view_and_column_says_what_it_is() -> None:
-    connection = open_in_memory()
+    connection = duckdb.connect()
+    migrate(connection)
     silent = connection.execute(
         """
         SELECT table_name, '' FROM duckdb_tables() WHERE NOT internal AND comment IS NULL

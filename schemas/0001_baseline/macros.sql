@@ -59,7 +59,10 @@ WITH asked AS (
     SELECT DISTINCT unnest(run_ids) AS run_id
 ),
 time AS (
-    SELECT s.run_id, CAST(sum(s.latency_fs) AS DOUBLE) AS latency_fs
+    SELECT
+        s.run_id,
+        CAST(sum(s.latency_fs) AS DOUBLE) AS latency_fs,
+        seconds(sum(s.latency_fs)) AS latency_s
     FROM run_subgraph AS s
     JOIN asked AS a ON a.run_id = s.run_id
     GROUP BY s.run_id
@@ -73,7 +76,7 @@ work AS (
     GROUP BY p.run_id
 ),
 energy AS (
-    SELECT l.run_id, sum(l.energy_fj) AS energy_fj
+    SELECT l.run_id, sum(l.energy_fj) AS energy_fj, joules(sum(l.energy_fj)) AS energy_j
     FROM ledger_line AS l
     JOIN asked AS a ON a.run_id = l.run_id
     GROUP BY l.run_id
@@ -100,16 +103,16 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
-    seconds(t.latency_fs) AS latency_s,
-    joules(e.energy_fj) AS energy_j,
-    joules(e.energy_fj) / r.batch AS energy_per_inference_j,
-    r.batch / nullif(joules(e.energy_fj), 0e0) AS inferences_per_j,
-    joules(e.energy_fj) * seconds(t.latency_fs) AS edp_js,
-    joules(e.energy_fj) / r.batch * seconds(t.latency_fs) AS edp_per_inference_js,
-    r.batch / nullif(seconds(t.latency_fs), 0e0) AS throughput_per_s,
+    t.latency_s,
+    e.energy_j,
+    e.energy_j / r.batch AS energy_per_inference_j,
+    r.batch / nullif(e.energy_j, 0e0) AS inferences_per_j,
+    e.energy_j * t.latency_s AS edp_js,
+    e.energy_j / r.batch * t.latency_s AS edp_per_inference_js,
+    r.batch / nullif(t.latency_s, 0e0) AS throughput_per_s,
     CAST(e.energy_fj AS DOUBLE) / nullif(t.latency_fs, 0e0) AS average_power_w,
     r.peak_memory_bytes,
-    2 * o.mac_count / nullif(seconds(t.latency_fs), 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    2 * o.mac_count / nullif(t.latency_s, 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
     f.price_cloud_usd_per_hour,
     f.price_purchase_usd,
     coalesce(f.idle_power_w, f.static_power_w) AS idle_power_w,
@@ -169,28 +172,32 @@ SELECT
     ) AS usd_per_million
 FROM powered AS p;
 
--- The column that holds a metric, and how to read it: rows of the table `metric`, which is that of the program.
-CREATE MACRO metric_column(metric_name) AS
+-- A metric by its name: a row of the table `metric`. Where the rows are written, this macro is replaced by one that
+-- holds them (store/metric.py), which the engine folds: a look-up in the table costs every use a join.
+CREATE MACRO find_metric(metric_name) AS
     coalesce(
-        (SELECT m.column_name FROM metric AS m WHERE m.name = metric_name),
+        (SELECT m FROM metric AS m WHERE m.name = metric_name),
         error(
             'unknown metric ' || metric_name || ', expected one of '
                 || (SELECT string_agg(m.name, ', ' ORDER BY m.metric_index) FROM metric AS m)
         )
     );
-CREATE MACRO metric_unit(metric_name) AS (SELECT m.unit FROM metric AS m WHERE m.name = metric_name);
-CREATE MACRO is_higher_better(metric_name) AS (SELECT m.is_higher_better FROM metric AS m WHERE m.name = metric_name);
+CREATE MACRO metric_column(metric_name) AS find_metric(metric_name).column_name;
+CREATE MACRO metric_unit(metric_name) AS find_metric(metric_name).unit;
+CREATE MACRO is_higher_better(metric_name) AS find_metric(metric_name).is_higher_better;
 -- What is not known where the metric is null.
-CREATE MACRO metric_missing(metric_name) AS (SELECT m.missing FROM metric AS m WHERE m.name = metric_name);
+CREATE MACRO metric_missing(metric_name) AS find_metric(metric_name).missing;
 
 -- The value of a metric in a row that has a column for it: one of runs, configurations or configuration_costs.
 CREATE MACRO column_value(column_name, one) AS CAST(to_json(one) ->> column_name AS DOUBLE);
 CREATE MACRO metric_value(metric_name, one) AS
-    CASE
-        WHEN (to_json(one) -> metric_column(metric_name)) IS NULL
-            THEN error('the metric ' || metric_name || ' is not known of these runs: it needs prices and use')
-        ELSE column_value(metric_column(metric_name), one)
-    END;
+    coalesce(
+        column_value(metric_column(metric_name), one),
+        CASE
+            WHEN (to_json(one) -> metric_column(metric_name)) IS NULL
+                THEN error('the metric ' || metric_name || ' is not known of these runs: it needs prices and use')
+        END
+    );
 
 -- A value as a cost: lower is better. And how many times better a value is than another one: above 1 where it is.
 CREATE MACRO as_cost(is_higher_better, value) AS CASE WHEN is_higher_better THEN -value ELSE value END;

@@ -17,7 +17,7 @@ from joulemap.plan.database import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
 from joulemap.store.query import fetch
-from joulemap.store.read import find_refusals
+from joulemap.store.read import find_outcomes
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
@@ -137,7 +137,7 @@ class DifferenceAnswer(RunAnswer):
 def subtract(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
     """Return what differs between two stored runs, as `Workspace.difference` documents it."""
     with reading(source.path) as connection:
-        known = find_refusals(connection, [run_a, run_b])
+        known = find_outcomes(connection, [run_a, run_b])
         for run_id in (run_a, run_b):
             if run_id not in known:
                 raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")

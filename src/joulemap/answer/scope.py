@@ -13,7 +13,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected
 from joulemap.present.document import Grid, Lines, Section, Steps
 from joulemap.store.query import fetch
-from joulemap.store.read import find_batches, find_configurations, find_projected_hardware, find_refusals
+from joulemap.store.read import find_configurations, find_outcomes, find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -161,11 +161,11 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
-    refusals = find_refusals(connection, ids)
+    outcomes = find_outcomes(connection, ids)
     return {
-        "batches": find_batches(connection, ids),
+        "batches": tuple(sorted({batch for batch, _ in outcomes.values()})),
         "run_ids": tuple(ids),
-        "refused": {run_id: reason for run_id in ids if (reason := refusals[run_id]) is not None},
+        "refused": {run_id: reason for run_id in ids if (reason := outcomes[run_id][1]) is not None},
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "calibrations": fetch(connection, RunCalibration, run_ids=ids),

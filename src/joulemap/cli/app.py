@@ -8,7 +8,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import FrameType
 from typing import Final, NoReturn
@@ -52,9 +52,9 @@ GROUPS: Final = {
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
-    """Return the command line with the command that `arguments` name, or with all where they name none.
+    """Return the command line with the command that `arguments` name, or with the outlines of all where they name none.
 
-    What is not asked for is not imported: all of it takes as long as a query does.
+    What is not asked for is not imported, and of an outline no option is read: all of it takes as long as a query does.
     """
     app = typer.Typer(
         name="joulemap",
@@ -66,14 +66,26 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(root)
     named = next((text for text in arguments if not text.startswith("-")), "")
-    is_known = named in COMMANDS or named in GROUPS
-    for command in COMMANDS:
-        if command == named or not is_known:
-            app.command(command)(getattr(import_module(f"joulemap.cli.{command}"), command))
-    for group, module in GROUPS.items():
-        if group == named or not is_known:
-            app.add_typer(import_module(f"joulemap.cli.{module}").app, name=group)
+    if named in COMMANDS:
+        app.command(named)(getattr(import_module(f"joulemap.cli.{named}"), named))
+    elif named in GROUPS:
+        app.add_typer(import_module(f"joulemap.cli.{GROUPS[named]}").app, name=named)
+    else:
+        for command in COMMANDS:
+            app.command(command)(_outline(getattr(import_module(f"joulemap.cli.{command}"), command)))
+        for group, module in GROUPS.items():
+            group_help = import_module(f"joulemap.cli.{module}").app.info.help
+            app.add_typer(typer.Typer(help=group_help), name=group)
     return app
+
+
+def _outline(command: Callable[..., object]) -> Callable[[], None]:
+    """Return a command as the list of all shows it, without its options."""
+
+    def outline() -> None: ...
+
+    outline.__doc__ = command.__doc__
+    return outline
 
 
 def _show_version(value: bool) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from operator import attrgetter
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 
 import attrs
 
@@ -77,8 +78,11 @@ class Table(Generic[Row]):
     @property
     def cells(self) -> tuple[tuple[Any, ...], ...]:
         """The values of each row, in the order of the columns."""
-        names = self.names
-        return tuple(row if isinstance(row, tuple) else tuple(getattr(row, name) for name in names) for row in self)
+        if not self.rows or isinstance(self.rows[0], tuple):
+            return cast("tuple[tuple[Any, ...], ...]", self.rows)
+        if len(self.columns) == 1:
+            return tuple((getattr(row, self.columns[0].name),) for row in self)
+        return tuple(map(attrgetter(*self.names), self.rows))
 
     def records(self) -> list[dict[str, Any]]:
         """Return each row as a mapping from column name to value."""

@@ -157,9 +157,9 @@ def _sweep(path: Path) -> None:
 
 
 def open_in_memory() -> Connection:
-    """Return an empty joulemap database that lives as long as the connection."""
+    """Return an empty joulemap database, without comments, that lives as long as the connection."""
     connection = duckdb.connect(":memory:")
-    migrate(connection)
+    migrate(connection, has_comments=False)
     return connection
 
 

@@ -35,6 +35,8 @@ COMMENT ON COLUMN schema_migration.checksum IS 'SHA-256 of its text when it was 
 COMMENT ON COLUMN schema_migration.applied_at IS 'When, UTC';
 """
 
+_COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
+
 
 @attrs.frozen
 class Migration:
@@ -102,9 +104,12 @@ def check_applied(applied: Mapping[int, str]) -> None:
         )
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, up_to: int | None = None) -> tuple[int, ...]:
+def migrate(
+    connection: duckdb.DuckDBPyConnection, up_to: int | None = None, *, has_comments: bool = True
+) -> tuple[int, ...]:
     """Apply the migrations that the database lacks, only those `up_to` a number if it is given; return their numbers.
 
+    Comments take as long as all else, and a database that nobody looks into does without.
     Raises DatabaseError if one that it has had is not known here.
     """
     applied = read_applied(connection) or {}
@@ -116,8 +121,9 @@ def migrate(connection: duckdb.DuckDBPyConnection, up_to: int | None = None) -> 
         connection.execute("BEGIN TRANSACTION")
         try:
             connection.execute(_RECORD_TABLE)
-            connection.execute(migration.sql)
-            _comment_columns(connection, migration.columns)
+            connection.execute(migration.sql if has_comments else _COMMENT.sub("", migration.sql))
+            if has_comments:
+                _comment_columns(connection, migration.columns)
             connection.execute(
                 "INSERT INTO schema_migration VALUES (?, ?, ?, ?)",
                 [migration.version, migration.name, migration.checksum, utc_now()],

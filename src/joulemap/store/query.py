@@ -85,11 +85,11 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mappin
 def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Run the query that a row type names and return its rows as records; raises as `run_query`."""
     answer = run_query(connection, find_query(record.query), given)
-    names = answer.names
+    order = [answer.names.index(field.name) for field in attrs.fields(record)]
     return Table(
         title=answer.title,
         columns=answer.columns,
-        rows=tuple(record(**dict(zip(names, cells, strict=True))) for cells in answer.rows),
+        rows=tuple(record(*[cells[index] for index in order]) for cells in answer.rows),
         sql=answer.sql,
         parameters=answer.parameters,
     )

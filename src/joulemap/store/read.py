@@ -47,22 +47,17 @@ def find_all_runs(connection: Connection) -> list[int]:
     return [int(run_id) for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()]
 
 
-def find_refusals(connection: Connection, run_ids: Iterable[int]) -> dict[int, str | None]:
-    """Return run_id -> why it could not be evaluated, None where it was, for those of the runs that are stored."""
-    rows = connection.execute("SELECT run_id, refusal FROM run WHERE list_contains(?, run_id)", [list(run_ids)])
-    return {int(run_id): refusal for run_id, refusal in rows.fetchall()}
+def find_outcomes(connection: Connection, run_ids: Iterable[int]) -> dict[int, tuple[int, str | None]]:
+    """Return run_id -> (batch, why it could not be evaluated or None), for those of the runs that are stored."""
+    statement = "SELECT run_id, batch, refusal FROM run SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
+    rows = connection.execute(statement, [list(run_ids)]).fetchall()
+    return {int(run_id): (int(batch), refusal) for run_id, batch, refusal in rows}
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
     """Return the ids of stored hardware whose key numbers are projections or estimates."""
     rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE projection <> ''").fetchall()
     return frozenset(str(hardware) for (hardware,) in rows)
-
-
-def find_batches(connection: Connection, run_ids: Iterable[int]) -> tuple[int, ...]:
-    """Return the batches of stored runs, each once, the smallest first."""
-    statement = "SELECT DISTINCT batch FROM run WHERE list_contains(?, run_id) ORDER BY batch"
-    return tuple(int(batch) for (batch,) in connection.execute(statement, [list(run_ids)]).fetchall())
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from joulemap.domain.catalogue import Catalogue, ModelEntry, ShippedWorkload
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.metric import METRICS, Metric
 from joulemap.domain.reference import EnergyAction
 from joulemap.store.connection import Connection
 from joulemap.store.insert import insert_columns, next_id
-from joulemap.store.metric import METRIC_COLUMNS, metric_rows
+from joulemap.store.metric import METRIC_COLUMNS, find_metric_sql, metric_rows
 
 
 def write_catalogue(
@@ -60,14 +61,15 @@ def write_catalogue(
     )
 
 
-def write_metrics(connection: Connection) -> None:
-    """Make the metrics of the program those of the database, for SQL to take names, units and columns from."""
+def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -> None:
+    """Make the metrics of the program, or others, those of the database, for SQL to read."""
     connection.execute("DELETE FROM metric")
     insert_columns(
         connection,
         "metric",
-        {name: [row[index] for row in metric_rows()] for index, name in enumerate(METRIC_COLUMNS)},
+        {name: [row[index] for row in metric_rows(metrics)] for index, name in enumerate(METRIC_COLUMNS)},
     )
+    connection.execute(find_metric_sql(metrics))
 
 
 def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_version: str) -> None:
