@@ -25,7 +25,7 @@ from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns
 from joulemap.store.connection import Connection
-from joulemap.store.read import read_columns
+from joulemap.store.workload import read_columns
 from joulemap.store.zoo import read_shipped
 from joulemap.units import FJ_PER_J, FS_PER_S
 

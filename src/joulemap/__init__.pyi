@@ -174,6 +174,7 @@ from joulemap.domain.hardware import (
 )
 from joulemap.domain.measurement import (
     Measurement as Measurement,
+    Timing as Timing,
 )
 from joulemap.domain.metric import (
     METRICS as METRICS,
@@ -200,9 +201,6 @@ from joulemap.domain.settings import (
 from joulemap.domain.table import (
     Column as Column,
     Table as Table,
-)
-from joulemap.domain.timing import (
-    Timing as Timing,
 )
 from joulemap.domain.workload import (
     Access as Access,

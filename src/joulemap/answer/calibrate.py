@@ -38,7 +38,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.connection import open_for_reading, open_in_memory, using
 from joulemap.store.query import fetch
-from joulemap.store.read import read_columns
+from joulemap.store.workload import read_columns
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
@@ -398,8 +398,8 @@ def _answer(
     hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
     """Return the rows of a calibration, from a database made for the occasion."""
-    from joulemap.store.write_calibration import ensure_calibrations
-    from joulemap.store.write_catalogue import write_catalogue
+    from joulemap.store.calibration import ensure_calibrations
+    from joulemap.store.catalogue import write_catalogue
 
     with using(open_in_memory(), "the calibration") as connection:
         write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")

@@ -17,7 +17,7 @@ from joulemap.plan.database import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
 from joulemap.store.query import fetch
-from joulemap.store.read import find_refusals
+from joulemap.store.run import find_refusals
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source

@@ -13,7 +13,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected
 from joulemap.present.document import Grid, Lines, Section, Steps
 from joulemap.store.query import fetch
-from joulemap.store.read import find_batches, find_configurations, find_projected_hardware, find_refusals
+from joulemap.store.run import find_batches, find_configurations, find_projected_hardware, find_refusals
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

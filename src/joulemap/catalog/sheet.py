@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.catalog.digest import DATA, ZOO
-from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
-from joulemap.domain.cost import CostAssumption, GridRegion
-from joulemap.domain.note import ArchitectureNote
+from joulemap.domain.catalogue import ArchitectureNote, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import UnknownNameError
 

@@ -32,8 +32,8 @@ from joulemap.present.document import Block, Document, Grid, Lines, Section, Tex
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
+    from joulemap.domain.catalogue import ArchitectureNote
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.note import ArchitectureNote
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection

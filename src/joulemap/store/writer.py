@@ -9,10 +9,9 @@ import attrs
 import numpy as np
 
 from joulemap.model.run import BOTTLENECKS, RunColumns
-from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
-from joulemap.store.insert import insert_columns, next_id
-from joulemap.store.write_catalogue import find_action_ids, read_vocabulary
+from joulemap.store.hardware import identify_actions, read_vocabulary
+from joulemap.store.row import insert_columns, next_id, utc_now
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +69,8 @@ class RunWriter:
         if digest not in self._action_ids:
             if self._vocabulary is None:
                 self._vocabulary = read_vocabulary(self.connection)
-            self._action_ids[digest] = find_action_ids(self._vocabulary, run.hardware)
+            ids = [self._vocabulary[identity] for identity in identify_actions(run.hardware)]
+            self._action_ids[digest] = np.array(ids, dtype=np.uint16)
         subgraphs, operators, ledger = run.subgraphs, run.operators, run.ledger
         self._append("run_subgraph", run_id, len(subgraphs.subgraph_index), {
             field.name: getattr(subgraphs, field.name) for field in attrs.fields(type(subgraphs))
