@@ -33,6 +33,7 @@ BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled":
 
 FIGURES: Final = ("latency_s", "energy_j", "power_w", "peak_memory_bytes")
 COUNTS: Final = ("batch", "stream_count")
+WHOLE: Final = ("peak_memory_bytes", *COUNTS)
 TEXTS: Final = ("hardware", "model", "precision", "source")
 
 NAMESPACE: Final = "aten::"
@@ -80,26 +81,14 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
 
 def _measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
     """Return a row as a record; `seen` is what was chosen with it in view where it does not say so itself."""
-
-    def number(name: str) -> float | None:
-        return float(row[name]) if row.get(name) not in (None, "") else None
-
-    peak, streams = number("peak_memory_bytes"), number("stream_count")
+    given = (name for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, ""))
+    numbers: dict[str, Any] = {name: int(float(row[name])) if name in WHOLE else float(row[name]) for name in given}
     return Measurement(
-        hardware=row["hardware"],
-        model=row["model"],
-        precision=row["precision"],
-        batch=int(row["batch"]),
-        runtime=row["runtime"],
+        **{name: row[name] for name in (*TEXTS, "runtime")},
+        **numbers,
         scope=row.get("scope") or "not given",
-        latency_s=number("latency_s"),
-        energy_j=number("energy_j"),
-        power_w=number("power_w"),
-        peak_memory_bytes=None if peak is None else int(peak),
-        source=row["source"],
         conditions=row.get("conditions") or "not given",
         seen=row.get("seen") or seen,
-        stream_count=None if streams is None else int(streams),
     )
 
 

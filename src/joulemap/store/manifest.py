@@ -124,17 +124,11 @@ def read_manifest(folder: Path, newest_schema: int) -> Manifest:
 
 
 def _structure(document: Mapping[str, Any]) -> Manifest:
-    entries = {
-        str(name): Entry(
-            rows=int(entry["rows"]),
-            columns={str(column): str(kind) for column, kind in entry["columns"].items()},
-            digest=str(entry["digest"]),
-        )
-        for name, entry in document["entries"].items()
-    }
     return Manifest(
+        **{name: str(document[name]) for name in ("package_version", "duckdb_version")},
         schema_version=int(document["schema_version"]),
-        package_version=str(document["package_version"]),
-        duckdb_version=str(document["duckdb_version"]),
-        entries=entries,
+        entries={
+            str(name): Entry(rows=int(entry["rows"]), columns=dict(entry["columns"]), digest=str(entry["digest"]))
+            for name, entry in document["entries"].items()
+        },
     )

@@ -17,6 +17,7 @@ from joulemap.store.library import find_query
 from joulemap.store.run import find_projected_hardware
 
 Row = TypeVar("Row", bound=Record)
+Made = TypeVar("Made")
 
 ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
@@ -67,32 +68,30 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Rows:
     """Run a query and return its rows; raises SqlError if its columns are not those of its header."""
-    parameters = bind(query, given)
-    cursor = _execute(connection, query.sql, parameters)
-    names = tuple(entry[0] for entry in cursor.description or ())
-    promised = tuple(column.name for column in query.columns)
-    if names != promised:
-        raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
-    return Rows(
-        title=query.title,
-        columns=query.columns,
-        rows=tuple(cursor.fetchall()),
-        sql=query.sql,
-        parameters=parameters,
-    )
+    return _run(connection, query, given, tuple)
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Run the query that a row type names and return its rows as records; raises as `run_query`."""
-    answer = run_query(connection, find_query(record.query), given)
-    names = answer.names
-    return Table(
-        title=answer.title,
-        columns=answer.columns,
-        rows=tuple(record(**dict(zip(names, cells, strict=True))) for cells in answer.rows),
-        sql=answer.sql,
-        parameters=answer.parameters,
-    )
+    query = find_query(record.query)
+    names = [column.name for column in query.columns]
+    return _run(connection, query, given, lambda cells: record(**dict(zip(names, cells, strict=True))))
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection,
+    query: Query,
+    given: Mapping[str, Any],
+    make: Callable[[tuple[Any, ...]], Made],
+) -> Table[Made]:
+    parameters = bind(query, given)
+    cursor = _execute(connection, query.sql, parameters)
+    names = [entry[0] for entry in cursor.description or ()]
+    promised = [column.name for column in query.columns]
+    if names != promised:
+        raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
+    rows = tuple(map(make, cursor.fetchall()))
+    return Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters=parameters)
 
 
 def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
