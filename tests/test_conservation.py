@@ -15,9 +15,8 @@ from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.reference import STATIC_ACTION, ActionKey
 from joulemap.errors import UnsupportedError
 from joulemap.model.ledger import ActionCounts, count_matrix

@@ -10,8 +10,7 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Runtime
-from joulemap.domain.precision import Precision
+from joulemap.domain.configuration import Precision, Runtime
 from joulemap.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.plan.run import RunTally
 from joulemap.store import writer

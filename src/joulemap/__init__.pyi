@@ -164,6 +164,7 @@ from joulemap.domain.calibration import (
 )
 from joulemap.domain.configuration import (
     Configuration as Configuration,
+    Precision as Precision,
     Runtime as Runtime,
 )
 from joulemap.domain.hardware import (
@@ -181,9 +182,6 @@ from joulemap.domain.metric import (
     Metric as Metric,
     MetricName as MetricName,
     PartMetricName as PartMetricName,
-)
-from joulemap.domain.precision import (
-    Precision as Precision,
 )
 from joulemap.domain.quantity import (
     Quantity as Quantity,

@@ -22,9 +22,8 @@ from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.measurement import Measurement
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError

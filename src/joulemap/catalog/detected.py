@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.machine import Cpu, CpuCache, Gpu
-from joulemap.domain.precision import FLOPS_PER_MAC
 
 HEAD: Final = """\
 # This machine, as it describes itself. What is marked `assumed` could not be read: replace it where you know better,

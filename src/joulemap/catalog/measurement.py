@@ -21,9 +21,8 @@ import attrs
 
 from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, find_entry
-from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.measurement import Measurement, ProfiledKernel
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import CatalogueError, UnknownNameError
 
 FOLDER: Final = DATA / "measurement"

@@ -29,8 +29,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement

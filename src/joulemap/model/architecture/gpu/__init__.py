@@ -32,8 +32,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
     Engine,
