@@ -60,7 +60,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
                 runtime=configuration.runtime,
                 calibration="none",
                 calibration_digest="",
-                model_version=0,
+                formula_version="benchmark",
                 package_version="benchmark",
             )
             writer.add(identity, evaluate(columns, hardware, configuration))

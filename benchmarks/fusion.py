@@ -214,7 +214,9 @@ def measure(operation: str, architecture: str, batch: int, models: Sequence[str]
     for model in (load_model(one, batch) for one in models):
         work = model.work
         kernels = form_kernels(work, precision, "fused")
-        chosen, hides = choose(operation, model, kernels.rides, kernels.is_active)
+        rides = kernels.per_workload(kernels.rides) > 0.0
+        is_active = np.isin(np.arange(work.operator_count), kernels.operator_index)
+        chosen, hides = choose(operation, model, rides, is_active)
         if not chosen.any():
             continue
         found = evaluate_fused(work, hardware, precision)
@@ -232,7 +234,7 @@ def measure(operation: str, architecture: str, batch: int, models: Sequence[str]
             saved = float(found.energy_fj - other.energy_fj)
             if operation == BIAS:
                 arithmetic = arithmetic - arithmetic_fj(other, work.operator_count)[chosen].sum()
-        products = (work.mac_count > 0) & kernels.is_active
+        products = (work.mac_count > 0) & is_active
         price = energy[products].sum() / (2.0 * work.mac_count[products].sum())
         total += (float(chosen.sum()), count, arithmetic, float(separate[chosen].sum()), saved, count * price)
     if not total[0]:

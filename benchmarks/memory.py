@@ -25,7 +25,7 @@ import attrs
 
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.fuse import fuse

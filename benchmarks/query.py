@@ -160,14 +160,14 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
         (
             "compare --sort --details",
             "one",
-            lambda: len(workspace.rank_hardware(MODEL, has_details=True, has_parts=True, **every).numbers),
+            lambda: len(workspace.rank_hardware(MODEL, has_details=True, has_subgraphs=True, **every).numbers),
         ),
         ("analyze", "one", lambda: len(workspace.analyze(MODEL, HARDWARE[1], batch=BATCH).operators)),
         ("explain", "one", lambda: len(workspace.explain(MODEL, *HARDWARE[:2], batch=BATCH).terms)),
         (
             "explain --metric edp",
             "one",
-            lambda: len(workspace.explain(MODEL, *HARDWARE[:2], metric="edp", batch=BATCH).metric_terms),
+            lambda: len(workspace.explain(MODEL, *HARDWARE[:2], metric="edp", batch=BATCH).metric_terms or ()),
         ),
         ("edp", "one", lambda: len(workspace.edp(MODEL, HARDWARE[1], batch=BATCH).operators)),
         (

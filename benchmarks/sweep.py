@@ -21,7 +21,7 @@ from typing import Final
 import duckdb
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.store.write_run import CHUNK_LINES
 from joulemap.workspace.workspace import Workspace
 

@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.fuse import fuse
 from joulemap.trace.build import trace_request
 from joulemap.trace.library import build_torchvision

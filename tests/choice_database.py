@@ -8,6 +8,7 @@ import attrs
 
 from blank import open_blank
 from joulemap.store.connection import Connection
+from joulemap.store.write_catalogue import write_metrics
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "idle_power": "W", "static_power": "W"}
 
@@ -38,9 +39,9 @@ class MadeUp:
 def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
     """Return a database that holds these runs, numbered from 1, with round assumptions of use."""
     connection = open_blank()
-    connection.execute("INSERT INTO action VALUES (1, 'gpu', 'compute', 'alu', 'mac', 'compute', 'MAC')")
+    connection.execute("INSERT INTO action VALUES (1, 'gpu', 'compute', 'compute', 'alu', 'mac', 'compute', 'MAC')")
     connection.execute(
-        "INSERT INTO workload VALUES (1, 'k', 'net', 's', 'i', 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01')"
+        "INSERT INTO workload VALUES (1, 'k', 'net', 's', 'i', '3', 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01')"
     )
     connection.execute(
         "INSERT INTO cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "
@@ -51,6 +52,7 @@ def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
         "INSERT INTO grid_region VALUES (0, 'world', 'World', 2024, 400, 'assumed', 's', ''), "
         "(1, 'clean', 'Clean', 2024, 10, 'assumed', 's', '')"
     )
+    write_metrics(connection)
     fill(connection, runs)
     return connection
 
@@ -73,16 +75,21 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
     if numbered:
         connection.execute(
             "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
-            "microarchitecture, unit_name, memory_type, projection, package_version) VALUES "
-            + ", ".join(["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, '0')"] * len(numbered)),
+            "microarchitecture, unit_name, memory_type, projection, package_version, power_mode, aliases, doubts) "
+            "VALUES "
+            + ", ".join(["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, '0', 'default', [], [])"] * len(numbered)),
             [text for number, run in numbered for text in (f"d{number}", run.hardware, run.deployment, run.projection)],
         )
         connection.execute(
             "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, batch, runtime, "
             "calibration, refusal, units_total_count, peak_ops_per_s, memory_bandwidth_bytes_per_s, weight_bytes, "
-            "activation_bytes, clock_fraction, model_version, package_version, created_at) VALUES "
+            "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest) "
+            "VALUES "
             + ", ".join(
-                ["(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 1, '0', TIMESTAMP '2020-01-01')"]
+                [
+                    "(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 'f', '0', "
+                    "TIMESTAMP '2020-01-01', '')"
+                ]
                 * len(numbered)
             ),
             [
@@ -97,9 +104,10 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
     if evaluated:
         connection.execute(
             "INSERT INTO run_subgraph (run_id, subgraph_index, latency_fs, compute_s, memory_s, launch_s, dram_bytes, "
-            "moved_bytes, tile_count, wave_count, units_used_count, kernel_count, bottleneck) VALUES "
+            "moved_bytes, tile_count, wave_count, units_used_count, kernel_count, bottleneck, "
+            "executed_mac_count) VALUES "
             + ", ".join(
-                f"({number}, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'compute')"
+                f"({number}, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'compute', 0)"
                 for number, run in evaluated
             )
         )

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from command import Done, run_alone, run_here
+from joulemap.domain.configuration import Runtime
+from joulemap.domain.precision import Precision
 from joulemap.workspace.workspace import Workspace
 
 Run = Callable[..., Done]
 
-PRECISIONS = ("fp32", "bf16", "fp16")
-RUNTIMES = ("fused", "graph", "eager")
+PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
+RUNTIMES: tuple[Runtime, ...] = ("fused", "graph", "eager")
 
 
 def pytest_configure() -> None:

@@ -10,7 +10,9 @@ from joulemap.model.architecture.gpu import ARCHITECTURE
 from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level
 from joulemap.model.architecture.gpu.product import Products, Tiling, sort_products, tile_products
 from joulemap.model.architecture.gpu.time import Times, time_operators
-from joulemap.model.kernel import KernelColumns, Placement, form_kernels
+from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.pipeline import place
+from joulemap.model.placement import Placement
 from joulemap.model.traffic import memory_time
 from joulemap.model.workload import WorkloadColumns
 
@@ -54,7 +56,7 @@ def timed(
     kernels = form_kernels(work, precision, runtime)
     memory, _, _ = memory_time(kernels, device, find_last_level(device))
     engine = Engine.of(device, precision)
-    return time_operators(kernels, engine, np.where(kernels.is_active, memory, 0.0)), kernels
+    return time_operators(kernels, engine, memory), kernels
 
 
 def placed(
@@ -62,7 +64,7 @@ def placed(
 ) -> tuple[Placement, KernelColumns]:
     """Return the placement of a workload and its kernels."""
     kernels = form_kernels(work, precision, runtime)
-    return ARCHITECTURE.place(kernels, hardware or h100()), kernels
+    return place(kernels, hardware or h100(), ARCHITECTURE), kernels
 
 
 def kernel_seconds(placement: Placement, kernels: KernelColumns) -> list[float]:

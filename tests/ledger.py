@@ -8,6 +8,7 @@ import attrs
 
 from blank import open_blank
 from joulemap.store.connection import Connection
+from joulemap.store.write_catalogue import write_metrics
 
 FJ = 10**15
 FS = 10**15
@@ -55,9 +56,11 @@ class Book:
     def __init__(self) -> None:
         """Open it in memory."""
         self.connection: Connection = open_blank()
+        write_metrics(self.connection)
         for number, part in enumerate(("compute", "memory", "control", "static"), 1):
+            common = "unit_memory" if part == "memory" else part
             self.connection.execute(
-                "INSERT INTO action VALUES (?, 'any', ?, ?, 'act', ?, 'one')", [number, part, part, part]
+                "INSERT INTO action VALUES (?, 'any', ?, ?, ?, 'act', ?, 'one')", [number, part, common, part, part]
             )
         self._hardware: set[str] = set()
         self._workloads: dict[tuple[str, int, int], int] = {}
@@ -68,8 +71,8 @@ class Book:
         self._hardware.add(name)
         self.connection.execute(
             "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
-            "microarchitecture, unit_name, memory_type, projection, package_version) "
-            "VALUES (?, ?, ?, 'v', 'any', ['edge'], 'm', 'unit', 'd', ?, '0')",
+            "microarchitecture, unit_name, memory_type, projection, package_version, power_mode, aliases, doubts) "
+            "VALUES (?, ?, ?, 'v', 'any', ['edge'], 'm', 'unit', 'd', ?, '0', 'default', [], [])",
             [name, name, name, "guessed" if is_projection else ""],
         )
         self.connection.execute(
@@ -82,7 +85,7 @@ class Book:
             return self._workloads[key]
         number = self._workloads[key] = len(self._workloads) + 1
         self.connection.execute(
-            "INSERT INTO workload VALUES (?, ?, ?, 's', 'i', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01')",
+            "INSERT INTO workload VALUES (?, ?, ?, 's', 'i', '3', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01')",
             [number, str(number), model, batch, parameter_count],
         )
         for index, part in enumerate(parts):
@@ -119,8 +122,9 @@ class Book:
         self.connection.execute(
             "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, batch, runtime, "
             "calibration, refusal, units_total_count, peak_ops_per_s, memory_bandwidth_bytes_per_s, weight_bytes, "
-            "activation_bytes, clock_fraction, model_version, package_version, created_at) VALUES "
-            "(?, ?, ?, ?, 'default', ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 1, '0', TIMESTAMP '2020-01-01')",
+            "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest) "
+            "VALUES (?, ?, ?, ?, 'default', ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 'f', '0', "
+            "TIMESTAMP '2020-01-01', '')",
             [
                 run_id, str(run_id), self._workload(model, batch, parts, parameter_count), hardware, precision, batch,
                 runtime, refusal, units, peak_ops_per_s, bandwidth,
@@ -132,7 +136,7 @@ class Book:
                 [
                     run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
                     part.dram_bytes, part.dram_bytes, part.tiles, part.waves, part.units, part.bottleneck,
-                    part.executed_mac_count,
+                    part.executed_mac_count or 0.0,
                 ],
             )  # fmt: skip
             self.connection.execute(

@@ -13,7 +13,7 @@ import torch
 from compare import assert_close
 from convolution import convolution, count, run
 from joulemap.catalog.load import load_catalogue, load_hardware
-from joulemap.catalog.template import minimal_text
+from joulemap.catalog.starter import minimal_text
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC

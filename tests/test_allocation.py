@@ -6,19 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import numpy as np
 import pytest
 
 from chips import EVERY
 from compare import assert_close
 from convolution import convolution
 from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.precision import Precision
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns
-from joulemap.store import migration
-from joulemap.store.migration import load_migrations, migrate
 from joulemap.workspace.workspace import Workspace
 from models import Depthwise, Gemm, Mlp, Residual, columns, image
 
@@ -47,9 +44,11 @@ def allocate(tmp_path_factory: pytest.TempPathFactory) -> Allocate:
     program.write_text(PROGRAM)
     workspace = Workspace(folder / "results.duckdb")
 
-    def find(shape: str, hardware: str, precision: str, **arguments: int) -> tuple[Any, ...]:
+    def find(shape: str, hardware: str, precision: Precision, **arguments: int) -> tuple[Any, ...]:
         answer = workspace.compare(f"{program}:{shape}", hardware=(hardware,), precision=precision, arguments=arguments)
-        ((*values,),) = workspace.sql(f"SELECT {COLUMNS} FROM subgraph_results WHERE run_id = {answer.run_ids[0]}").rows
+        ((*values,),) = workspace.sql(
+            f"SELECT {COLUMNS} FROM subgraph_results WHERE run_id = {answer.rows[0].run_id}"
+        ).rows
         return tuple(values)
 
     return find
@@ -144,7 +143,7 @@ def test_slots_are_never_fewer_than_the_macs(hardware: Any) -> None:
             for runtime in RUNTIMES:
                 kernels = form_kernels(work, precision, runtime)
                 executed = architecture.place(kernels, hardware).executed_macs
-                macs = np.where(kernels.is_active, work.mac_count, 0.0)
+                macs = kernels.work.mac_count
                 assert (executed >= macs).all(), (precision, runtime)
                 assert (executed[macs == 0] == 0).all(), (precision, runtime)
 
@@ -162,25 +161,3 @@ def test_shares_are_shares_and_a_subgraph_adds_up_its_kernels(database: Path) ->
             assert_close(1.0 - row["padding_fraction"], row["mac_count"] / row["executed_mac_count"], rel=1e-12)
         else:
             assert row["padding_fraction"] is None
-
-
-def test_a_run_of_an_older_schema_has_waves_but_no_padding(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = load_migrations()
-    connection = duckdb.connect(str(tmp_path / "old.duckdb"))
-    monkeypatch.setattr(migration, "load_migrations", lambda: files[:4])
-    assert migrate(connection) == (1, 2, 3, 4)
-    connection.execute(f"ATTACH '{database}' AS new (READ_ONLY)")
-    newer = {"run": "EXCLUDE (calibration_digest)", "run_subgraph": "EXCLUDE (executed_mac_count)"}
-    tables = ("workload", "workload_subgraph", "workload_operator", "hardware_version", "run", "run_operator")
-    for table in (*tables, "run_subgraph"):
-        connection.execute(f"INSERT INTO {table} BY NAME SELECT * {newer.get(table, '')} FROM new.{table}")
-    asked = "SELECT count(*), count(wave_fill_fraction) > 0, count(padding_fraction) FROM subgraph_results"
-    monkeypatch.undo()
-    assert migrate(connection)[0] == 5
-    ((count, has_waves, padded),) = connection.execute(asked).fetchall()
-    assert count == connection.execute("SELECT count(*) FROM new.run_subgraph").fetchall()[0][0] > 0
-    assert (has_waves, padded) == (True, 0)
-    connection.execute("DETACH new")
-    connection.close()

@@ -15,9 +15,11 @@ import pytest
 from conftest import Run
 from joulemap.answer.database import ArchiveFormat
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
+from joulemap.store import connection, migration
 from joulemap.store.archive import KEYS, digest_file
-from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Answer
+from joulemap.answer import database as archive
 from joulemap.workspace.workspace import Workspace
 from test_calibration import hardware, made
 
@@ -40,12 +42,12 @@ def ask(workspace: Workspace) -> list[Any]:
     rows: list[Any] = []
     for model, options in QUESTIONS:
         compared = workspace.compare(model, **options)
-        rows += [without_ids(answer) for answer in compared.answers]
+        rows += [without_ids(answer) for answer in compared.tables]
         first = options["hardware"][0] if CALIBRATED in options["hardware"] else options["hardware"][-1]
         rest = {name: value for name, value in options.items() if name != "hardware"}
-        rows += [without_ids(answer) for answer in workspace.analyze(model, first, **rest).answers]
+        rows += [without_ids(answer) for answer in workspace.analyze(model, first, **rest).tables]
     explained = workspace.explain("resnet18", "h100_sxm5", "tpu_v4")
-    return [*rows, *(without_ids(answer) for answer in explained.answers)]
+    return [*rows, *(without_ids(answer) for answer in explained.tables)]
 
 
 def without_ids(answer: Answer) -> list[dict[str, Any]]:
@@ -123,12 +125,12 @@ def test_stored_runs_are_recognised_and_ids_are_new(exported: Path, tmp_path: Pa
     assert workspace.import_runs(exported) == (0, fresh + 1)
     assert tables(path) == counts
     assert workspace.check().findings.rows == ()
-    assert workspace.compare("resnet18", hardware=["tpu_v4"]).run_ids == kept.run_ids
+    assert workspace.compare("resnet18", hardware=["tpu_v4"]).scope.run_ids == kept.scope.run_ids
 
 
 def test_chosen_runs_take_along_what_they_consist_of_and_no_more(source: Path, tmp_path: Path) -> None:
     workspace = Workspace(source)
-    run_ids = workspace.compare(QUESTIONS[1][0], **QUESTIONS[1][1]).run_ids
+    run_ids = workspace.compare(QUESTIONS[1][0], **QUESTIONS[1][1]).scope.run_ids
     calibrated = workspace.sql(
         "SELECT run_id FROM runs WHERE list_contains($ids, run_id) AND calibration <> 'none'", {"ids": list(run_ids)}
     ).rows
@@ -226,19 +228,20 @@ def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: 
     assert not path.exists()
 
 
-def test_an_archive_of_an_older_schema_is_migrated(own_archive: Path, tmp_path: Path) -> None:
-    for table, column in (("run", "calibration_digest"), ("workload_buffer", None)):
-        if column:
-            replace_table(own_archive, table, f"SELECT * EXCLUDE ({column}) FROM '{{file}}' WHERE calibration = 'none'")
-    chosen = duckdb.execute(f"SELECT run_id FROM '{own_archive}/run.parquet'").fetchall()
-    kept = ", ".join(str(run_id) for (run_id,) in chosen)
-    for table in ("run_subgraph", "run_operator", "ledger_line"):
-        replace_table(own_archive, table, f"FROM '{{file}}' WHERE run_id IN ({kept})")
-    calibration = ("calibration", "calibration_coefficient", "calibration_error")
-    rewrite(own_archive, lambda one: (one.update(schema_version=6), [one["entries"].pop(name) for name in calibration]))
+def test_an_archive_of_an_older_schema_is_migrated(
+    own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = Migration(2, "following", "ALTER TABLE workload ADD COLUMN mood VARCHAR DEFAULT 'calm';")
+    both = (*load_migrations(), following)
+    monkeypatch.setattr(migration, "load_migrations", lambda: both)
+    for module in (migration, connection, archive):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", 2)
     workspace = Workspace(tmp_path / "new.duckdb")
-    assert workspace.import_runs(own_archive) == (len(chosen), 0)
+    stored, known = workspace.import_runs(own_archive)
+    assert stored > 0
+    assert known == 0
     assert workspace.check().findings.rows == ()
+    assert workspace.sql("SELECT DISTINCT mood FROM workload").rows == (("calm",),)
 
 
 def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,9 +277,9 @@ def test_views_are_written_for_other_programs(form: ArchiveFormat, source: Path,
 def test_json_has_units_in_its_keys(source: Path, tmp_path: Path) -> None:
     Workspace(source).export_runs(tmp_path / "views", [1], form="json")
     (run,) = json.loads((tmp_path / "views" / "runs.json").read_text())
-    assert {"latency_s", "energy_j", "peak_memory_bytes", "model_version", "package_version", "run_key"} <= set(run)
+    assert {"latency_s", "energy_j", "peak_memory_bytes", "formula_version", "package_version", "run_key"} <= set(run)
     ledger = json.loads((tmp_path / "views" / "energy_ledger.json").read_text())
-    assert sum(line["energy_fj"] for line in ledger) == pytest.approx(run["energy_j"] * 1e15, rel=1e-12, abs=0)
+    assert sum(line["line_energy_fj"] for line in ledger) == pytest.approx(run["energy_j"] * 1e15, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ from joulemap.domain.measurement import Measurement
 from joulemap.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import evaluate
+from joulemap.model.version import formula_version
 from joulemap.model.workload import Floats, WorkloadColumns
-from joulemap.plan.plan import MODEL_VERSION
 from joulemap.plan.source import Source
 from joulemap.store.connection import open_for_writing, transaction, using
 from joulemap.store.write_measurement import write_measurements
@@ -271,7 +271,7 @@ def fit(target: Hardware, observations: Sequence[Observation]) -> Outcome:
             coefficients={one.name: one.spread for one in spreads.coefficients},
             scales=tuple((one.scale, one.spread) for one in spreads.energy_scales),
         ),
-        model_version=MODEL_VERSION,
+        formula_version=formula_version(target.architecture),
         start=None,
         tell=lambda _: None,
     )
@@ -418,8 +418,8 @@ def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
         assert abs(energy_j / truth[model][1] - 1.0) < (0.1 if model == "resnet18" else 0.4)
         assert predict(workspace, model, calibration="none")[0] == truth[model][0] / 2.0
     assert not [one for one in answer.calibration.errors if one.split == "cross_validated"]
-    (note,) = workspace.compare("resnet18", hardware=["gaudi3"], precision="bf16", runtime="graph").calibrations
-    assert (note.measurement_count, note.place) == (1, str(own / "gaudi3.toml"))
+    (used,) = workspace.compare("resnet18", hardware="gaudi3", precision="bf16", runtime="graph").scope.calibrations
+    assert (used.measurement_count, used.place) == (1, str(own / "gaudi3.toml"))
 
 
 def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own: Path) -> None:
@@ -572,7 +572,7 @@ def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
 def test_a_shipped_calibration_fits_the_catalogue(path: Path) -> None:
     calibration = read_calibration(path)
-    assert calibration.model_version == MODEL_VERSION
+    assert calibration.formula_version == formula_version(hardware(calibration.hardware).architecture)
     assert calibration.name == calibration.hardware
     hardware(calibration.hardware).calibrated(calibration)
     assert calibration_text(calibration) == path.read_text()

@@ -21,7 +21,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
-from joulemap.plan.plan import MODEL_VERSION
+from joulemap.model.version import formula_version
 from joulemap.workspace.workspace import Workspace
 
 TARGET = "tpu_v4"
@@ -37,7 +37,7 @@ def made(target: Hardware, **changes: Any) -> Calibration:
         name="mine",
         hardware=target.id,
         hardware_digest=target.digest,
-        model_version=MODEL_VERSION,
+        formula_version=formula_version(target.architecture),
         data_digest="0123456789abcdef",
         row_count=4,
         latency_count=4,
@@ -126,7 +126,7 @@ def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> Non
     assert before.latency_s is not None
     assert after.latency_s is not None
     assert_close(after.latency_s, 2.0 * before.latency_s, rel=1e-9)
-    assert (plain.calibrations, under.calibrations[0].place) == ((), "given")
+    assert (plain.scope.calibrations.rows, under.scope.calibrations[0].place) == ((), "given")
     energy = {
         label: {(component, action): (count, fj) for component, action, count, fj in rows}
         for label, rows in (
@@ -134,7 +134,7 @@ def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> Non
                 "SELECT l.component, l.action, sum(l.action_count), sum(l.energy_fj) FROM energy_ledger AS l "
                 f"JOIN runs AS r ON r.run_id = l.run_id WHERE r.calibration = '{label}' GROUP BY ALL ORDER BY ALL"
             ).rows)
-            for label in ("none", under.calibrations[0].calibration)
+            for label in ("none", under.scope.calibrations[0].calibration)
         )
     }  # fmt: skip
     first, second = energy.values()
@@ -152,7 +152,7 @@ def test_stored_runs_keep_their_prices(tmp_path: Path) -> None:
     first = made(hardware())
     second = made(hardware(), row_count=5)
     ids = [
-        workspace.compare("resnet18", hardware=[TARGET], calibration=one).run_ids
+        workspace.compare("resnet18", hardware=[TARGET], calibration=one).scope.run_ids
         for one in ("none", first, second, first, "none", "auto")
     ]
     assert len({ids[0], ids[1], ids[2]}) == 3
@@ -179,13 +179,15 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     write_calibration(calibration, folder / f"{TARGET}.toml")
     write_calibration(calibration, folder / "other.toml")
     under = workspace.compare("resnet18", hardware=[TARGET, "h100_sxm5"])
-    assert [row.calibration for row in under.calibrations] == [f"{TARGET} {calibration.digest[:8]}"]
-    assert under.calibrations[0].place == str(folder / f"{TARGET}.toml")
-    assert under.run_ids[0] != plain.run_ids[0]
-    assert under.run_ids[1] == plain.run_ids[1]
-    assert workspace.compare("resnet18", hardware=[TARGET], calibration="none").run_ids == plain.run_ids[:1]
+    assert [row.calibration for row in under.scope.calibrations] == [f"{TARGET} {calibration.digest[:8]}"]
+    assert under.scope.calibrations[0].place == str(folder / f"{TARGET}.toml")
+    assert under.scope.run_ids[0] != plain.scope.run_ids[0]
+    assert under.scope.run_ids[1] == plain.scope.run_ids[1]
+    assert workspace.compare("resnet18", hardware=[TARGET], calibration="none").scope.run_ids == plain.scope.run_ids[:1]
     # the same bytes under another name are the same calibration
-    assert workspace.compare("resnet18", hardware=[TARGET], calibration="other").run_ids == under.run_ids[:1]
+    assert (
+        workspace.compare("resnet18", hardware=[TARGET], calibration="other").scope.run_ids == under.scope.run_ids[:1]
+    )
     tally = workspace.evaluate(["resnet18"], hardware=[TARGET], calibration=str(folder / "other.toml"))
     assert (tally.stored_count, tally.evaluated_count) == (1, 0)
     with pytest.raises(UnknownNameError, match="unknown calibration 'othr'; did you mean other"):
@@ -196,7 +198,7 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 STALE = {
     "another description": ("hardware_digest", "deadbeefdeadbeef", "fitted to another description of tpu_v4"),
-    "other formulas": ("model_version", MODEL_VERSION + 1, "fitted with version"),
+    "other formulas": ("formula_version", "deadbeefdeadbeef", "fitted with other formulas (deadbeefdeadbeef, now "),
 }
 
 

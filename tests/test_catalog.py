@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 
 import attrs
 import pytest
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.model import load_models
-from joulemap.catalog.scale import node_factor
-from joulemap.catalog.schema import HardwareFile, read_file
+from joulemap.catalog.load import load_catalogue, load_text
+from joulemap.catalog.parser import read_file
+from joulemap.catalog.reference import node_factor
+from joulemap.catalog.schema import HardwareFile
+from joulemap.catalog.sheet import load_assumptions, load_models, load_regions
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.hardware import TOLERANCE, Hardware
 from joulemap.domain.precision import PRECISION_BYTES
-from joulemap.domain.quantity import BASES, Quantity
+from joulemap.domain.quantity import BASES, Quantity, least_sure
 from joulemap.domain.reference import PARTS, STATIC_ACTION, EnergyAction
 from joulemap.errors import UnknownNameError
 
@@ -238,3 +240,60 @@ def test_a_record_with_assumed_key_numbers_is_marked() -> None:
     guess = attrs.evolve(tpu, id="guess", memory_bandwidth=attrs.evolve(tpu.memory_bandwidth, basis="assumed"))
     assert guess.with_own_digest().projection == "not known, so estimated: memory_bandwidth"
     assert not tpu.with_own_digest().is_projection
+
+
+SECOND_HAND = re.compile(
+    r"recall|verif|memory of|wiki|techpowerup|hmc-tech|cpu-world|glennklockwood|servethehome|anandtech|tomshardware"
+    r"|cnx-software|chipsandcheese|nextplatform|hardwareluxx|medium\.com|reddit|retailer|listing|press on|digest"
+    r"|third-party|gpu\.blog|launch price|spec page at|mullet\.se",
+    re.IGNORECASE,
+)
+"""Words of sources that are not the vendor's, the author's or the operator's own."""
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_what_is_published_was_read_where_it_was_published(hardware: Hardware) -> None:
+    told = [(name, one.basis, f"{one.source}; {one.note}") for name, one in hardware.quantities()]
+    told += [(".".join(one.key), one.basis, one.source) for one in hardware.reference]
+    assert [row for row in told if row[1] == "published" and SECOND_HAND.search(row[2])] == []
+    assert [row for row in told if "to be verified" in row[2]] == []
+
+
+def test_prices_and_grids_are_published_only_where_that_was_read() -> None:
+    told = [one.quantity for one in load_assumptions()] + [one.intensity for one in load_regions()]
+    assert [one for one in told if one.basis == "published" and SECOND_HAND.search(f"{one.source}; {one.note}")] == []
+
+
+@pytest.mark.parametrize("hardware", ALL, ids=names)
+def test_a_peak_that_follows_from_units_and_clock_is_no_surer_than_they_are(hardware: Hardware) -> None:
+    parents = least_sure(hardware.unit_count.basis, hardware.clock.basis)
+    for precision, peak in hardware.peaks.items():
+        if parents == "recalled" and re.search(r" x [0-9.]+ GHz", peak.rate.source):
+            assert peak.rate.basis in ("recalled", "assumed"), precision
+
+
+def test_the_least_sure_basis_of_several_counts() -> None:
+    assert least_sure("derived", "measured", "published") == "derived"
+    assert least_sure("derived", "recalled") == "recalled"
+    assert least_sure("scaled", "recalled", "assumed") == "assumed"
+
+
+def test_a_power_mode_does_not_make_a_recalled_number_surer() -> None:
+    hardware = load_catalogue().find("jetson_orin_nx_16gb")
+    peak = hardware.peaks["fp16"]
+    rate = attrs.evolve(peak.rate, basis="recalled")
+    told = attrs.evolve(hardware, peaks={**hardware.peaks, "fp16": attrs.evolve(peak, rate=rate)})
+    assert told.in_mode("10W").peaks["fp16"].rate.basis == "recalled"
+
+
+def test_an_energy_scaled_from_a_recalled_one_is_recalled() -> None:
+    found = action(load_catalogue().find("h100_sxm5"), "integer_unit", "index_operation")
+    assert "x 0.650 from 7 to 4 nm" in found.source
+    assert found.basis == "recalled"
+
+
+def test_a_digest_is_of_the_record_not_of_the_bytes() -> None:
+    text = (DATA / "hardware" / "tpu_v4.toml").read_text(encoding="utf-8")
+    shipped = load_catalogue().find("tpu_v4")
+    assert load_text(f"# a comment\n{text}", "tpu_v4").digest == shipped.digest == shipped.with_own_digest().digest
+    assert load_text(text.replace("value = 192,", "value = 193,"), "tpu_v4").digest != shipped.digest

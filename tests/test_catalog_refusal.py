@@ -8,8 +8,9 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA
+from joulemap.catalog.parser import MAX_FILE_BYTES, read_file
 from joulemap.catalog.resolve import resolve_hardware
-from joulemap.catalog.schema import MAX_FILE_BYTES, ArchitectureFile, HardwareFile, read_file
+from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyReference
@@ -31,7 +32,7 @@ def load(folder: Path, *, chip: str = SHIPPED, shared: str = CLASS) -> Hardware:
     (folder / "class.toml").write_text(shared)
     record, _ = read_file(folder / "chip.toml", HardwareFile)
     architecture, _ = read_file(folder / "class.toml", ArchitectureFile)
-    return resolve_hardware(record, architecture, "digest")
+    return resolve_hardware(record, architecture)
 
 
 def test_the_shipped_file_is_accepted(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""CGRA: one layer by hand, configuration, and what fuses into one pipeline."""
+"""CGRA: one layer by hand on a toy, configuration, and what fuses into one pipeline."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from chip import DRAM_BYTES_PER_S, LAUNCH_S, cgra
 from compare import assert_close
-from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, target
+from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run
 from models import columns
 
-CONFIGURATION = 2048
+CONFIGURATION = 1024
 MOVED = INPUT + WEIGHT + OUTPUT
 
 
@@ -28,28 +29,28 @@ class Chain(nn.Module):
 
 
 def test_a_convolution_is_inner_products_over_the_lanes() -> None:
-    # 49 x 8 tiles of 16 x 16 over 64 PCUs: seven waves of 256 inner products of 36 vectors, and 64 to fill
-    found = run(target("plasticine"), "fp32", convolution())
+    # 49 x 8 tiles of 16 x 16 over 16 PCUs: 25 waves of 256 inner products of 72 vectors, and 32 to fill
+    found = run(cgra(), "fp32", convolution())
     assert found.subgraphs.tile_count.tolist() == [392]
-    assert found.subgraphs.wave_count.tolist() == [7]
-    assert_close(compute_s(found), 7 * (256 * 36 + 64) / 1e9, rel=1e-9)
-    assert_close(float(found.subgraphs.memory_s[0]), 4 * MOVED / (51.2e9 * 0.7), rel=1e-9)
-    assert_close(float(found.subgraphs.launch_s[0]), 5e-6 + CONFIGURATION / (51.2e9 * 0.7), rel=1e-9)
+    assert found.subgraphs.wave_count.tolist() == [25]
+    assert_close(compute_s(found), 25 * (256 * 72 + 32) / 1e9, rel=1e-9)
+    assert_close(float(found.subgraphs.memory_s[0]), 4 * MOVED / DRAM_BYTES_PER_S, rel=1e-9)
+    assert_close(float(found.subgraphs.launch_s[0]), LAUNCH_S + CONFIGURATION / DRAM_BYTES_PER_S, rel=1e-9)
 
 
 def test_a_configuration_is_read_once_and_goes_to_every_unit() -> None:
-    found = run(target("plasticine"), "fp32", convolution())
+    found = run(cgra(), "fp32", convolution())
     assert found.subgraphs.dram_bytes.tolist() == [4 * MOVED + CONFIGURATION]
-    assert count(found, "configuration", "load") == 64 * CONFIGURATION
+    assert count(found, "configuration", "load") == 16 * CONFIGURATION
     assert count(found, "configuration", "start") == 1
     assert count(found, "functional_unit", "fp32_mac") == MACS
-    # six of 49 x 8 tiles' last wave, and the fill: lanes wait
-    assert_close(count(found, "functional_unit", "idle_cycle"), 7 * 9280 * 64 * 16 - MACS, rel=1e-9)
+    # half of the last wave, and the fill: lanes wait
+    assert_close(count(found, "functional_unit", "idle_cycle"), 25 * 18_464 * 16 * 8 - MACS, rel=1e-9)
 
 
 @pytest.mark.parametrize(("precision", "item"), [("fp16", 2), ("int8", 1)])
 def test_narrow_precisions_save_dram_and_nothing_on_chip(precision: str, item: int) -> None:
-    wide, narrow = (run(target("plasticine"), one, convolution()) for one in ("fp32", precision))
+    wide, narrow = (run(cgra(), one, convolution()) for one in ("fp32", precision))
     assert compute_s(narrow) == compute_s(wide)
     assert count(narrow, "pmu", "read") == count(wide, "pmu", "read")
     assert narrow.subgraphs.dram_bytes.tolist() == [item * MOVED + CONFIGURATION]
@@ -57,9 +58,9 @@ def test_narrow_precisions_save_dram_and_nothing_on_chip(precision: str, item: i
 
 def test_a_chain_of_operations_streams_through_the_stages() -> None:
     x = torch.empty(1, 16_384, device="meta")
-    one, six = (run(target("plasticine"), "fp32", columns(Chain(length), x)) for length in (1, 6))
-    # 64 tiles of 256 elements, one each: 16 vectors and 64 to fill, for each operator
-    assert_close(compute_s(one), (16 + 64) / 1e9, rel=1e-9)
+    one, six = (run(cgra(), "fp32", columns(Chain(length), x)) for length in (1, 6))
+    # 64 tiles of 256 elements in four waves: 32 vectors and 32 to fill, for each operator
+    assert_close(compute_s(one), 4 * (32 + 32) / 1e9, rel=1e-9)
     assert_close(compute_s(six), 6 * compute_s(one), rel=1e-9)
     assert one.latency_fs < six.latency_fs < 6 * one.latency_fs
 
@@ -68,9 +69,9 @@ def test_what_rides_on_a_product_takes_no_time() -> None:
     plain = nn.Conv2d(64, 128, 3, padding=1, bias=False, device="meta")
     fused = nn.Sequential(plain, nn.ReLU())
     x = torch.empty(1, 64, 28, 28, device="meta")
-    alone, together = (run(target("plasticine"), "fp32", columns(module, x)) for module in (plain, fused))
+    alone, together = (run(cgra(), "fp32", columns(module, x)) for module in (plain, fused))
     assert compute_s(together) == compute_s(alone)
-    apart = run(target("plasticine"), "fp32", columns(fused, x), runtime="graph")
+    apart = run(cgra(), "fp32", columns(fused, x), runtime="graph")
     assert compute_s(apart) > compute_s(together)
     # the relu is configured too
-    assert count(together, "configuration", "load") == 65 * CONFIGURATION
+    assert count(together, "configuration", "load") == 17 * CONFIGURATION

@@ -137,26 +137,26 @@ def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypat
     chips = tmp_path / "chips"
     chips.mkdir()
     workspace = Workspace(tmp_path / "results.duckdb")
-    from joulemap.catalog.template import copy_text
+    from joulemap.catalog.starter import copy_text
 
     path = chips / "mine.toml"
     path.write_text(copy_text("h100_sxm5"))
     monkeypatch.setenv("JOULEMAP_HARDWARE", str(chips))
-    (before,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"]).run_ids
+    (before,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"]).scope.run_ids
     path.write_text(path.read_text().replace("static_power = { value = 130,", "static_power = { value = 100,"))
-    (after,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"]).run_ids
+    (after,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"]).scope.run_ids
     answer = workspace.difference(before, after)
     assert [row.setting for row in answer.settings] == ["hardware_digest"]
     assert {row.constant for row in answer.constants} == {"static_power", "energy.chip.static_power"}
     assert answer.explanation is not None
-    (term,) = answer.explanation.terms
+    (term,) = answer.explanation.terms.rows
     moved = {row.constant: row.moved_j for row in answer.constants}
     assert moved["static_power"] is None
     latency = workspace.sql(f"SELECT latency_s FROM runs WHERE run_id = {after}").rows[0][0]
     assert_close(moved["energy.chip.static_power"] or 0.0, -30.0 * latency, rel=1e-9)
     assert_close(term.difference_j, -30.0 * latency, rel=1e-9)
     same = workspace.difference(after, after)
-    assert (same.settings, same.constants) == ((), ())
+    assert (same.settings.rows, same.constants.rows) == ((), ())
 
 
 def test_a_difference_on_screen(joulemap: Run, database: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 
@@ -13,15 +14,16 @@ from blank import open_blank
 from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.model import load_shipped
+from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC
-from joulemap.domain.reference import STATIC_ACTION
+from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.reference import STATIC_ACTION, ActionKey
 from joulemap.errors import UnsupportedError
+from joulemap.model.ledger import ActionCounts, count_matrix
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
-from joulemap.model.workload import Integers, WorkloadColumns
+from joulemap.model.workload import Floats, Integers, WorkloadColumns
 from joulemap.store.connection import Connection
 from joulemap.store.read import read_columns
 from joulemap.store.zoo import read_shipped
@@ -179,3 +181,22 @@ def test_runs_tell_actions_apart(hardware: Hardware) -> None:
 def test_no_action_lacks_a_source_or_a_count(hardware: Hardware) -> None:
     assert [action.key for action in hardware.reference if not action.source.strip()] == []
     assert [action.key for action in hardware.reference if not action.count_formula.strip()] == []
+
+
+def test_every_listed_action_is_counted_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: dict[str, set[ActionKey]] = defaultdict(set)
+
+    def record(counts: ActionCounts, hardware: Hardware, operator_count: int) -> Floats:
+        counted[hardware.architecture] |= counts.keys()
+        return count_matrix(counts, hardware, operator_count)
+
+    monkeypatch.setattr("joulemap.model.pipeline.count_matrix", record)
+    evaluate = evaluator("mobilenet_v3_small").evaluate
+    for one in CATALOGUE:
+        for precision in one.peaks:
+            evaluate(one, Configuration(hardware=one.id, precision=precision, runtime="fused"))
+    for one in ONE_OF_EACH_CLASS:
+        had = {name for chip in CATALOGUE if chip.architecture == one.architecture for name in chip.peaks}
+        needed = {f"{precision}_mac" for precision in PRECISION_BYTES.keys() - had}
+        listed = {action.key for action in one.reference if action.action not in needed}
+        assert listed - counted[one.architecture] == {STATIC_ACTION}

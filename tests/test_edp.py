@@ -13,21 +13,23 @@ from typing import Any
 
 import attrs
 import pytest
-from joulemap.query.edp import EdpAnswer
-from joulemap.report.edp import LISTS, next_steps, render_edp
-from joulemap.report.edp_insight import insights
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.edp.answer import EdpAnswer, Level
+from joulemap.answer.edp.row import EdpTotal
+from joulemap.domain.configuration import Runtime
+from joulemap.domain.precision import Precision
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
-from joulemap.report.format import Format
-from joulemap.report.level import EdpLevel
+from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace.workspace import Workspace
 from ledger import Book, Part
 
-CASES = {
+LEVELS: tuple[Level, ...] = ("subgraph", "operator")
+
+CASES: dict[str, tuple[str, str, Precision, Runtime]] = {
     "cpu": ("resnet18", "xeon_8490h", "fp32", "fused"),
     "gpu": ("vit_b_16", "h100_sxm5", "bf16", "graph"),
     "tpu": ("mobilenet_v2", "coral", "int8", "fused"),
@@ -218,9 +220,11 @@ def test_shares_sum_to_energy_times_latency(case: str, answers: Mapping[str, Edp
 @pytest.mark.parametrize("case", CASES)
 def test_cuts_are_those_of_the_ranking(case: str, answers: Mapping[str, EdpAnswer]) -> None:
     answer = answers[case]
-    for level in EdpLevel:
-        rows = getattr(answer, LISTS[level])
-        cuts = [row for row in answer.cuts if row.level == level]
+    for level, rows, cuts in (
+        ("subgraph", answer.subgraphs, answer.subgraph_cuts),
+        ("operator", answer.operators, answer.operator_cuts),
+    ):
+        assert {row.level for row in cuts} == {level}
         assert [row.cut_fraction for row in cuts] == [0.5, 0.8, 0.9, 0.95, 0.99]
         for cut in cuts:
             assert cut.total_count == len(rows)
@@ -256,7 +260,7 @@ def test_operators_sum_to_their_subgraph(answers: Mapping[str, EdpAnswer]) -> No
 
 
 def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, compared: EdpAnswer) -> None:
-    assert compared.refusals == ("coral_edge_tpu has no fp32; it has int8",)
+    assert compared.scope.refusals == ("coral_edge_tpu has no fp32; it has int8",)
     assert len(compared.comparison) == 3 * 23
     alone = {name: workspace.edp("resnet18", name) for name in ("h100_sxm5", "tpu_v4", "kpu_t256")}
     for name, answer in alone.items():
@@ -271,12 +275,12 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
     assert {row.subgraph_index: row.hardware for row in compared.comparison if row.is_best} == winners
 
 
-@pytest.mark.parametrize("level", EdpLevel)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("case", CASES)
-def test_json_and_csv_hold_the_same_cells(case: str, level: EdpLevel, answers: Mapping[str, EdpAnswer]) -> None:
-    document = json.loads(render_edp(answers[case], Format.JSON, level, 5))
-    table = list(csv.DictReader(io.StringIO(render_edp(answers[case], Format.CSV, level, 5))))
-    rows = document[LISTS[level]]
+def test_json_and_csv_hold_the_same_cells(case: str, level: Level, answers: Mapping[str, EdpAnswer]) -> None:
+    answer = answers[case].document(level=level, limit=5)
+    table = list(csv.DictReader(io.StringIO(write(answer, "csv"))))
+    rows = json.loads(write(answer, "json"))[f"{level}s"]
     assert len(table) == len(rows) > 0
     for cells, row in zip(table, rows, strict=True):
         assert list(cells) == list(row)
@@ -285,28 +289,28 @@ def test_json_and_csv_hold_the_same_cells(case: str, level: EdpLevel, answers: M
             assert cells[name] == expected
 
 
-@pytest.mark.parametrize("form", [Format.TABLE, Format.MARKDOWN])
-@pytest.mark.parametrize("level", EdpLevel)
-def test_people_see_the_largest_and_that_it_adds_up(form: Format, level: EdpLevel, compared: EdpAnswer) -> None:
-    text = render_edp(compared, form, level, 5)
+@pytest.mark.parametrize("form", ["table", "markdown"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_people_see_the_largest_and_that_it_adds_up(form: str, level: Level, compared: EdpAnswer) -> None:
+    text = write(compared.document(level=level, limit=5), form)
     for section in ("Energy x delay", f"By {level}, largest share first", "By fusion pattern", "Insights", "Next steps",
                     "The same subgraph on other hardware", "The most that could be gained"):  # fmt: skip
         assert section in text
-    rows = getattr(compared, LISTS[level])
+    rows = getattr(compared, f"{level}s")
     assert rows[0].name in text
-    assert f"{len(rows) - 5} more {LISTS[level]} take" in text
+    assert f"{len(rows) - 5} more {level}s take" in text
     assert "(exact)" in text
     assert "~kpu_t256" in text
     assert "unsupported: coral_edge_tpu has no fp32" in text
-    whole = render_edp(compared, form, level, 100)
+    whole = write(compared.document(level=level, limit=100), form)
     assert all(row.name in whole for row in rows)
     assert "more subgraphs" not in whole
 
 
 def test_insights_are_the_numbers_of_the_rows(compared: EdpAnswer) -> None:
-    text = "\n".join(insights(compared))
+    text = "\n".join(compared.insights())
     total, top = compared.total, compared.subgraphs[0]
-    half = next(row for row in compared.cuts if row.level == "subgraph")
+    half = compared.subgraph_cuts[0]
     assert f"top {half.top_count} of 23 subgraphs = {half.reached_fraction * 100:.1f} % of E x T" in text
     assert f"halving energy and time of {top.name} alone would take {top.halving_fraction * 100:.1f} % off" in text
     launch = next(row for row in compared.bounds if row.remedy == "no_launch")
@@ -314,22 +318,25 @@ def test_insights_are_the_numbers_of_the_rows(compared: EdpAnswer) -> None:
     assert f"fusing saves {(1 - total.edp_js / total.separate_edp_js) * 100:.1f} %" in text
 
 
+def change(answer: EdpAnswer, **total: Any) -> EdpAnswer:
+    """Return an answer whose run has other values."""
+    totals: EdpTotal = attrs.evolve(answer.total, **total)
+    return attrs.evolve(answer, totals=attrs.evolve(answer.totals, rows=(totals,)))
+
+
 def test_what_is_not_so_is_not_said(compared: EdpAnswer) -> None:
-    waiting = [attrs.evolve(row, saving_fraction=0.009) for row in compared.bounds]
+    waiting = tuple(attrs.evolve(row, saving_fraction=0.009) for row in compared.bounds)
     plain = attrs.evolve(
-        compared,
-        bounds=tuple(waiting),
-        patterns=compared.patterns[:1],
-        comparison=(),
-        total=attrs.evolve(compared.total, separate_edp_js=compared.total.edp_js, alone_share_fraction=0.0),
+        change(compared, separate_edp_js=compared.total.edp_js, alone_share_fraction=0.0),
+        bounds=attrs.evolve(compared.bounds, rows=waiting),
+        patterns=attrs.evolve(compared.patterns, rows=compared.patterns.rows[:1]),
+        comparison=attrs.evolve(compared.comparison, rows=()),
     )
-    assert len(insights(plain)) == 3
-    costly = attrs.evolve(plain, total=attrs.evolve(plain.total, separate_edp_js=compared.total.edp_js / 2))
-    assert "fusing costs here" in "\n".join(insights(costly))
-    eager = attrs.evolve(costly, total=attrs.evolve(costly.total, runtime="eager"))
-    assert "without launches by the host (--runtime graph)" in "\n".join(insights(eager))
-    graph = attrs.evolve(costly, total=attrs.evolve(costly.total, runtime="graph"))
-    assert len(insights(graph)) == 3
+    assert len(plain.insights()) == 3
+    costly = change(plain, separate_edp_js=compared.total.edp_js / 2)
+    assert "fusing costs here" in "\n".join(costly.insights())
+    assert "without launches by the host (--runtime graph)" in "\n".join(change(costly, runtime="eager").insights())
+    assert len(change(costly, runtime="graph").insights()) == 3
 
 
 def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, joulemap: Run, tmp_path: Path) -> None:
@@ -349,7 +356,9 @@ def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, joulemap: Run
         workspace.edp("resnet18", str(folder))
     both = workspace.edp("resnet18", f"{folder}/one.toml", against=[str(folder)])
     assert sorted({row.hardware for row in both.comparison}) == ["one", "two"]
-    assert next_steps(both, EdpLevel.SUBGRAPH)[0].startswith(f"joulemap edp resnet18 {folder}/one.toml ")
+    assert json.loads(write(both.document(), "json"))["next_steps"][0].startswith(
+        f"joulemap edp resnet18 {folder}/one.toml "
+    )
 
 
 def test_a_model_of_one_operator_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
@@ -384,10 +393,13 @@ def test_a_building_block_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
 def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
     done = joulemap("edp", "resnet18", "h100_sxm5", "--against", "tpu_v4", "--show-sql", "--db", database)
     assert done.returncode == ExitCode.OK
-    for name in ("total@1", "distribution@2", "operator@1", "cut@1", "pattern@1", "bound@1", "comparison@1"):
+    for name in ("total@1", "distribution@1", "operator@1", "cut@1", "pattern@1", "bound@1", "comparison@1"):
         assert f"-- edp.{name}: " in done.stderr
 
 
 def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:
-    step = next_steps(answers["gpu"], EdpLevel.OPERATOR, ["--batch", "1"])[0]
-    assert step == "joulemap edp vit_b_16 h100_sxm5 --level subgraph --precision bf16 --runtime graph --batch 1"
+    settings = ("--precision", "bf16", "--runtime", "graph")
+    document = json.loads(write(answers["gpu"].document(level="operator", repeated=settings), "json"))
+    assert (
+        document["next_steps"][0] == "joulemap edp vit_b_16 h100_sxm5 --level subgraph --precision bf16 --runtime graph"
+    )

@@ -1,4 +1,4 @@
-"""One GEMM of 1024 x 1024 x 1024 on each architecture, worked out by hand from the catalogue's numbers."""
+"""One GEMM of 1024 x 1024 x 1024 by hand: on toys of a CPU, a TPU and a KPU, and on a GPU of the catalogue."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from functools import cache
 
 import torch
 
+from chip import DRAM_BYTES_PER_S, HOST_S, LAUNCH_S, cpu, kpu, tpu
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import BOTTLENECKS, RunColumns
 from joulemap.model.workload import WorkloadColumns
@@ -24,9 +27,12 @@ def gemm(rows: int) -> WorkloadColumns:
     return columns(Gemm(), torch.empty(rows, 1024, device="meta"))
 
 
-def run(hardware: str, precision: str, *, rows: int = 1024, runtime: str = "fused") -> RunColumns:
-    target = uncapped(load_catalogue().find(hardware))
-    return evaluate(gemm(rows), target, Configuration(hardware=hardware, precision=precision, runtime=runtime))
+def h100() -> Hardware:
+    return uncapped(load_catalogue().find("h100_sxm5"))
+
+
+def run(hardware: Hardware, precision: str, *, rows: int = 1024, runtime: str = "fused") -> RunColumns:
+    return evaluate(gemm(rows), hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
 
 
 def check(
@@ -74,7 +80,7 @@ def test_gpu_fp16() -> None:
     # the weights stay in 50 MiB of L2; 2 MiB in, 2 MiB out at 88 % of 3.35 TB/s
     memory_s = 4 * MIB / (3.35e12 * 0.88)
     check(
-        run("h100_sxm5", "fp16"),
+        run(h100(), "fp16"),
         tiles=128,
         waves=1,
         units=128,
@@ -88,7 +94,7 @@ def test_gpu_fp16() -> None:
 
 
 def test_gpu_fp16_counts() -> None:
-    found = run("h100_sxm5", "fp16")
+    found = run(h100(), "fp16")
     assert count(found, "tensor_core", "fp16_mac") == MACS
     # 16 x 8 x 16 MACs an instruction; the tiles fit the problem, so nothing is padding
     assert count(found, "tensor_core", "instruction") == MACS
@@ -109,7 +115,7 @@ def test_gpu_fp32_splits_the_inner_dimension_of_large_tiles() -> None:
     chain_s = 512 * 0.85 * 138.6 / 1.98e9 * 2
     memory_s = 8 * MIB / (3.35e12 * 0.88)
     check(
-        run("h100_sxm5", "fp32"),
+        run(h100(), "fp32"),
         tiles=64,
         waves=1,
         units=64,
@@ -123,127 +129,135 @@ def test_gpu_fp32_splits_the_inner_dimension_of_large_tiles() -> None:
 
 
 def test_cpu_fp32() -> None:
-    # blocks of 16 x 64: 64 x 16 = 1024 over 60 cores are 18 waves; a core does 32 MACs x 1.9 GHz at 90 %
+    # blocks of 8 x 16: 128 x 64 = 8192 over four cores are 2048 waves; a core does 8 MACs a clock at 50 %
     check(
-        run("xeon_8490h", "fp32"),
-        tiles=1024,
-        waves=18,
-        units=60,
-        compute_s=18 * 16 * 64 * 1024 / (32 * 1.9e9 * 0.9),
-        # the weights stay in L3; 4 MiB in, 4 MiB out at 80 % of 307.2 GB/s
-        memory_s=8 * MIB / (307.2e9 * 0.8),
-        launch_s=1e-5,
+        run(cpu(), "fp32"),
+        tiles=8192,
+        waves=2048,
+        units=4,
+        compute_s=2048 * 8 * 16 * 1024 / (8 * 1e9 * 0.5),
+        # the weights stay in L3; 4 MiB in, 4 MiB out
+        memory_s=8 * MIB / DRAM_BYTES_PER_S,
+        launch_s=LAUNCH_S,
         dram_bytes=8 * MIB,
         bottleneck="compute",
     )
 
 
 def test_cpu_fp32_counts() -> None:
-    found = run("xeon_8490h", "fp32")
-    fmas = MACS / 16
-    loads, stores = 0.57 * fmas, 4 * MIB / 64
+    found = run(cpu(), "fp32")
+    fmas = MACS / 8
+    loads, stores = 0.5 * fmas, 4 * MIB / 32
     vector_instructions = fmas + loads + stores
     assert count(found, "vector_fma", "fp32_mac") == MACS
-    assert_close(count(found, "decoder", "decode"), 1.08 * vector_instructions, rel=1e-12)
-    assert_close(count(found, "branch_predictor", "lookup"), 0.04 * vector_instructions, rel=1e-12)
-    assert_close(count(found, "l1", "read"), loads * 64, rel=1e-12)
+    assert_close(count(found, "decoder", "decode"), 1.25 * vector_instructions, rel=1e-12)
+    assert_close(count(found, "branch_predictor", "lookup"), 0.125 * vector_instructions, rel=1e-12)
+    assert_close(count(found, "l1", "read"), loads * 32, rel=1e-12)
+
+
+def test_actions_at_a_picojoule_and_a_watt_of_leakage() -> None:
+    found = run(cpu(), "fp32")
+    dynamic = found.ledger.action_index != found.hardware.reference.position(STATIC_ACTION)
+    # 1000 fJ for every count; 1 W is as many femtojoules as the run takes femtoseconds
+    expected = 1000 * float(found.ledger.action_count[dynamic].sum()) + found.latency_fs
+    assert_close(found.energy_fj, expected, rel=1e-12)
 
 
 def test_tpu_bf16() -> None:
-    # 8 x 8 weight tiles of 128 x 128, four blocks of 256 rows each: 256 over 8 arrays are 32 waves of 256 cycles,
-    # then 256 cycles to fill and drain
+    # 16 x 16 weight tiles of 64 x 64, four blocks of 256 rows each: 1024 over 4 arrays are 256 waves of 256 cycles,
+    # then 128 cycles to fill and drain
     check(
-        run("tpu_v4", "bf16"),
-        tiles=256,
-        waves=32,
-        units=8,
-        compute_s=(32 * 256 + 256) / 1.05e9,
-        # the weights come anew: three operands of 2 MiB at 90 % of 1228 GB/s
-        memory_s=6 * MIB / (1228e9 * 0.9),
-        launch_s=1e-6,
+        run(tpu(), "bf16"),
+        tiles=1024,
+        waves=256,
+        units=4,
+        compute_s=(256 * 256 + 128) / 1e9,
+        # the weights come anew: three operands of 2 MiB
+        memory_s=6 * MIB / DRAM_BYTES_PER_S,
+        launch_s=LAUNCH_S,
         dram_bytes=6 * MIB,
-        bottleneck="compute",
+        bottleneck="memory",
     )
 
 
 def test_tpu_bf16_counts() -> None:
-    found = run("tpu_v4", "bf16")
+    found = run(tpu(), "bf16")
     assert count(found, "mxu", "bf16_mac") == MACS
     # every weight tile is shifted in for each of four row blocks
     assert count(found, "weight", "shift_in") == 4 * 1024 * 1024
-    # a partial sum for each output and each of 8 tiles along K
-    assert count(found, "partial_sum", "drain") == 1024 * 1024 * 8
-    # no padding; every array waits 2 x 128 cycles while the pipeline fills and drains
-    assert count(found, "mxu", "idle_cycle") == 8 * 128 * 128 * 256
+    # a partial sum for each output and each of 16 tiles along K
+    assert count(found, "partial_sum", "drain") == 1024 * 1024 * 16
+    # no padding; every array waits 2 x 64 cycles while the pipeline fills and drains
+    assert count(found, "mxu", "idle_cycle") == 4 * 64 * 64 * 128
+
+
+def test_tpu_int8_streams_two_rows_a_cycle() -> None:
+    assert_close(float(run(tpu(), "int8").subgraphs.compute_s[0]), (256 * 128 + 128) / 1e9, rel=1e-9)
 
 
 def test_tpu_fp32_takes_six_passes() -> None:
-    found = run("tpu_v4", "fp32")
-    assert_close(float(found.subgraphs.compute_s[0]), (6 * 32 * 256 + 256) / 1.05e9, rel=1e-9)
+    found = run(tpu(), "fp32")
+    assert_close(float(found.subgraphs.compute_s[0]), (6 * 256 * 256 + 128) / 1e9, rel=1e-9)
     assert count(found, "mxu", "bf16_mac") == 6 * MACS
 
 
 def test_tpu_takes_a_single_row_to_its_vector_unit() -> None:
-    # 1024 x 1024 MACs on 2048 lanes are 512 cycles; 64 tiles over 8 arrays, 128 rows each to fill, would be 1280
-    found = run("tpu_v4", "bf16", rows=1)
-    assert_close(float(found.subgraphs.compute_s[0]), 512 / 1.05e9, rel=1e-9)
+    # 1024 x 1024 MACs on 1024 lanes are 1024 cycles; 256 tiles over 4 arrays, 64 rows each to fill, would be 4224
+    found = run(tpu(), "bf16", rows=1)
+    assert_close(float(found.subgraphs.compute_s[0]), 1024 / 1e9, rel=1e-9)
     assert count(found, "vpu", "elementwise") == 1024 * 1024
     assert count(found, "mxu", "bf16_mac") == 0
 
 
 def test_tpu_fills_its_array_for_a_few_rows() -> None:
-    # 16 rows cost what 128 do: 8 waves of 128 cycles, then 256; the vector unit would need 8192
-    found = run("tpu_v4", "bf16", rows=16)
-    assert found.subgraphs.wave_count.tolist() == [8]
-    assert_close(float(found.subgraphs.compute_s[0]), (8 * 128 + 256) / 1.05e9, rel=1e-9)
+    # 16 rows cost what 64 do: 64 waves of 64 cycles, then 128; the vector unit would need 16,384
+    found = run(tpu(), "bf16", rows=16)
+    assert found.subgraphs.wave_count.tolist() == [64]
+    assert_close(float(found.subgraphs.compute_s[0]), (64 * 64 + 128) / 1e9, rel=1e-9)
 
 
 def test_kpu_int8() -> None:
-    # blocks of 32 x 32: 1024 over 256 tiles are four waves of 1024 steps (1024 MACs a clock) and 64 to fill and drain
+    # blocks of 16 x 16: 4096 over 16 tiles are 256 waves of 1024 steps (256 MACs a clock) and 32 to fill and drain
     check(
-        run("kpu_t256", "int8"),
-        tiles=1024,
-        waves=4,
-        units=256,
-        compute_s=4 * (1024 + 64) / 0.6e9,
-        # three operands of 1 MiB at 85 % of 256 GB/s
-        memory_s=3 * MIB / (256e9 * 0.85),
-        launch_s=1e-6,
+        run(kpu(), "int8"),
+        tiles=4096,
+        waves=256,
+        units=16,
+        compute_s=256 * (1024 + 32) / 1e9,
+        # three operands of 1 MiB
+        memory_s=3 * MIB / DRAM_BYTES_PER_S,
+        launch_s=LAUNCH_S,
         dram_bytes=3 * MIB,
-        bottleneck="memory",
+        bottleneck="compute",
     )
 
 
 def test_kpu_int8_counts() -> None:
-    found = run("kpu_t256", "int8")
+    found = run(kpu(), "int8")
     assert count(found, "pe", "int8_mac") == MACS
     assert count(found, "pe_neighbor", "forward") == 2 * MACS
-    # each block streams in both operands along its edges: 1024 x (32 + 32) elements
-    assert count(found, "token", "injection") == 1024 * 1024 * 64
-    assert count(found, "tile", "barrier") == 1024
-    # 64 of 1088 cycles of 256 tiles of 1024 processing elements
-    assert_close(count(found, "pe", "idle_cycle"), 4 * 64 * 256 * 1024, rel=1e-9)
+    # each block streams in both operands along its edges: 1024 x (16 + 16) elements
+    assert count(found, "token", "injection") == 4096 * 1024 * 32
+    assert count(found, "tile", "barrier") == 4096
+    # 32 of 1056 cycles of 16 tiles of 256 processing elements
+    assert_close(count(found, "pe", "idle_cycle"), 256 * 32 * 16 * 256, rel=1e-9)
 
 
 def test_kpu_fp32_has_fewer_tiles() -> None:
-    # 51 tiles with 256 MACs a clock: 1024 blocks are 21 waves of 4096 + 64 cycles
-    found = run("kpu_t256", "fp32")
-    assert found.units_total_count == 51
-    assert found.subgraphs.wave_count.tolist() == [21]
-    assert_close(float(found.subgraphs.compute_s[0]), 21 * (4096 + 64) / 0.6e9, rel=1e-9)
+    # four tiles with 64 MACs a clock: 4096 blocks are 1024 waves of 4096 + 32 cycles
+    found = run(kpu(), "fp32")
+    assert found.units_total_count == 4
+    assert found.subgraphs.wave_count.tolist() == [1024]
+    assert_close(float(found.subgraphs.compute_s[0]), 1024 * (4096 + 32) / 1e9, rel=1e-9)
 
 
 def test_the_host_adds_its_launch_in_eager() -> None:
-    for hardware, precision, region_s, host_s in (
-        ("xeon_8490h", "fp32", 1e-5, 5e-6),
-        ("tpu_v4", "bf16", 1e-6, 2e-5),
-        ("kpu_t256", "int8", 1e-6, 2e-5),
-    ):
+    for hardware, precision in ((cpu(), "fp32"), (tpu(), "bf16"), (kpu(), "int8")):
         found = run(hardware, precision, runtime="eager")
-        assert_close(float(found.subgraphs.launch_s[0]), region_s + host_s, rel=1e-9)
+        assert_close(float(found.subgraphs.launch_s[0]), LAUNCH_S + HOST_S, rel=1e-9)
 
 
 def test_the_gpu_hides_its_work_behind_the_host_in_eager() -> None:
     # 24.5 us between launches, whatever the device does in less
-    assert_close(run("h100_sxm5", "fp16", runtime="eager").latency_fs / 1e15, 24.5e-6, rel=1e-9)
-    assert count(run("h100_sxm5", "fp16", runtime="eager"), "kernel", "launch") == 1
+    assert_close(run(h100(), "fp16", runtime="eager").latency_fs / 1e15, 24.5e-6, rel=1e-9)
+    assert count(run(h100(), "fp16", runtime="eager"), "kernel", "launch") == 1

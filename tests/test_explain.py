@@ -17,19 +17,17 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.note import find_notes, load_notes
+from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.catalog.sheet import find_notes, load_notes
+from joulemap.domain.metric import PART_METRICS, PartMetricName
+from joulemap.domain.precision import Precision
 from joulemap.errors import SqlError, UnsupportedError
 from joulemap.plan.catalogue import known_hardware
-from joulemap.query.answer import ExplainAnswer
-from joulemap.report.explain import values
-from joulemap.report.reason import reasons
 from joulemap.store.connection import open_for_reading
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace.workspace import Workspace
 from ledger import FJ, FS, Book, Part
-
-METRICS = ("energy", "latency", "edp", "memory")
 
 
 @pytest.fixture
@@ -136,20 +134,20 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", PART_METRICS)
 @pytest.mark.parametrize(("model", "a", "b", "precision"), CASES, ids=lambda case: str(case))
 def test_sentences_say_what_the_numbers_say(
-    model: str, a: str, b: str, precision: str, metric: str, workspace: Workspace
+    model: str, a: str, b: str, precision: Precision, metric: PartMetricName, workspace: Workspace
 ) -> None:
     answer = workspace.explain(model, a, b, metric=metric, precision=precision)
-    lines = reasons(answer)
-    value_a, value_b = values(answer)
+    lines = answer.sentences()
+    value_a, value_b = answer.values
     word = "less" if value_b < value_a else "more" if value_b > value_a else "exactly as much"
     assert f" needs {word} " in lines[0]
     if metric == "energy":
         _check_effects(answer, lines)
     else:
-        exact = sum(term.difference_exact for term in answer.metric_terms)
+        exact = sum(term.difference_exact for term in answer.metric_terms or ())
         scale = {"latency": 1e15, "edp": 2e30, "memory": 1.0}[metric]
         if exact:
             assert_close(exact / scale, value_b - value_a, rel=1e-6)
@@ -170,11 +168,11 @@ def _check_effects(answer: ExplainAnswer, lines: Sequence[str]) -> None:
 
 
 def test_a_run_against_itself_has_nothing_to_say(workspace: Workspace) -> None:
-    for metric in METRICS:
+    for metric in PART_METRICS:
         answer = workspace.explain("resnet18", "tpu_v4", "tpu_v4", metric=metric)
-        assert "exactly as much" in reasons(answer)[0]
-        assert not any(term.difference_exact for term in answer.metric_terms)
-        assert answer.terms == ()
+        assert "exactly as much" in answer.sentences()[0]
+        assert not any(term.difference_exact for term in answer.metric_terms or ())
+        assert answer.terms.rows == ()
 
 
 def test_what_cannot_run_is_its_reason(workspace: Workspace) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -144,8 +148,8 @@ def test_a_file_is_hardware_wherever_a_name_is(tmp_path: Path) -> None:
     energies = {row.hardware: row.energy_j for row in answer.rows}
     assert energies["mine"] == energies["tpu_v4"]
     assert {row.baseline_hardware for row in answer.rows} == {"mine"}
-    assert answer.spelling == {"mine": str(path)}
-    assert workspace.compare("resnet18", hardware=[str(path)]).run_ids == answer.run_ids[:1]
+    assert answer.scope.spelling == {"mine": str(path)}
+    assert workspace.compare("resnet18", hardware=[str(path)]).scope.run_ids == answer.scope.run_ids[:1]
     terms = workspace.explain("resnet18", str(path), "tpu_v4")
     assert terms.total.difference_fj == 0
     assert workspace.hardware(str(path)).summary.hardware == "mine"
@@ -197,3 +201,54 @@ def test_an_entry_is_what_its_record_says() -> None:
     entry = HardwareEntry.of(hardware)
     assert entry.power_modes == ("3W", "6W", "10W")
     assert attrs.evolve(entry, digest="") != entry
+
+
+PRINT_ANSWER = """
+import sys
+from joulemap.workspace.workspace import Workspace
+workspace = Workspace(sys.argv[1])
+(row,) = workspace.compare("resnet18", hardware=["h100_sxm5"]).rows
+(summary,) = workspace.hardware("h100_sxm5").summary.records()
+print(summary["hardware_digest"], row.energy_j, row.run_id)
+"""
+
+
+def test_a_number_changed_in_code_changes_the_digest_and_is_never_answered_from_store(tmp_path: Path) -> None:
+    package = DATA.parents[1]
+    copy = tmp_path / "src" / "joulemap"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("schemas", "queries"):
+        (tmp_path / name).symlink_to(package.parents[1] / name)
+
+    def answer() -> tuple[str, float, int]:
+        command = [sys.executable, "-c", PRINT_ANSWER, str(tmp_path / "one.duckdb")]
+        environment = {**os.environ, "PYTHONPATH": str(copy.parent), "JOULEMAP_CACHE": str(tmp_path / "cache")}
+        told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        digest, energy_j, run_id = told.stdout.split()
+        return digest, float(energy_j), int(run_id)
+
+    before = answer()
+    assert before[0] == CATALOGUE.find("h100_sxm5").digest
+    scaling = copy / "catalog" / "reference.py"
+    text = scaling.read_text(encoding="utf-8")
+    assert text.count("4.0: 0.65") == 1
+    scaling.write_text(text.replace("4.0: 0.65", "4.0: 0.68"), encoding="utf-8")
+    digest, energy_j, run_id = answer()
+    assert digest != before[0]
+    assert energy_j > before[1]
+    assert run_id != before[2]
+
+
+def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    listed = {row["hardware"]: row for row in workspace.hardware_list().records()}
+    for hardware in CATALOGUE.hardware.values():
+        bases = [quantity.basis for _, quantity in hardware.quantities()]
+        row = listed[hardware.id]
+        assert (row["fact_count"], row["recalled_fact_count"], row["assumed_fact_count"]) == (
+            len(bases), bases.count("recalled"), bases.count("assumed")
+        )  # fmt: skip
+    (compared,) = workspace.compare("resnet18", hardware=["dpu_b4096_kv260"], precision="int8").rows
+    assert 0.0 < (compared.recalled_energy_fraction or 0.0) < 1.0 - (compared.assumed_energy_fraction or 0.0)
+    total = workspace.analyze("resnet18", "dpu_b4096_kv260", precision="int8").total
+    assert total.recalled_energy_fraction == compared.recalled_energy_fraction

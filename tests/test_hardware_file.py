@@ -9,7 +9,7 @@ import pytest
 from compare import assert_close
 from joulemap.answer.hardware_file import check_files
 from joulemap.catalog.load import list_architectures, load_catalogue, load_hardware
-from joulemap.catalog.template import copy_text, minimal_text
+from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.errors import CatalogueError, UnknownNameError
 
 MINIMAL = """

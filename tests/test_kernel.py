@@ -35,7 +35,7 @@ def test_views_belong_to_no_kernel() -> None:
     work = columns(SelfAttention(), meta(2, 5, 16))
     for runtime in RUNTIMES:
         kernels = form_kernels(work, "fp32", runtime)
-        assert (kernels.kernel_index == -1).tolist() == work.is_view.tolist()
+        assert kernels.operator_index.tolist() == np.flatnonzero(~work.is_view).tolist()
     # projection, attention, projection, whatever the runtime: attention is one call
     for runtime in RUNTIMES:
         assert form_kernels(work, "fp32", runtime).kernel_count == 3
@@ -43,8 +43,8 @@ def test_views_belong_to_no_kernel() -> None:
 
 def test_fused_computes_once_what_depends_on_no_input() -> None:
     work = columns(Masked(), meta(2, 8))
-    assert form_kernels(work, "fp32", "fused").kernel_index.tolist() == [-1, 0]
-    assert form_kernels(work, "fp32", "graph").kernel_index.tolist() == [0, 1]
+    assert form_kernels(work, "fp32", "fused").operator_index.tolist() == [1]
+    assert form_kernels(work, "fp32", "graph").operator_index.tolist() == [0, 1]
 
 
 def test_the_leader_has_the_most_macs() -> None:
@@ -157,6 +157,7 @@ def test_a_larger_weight_never_gets_less(case: Split) -> None:
     members = list(zip(group, weights, shares, strict=True))
     for group_a, weight_a, share_a in members:
         for group_b, weight_b, share_b in members:
-            if group_a == group_b and weight_a > weight_b:
+            # groups without weights stand in the same running sum as 1 each, which costs a time its last digits
+            if group_a == group_b and weight_a > weight_b * (1.0 + 1e-6):
                 # cumulative rounding moves a share by less than one unit each way
                 assert share_a >= share_b - 1

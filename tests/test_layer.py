@@ -150,7 +150,6 @@ def test_the_plan_has_no_cycle() -> None:
 
 
 CIRCLES: set[frozenset[str]] = {
-    frozenset({"model.architecture", "model.architecture.contract"}),  # until the contract has its own record
     frozenset({"plan.evaluation", "plan.question"}),  # until what is asked is one record
     frozenset({"workspace.calibrate", "workspace.validation", "workspace.workspace"}),  # the same
 }

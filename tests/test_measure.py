@@ -13,7 +13,7 @@ import torch
 
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.device.processor import read_cpu
 from joulemap.device.subject import Subject, prepare
 from joulemap.device.window import measure_window

@@ -48,7 +48,7 @@ def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NET)
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(f"{tmp_path}/mine.py:net", inputs=["4,16"])
-    assert answer.batch == 4
+    assert answer.rows[0].batch == 4
     (macs,) = {row[0] for row in workspace.sql("SELECT mac_count FROM runs").rows}
     assert macs == 4 * (16 * 8 + 8 * 4)
     pair = workspace.compare(f"{tmp_path}/mine.py:with_inputs", batch=2)
@@ -64,10 +64,10 @@ def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.
     first = workspace.compare(f"{path}:net", inputs=["1,16"])
     path.write_text(NET.replace("width: int = 8", "width: int = 9"))
     second = workspace.compare(f"{path}:net", inputs=["1,16"])
-    assert not set(first.run_ids) & set(second.run_ids)
+    assert not set(first.scope.run_ids) & set(second.scope.run_ids)
     path.write_text(NET)
     monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced again"))
-    assert workspace.compare(f"{path}:net", inputs=["1,16"]).run_ids == first.run_ids
+    assert workspace.compare(f"{path}:net", inputs=["1,16"]).scope.run_ids == first.scope.run_ids
 
 
 MULTIPLE = """
@@ -108,11 +108,11 @@ def test_a_models_own_inputs_are_taken_as_they_are(tmp_path: Path) -> None:
     path.write_text(MULTIPLE)
     workspace = Workspace(tmp_path / "x.duckdb")
     keywords = workspace.compare(f"{path}:keywords", hardware=["tpu_v4"])
-    assert (keywords.batch, operators_of(workspace, keywords.run_ids[0])) == (4, [("4x8", 0)])
+    assert (keywords.rows[0].batch, operators_of(workspace, keywords.scope.run_ids[0])) == (4, [("4x8", 0)])
     nested = workspace.compare(f"{path}:nested", hardware=["tpu_v4"])
-    assert (nested.batch, operators_of(workspace, nested.run_ids[0])) == (3, [("3x8", 3 * 16 * 8)])
+    assert (nested.rows[0].batch, operators_of(workspace, nested.scope.run_ids[0])) == (3, [("3x8", 3 * 16 * 8)])
     sequence = workspace.compare(f"{path}:sequence", hardware=["tpu_v4"])
-    assert sequence.batch == 5
+    assert sequence.rows[0].batch == 5
 
 
 def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
     path.write_text(MULTIPLE)
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(f"{path}:keywords", hardware=["tpu_v4"], batch=6)
-    assert operators_of(workspace, answer.run_ids[0]) == [("6x8", 0)]
+    assert operators_of(workspace, answer.scope.run_ids[0]) == [("6x8", 0)]
     with pytest.raises(ModelError, match=r"inputs of 3x16, 16x8: the batch cannot be set to 6"):
         workspace.compare(f"{path}:nested", hardware=["tpu_v4"], batch=6)
 
@@ -130,9 +130,9 @@ def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
     path.write_text(MULTIPLE)
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(f"{path}:wide", hardware=["tpu_v4"], arguments={"width": 64})
-    assert operators_of(workspace, answer.run_ids[0]) == [("1x2", 128)]
+    assert operators_of(workspace, answer.scope.run_ids[0]) == [("1x2", 128)]
     named = workspace.compare(f"{path}:Sum", hardware=["tpu_v4"], inputs=["x=2,3:fp16", "scale=2,1:fp16"])
-    assert operators_of(workspace, named.run_ids[0]) == [("2x3", 0)]
+    assert operators_of(workspace, named.scope.run_ids[0]) == [("2x3", 0)]
     with pytest.raises(ModelError, match="unexpected keyword argument 'depth'"):
         workspace.compare(f"{path}:wide", arguments={"depth": 3})
 
@@ -207,13 +207,13 @@ def test_inputs_that_a_model_does_not_take_are_refused(tmp_path: Path) -> None:
 def test_a_building_block_is_a_model(name: str, macs: int, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(name, hardware=["h100_sxm5"])
-    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.run_ids[0])) == macs
+    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.scope.run_ids[0])) == macs
 
 
 def test_a_building_block_takes_arguments_and_names_wrong_ones(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare("mlp", hardware=["tpu_v4"], batch=2, arguments={"width": 8, "hidden": 16, "tokens": 4})
-    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.run_ids[0])) == 2 * 4 * 2 * 8 * 16
+    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.scope.run_ids[0])) == 2 * 4 * 2 * 8 * 16
     with pytest.raises(UsageError, match="takes no argument depth; it takes: width, hidden, tokens"):
         workspace.compare("mlp", arguments={"depth": 2})
     with pytest.raises(UsageError, match="width is -1, expected a positive whole number"):
@@ -228,8 +228,8 @@ def test_an_exported_program_is_a_model(tmp_path: Path) -> None:
     torch.export.save(program, path)
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(str(path), hardware=["tpu_v4"])
-    assert answer.batch == 4
-    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.run_ids[0])) == 4 * 16 * 8
+    assert answer.rows[0].batch == 4
+    assert sum(int(str(row[1])) for row in operators_of(workspace, answer.scope.run_ids[0])) == 4 * 16 * 8
     with pytest.raises(ModelError, match="the batch cannot be set to 8"):
         workspace.compare(str(path), hardware=["tpu_v4"], batch=8)
     path.write_bytes(path.read_bytes()[:200])
@@ -250,7 +250,7 @@ def test_an_exported_program_keeps_its_named_inputs(positional: tuple[torch.Tens
     torch.export.save(torch.export.export(Gated(), positional, {"gate": torch.zeros(3, 8)}), path)
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(str(path), hardware=["tpu_v4"])
-    assert answer.batch == 3
+    assert answer.rows[0].batch == 3
     elementwise = workspace.sql("SELECT sum(elementwise_count) FROM workload_operator").rows
     assert elementwise == ((3 * 8 * (1 + len(positional)),),)
 
@@ -265,8 +265,8 @@ def test_a_package_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 def test_detection_says_what_it_assumes(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "x.duckdb").compare("ssdlite320_mobilenet_v3_large", hardware=["h100_sxm5"])
-    assert {row.kind for row in answer.caveats} == {"assumed"}
-    assert any("nms: every box is taken to survive" in row.text for row in answer.caveats)
+    assert {row.kind for row in answer.scope.caveats} == {"assumed"}
+    assert any("nms: every box is taken to survive" in row.text for row in answer.scope.caveats)
 
 
 @pytest.mark.parametrize(

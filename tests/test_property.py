@@ -24,8 +24,9 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
-from joulemap.model.kernel import KernelColumns, Placement, form_kernels
+from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement
 from joulemap.model.run import RunColumns, SubgraphColumns
 from joulemap.model.workload import Floats, WorkloadColumns
 from models import Depthwise, SelfAttention, columns, image, shipped
@@ -167,7 +168,7 @@ def test_what_fits_is_not_read_again(hardware: Hardware) -> None:
         kernels, placement = placed(works()[name], with_caches(hardware, 1e6), precision, runtime)
         # a scratchpad streams the weights of every image or run, and a CGRA its configuration
         weights = kernels.weight_bytes * (works()[name].batch if hardware.architecture == "dpu" else 1)
-        configuration = placement.detail.get("configuration", 0.0)
+        configuration = getattr(placement, "configuration_bytes", 0.0)
         moved = kernels.entering_bytes + kernels.leaving_bytes + weights + configuration
         assert found.subgraphs.dram_bytes.sum() <= moved.sum() * (1.0 + 1e-12), (name, precision, runtime)
 
@@ -259,7 +260,7 @@ def test_every_level_passes_on_what_the_one_behind_it_brings(hardware: Hardware)
             # a GPU's L2 finds what an earlier kernel left there, so that an L3 behind it may see nothing of it
             if hardware.architecture != "gpu" or position < 2:
                 assert (level >= crossing * (1.0 - 1e-9)).all(), (name, precision, runtime, position)
-        dram = placement.dram_read_bytes - placement.detail.get("configuration", 0.0)
+        dram = placement.dram_read_bytes - getattr(placement, "configuration_bytes", 0.0)
         for inner, outer in itertools.pairwise([*levels, dram * words]):
             assert (inner >= outer * (1.0 - 1e-9) - 1e-6).all(), (name, precision, runtime)
         for action in WRITES[hardware.architecture]:

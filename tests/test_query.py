@@ -14,66 +14,23 @@ import pytest
 import joulemap.answer
 from compare import assert_close
 from joulemap.domain.answer import (
-    analysis,
-    calibration,
     choice,
-    comparison,
-    explanation,
-    level,
-    score,
-    store,
     sweep,
-    utilization,
 )
+from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.check import check_query
-from joulemap.store.connection import Connection, confine, open_for_reading
+from joulemap.store.connection import Connection, confine, open_for_reading, open_for_writing, using
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import parse_parameter, run_query, run_sql
 
 RECORDS = {
-    "compare.summary": comparison.Comparison,
-    "compare.recommendation": comparison.Recommendation,
-    "compare.insight": comparison.Insight,
-    "compare.part": level.PartFigure,
-    "compare.victory": level.Victory,
-    "compare.detail": level.RunDetail,
-    "compare.tree": level.EnergyBranch,
-    "compare.matrix": level.ModelFigure,
-    "compare.ranking": level.RankedHardware,
-    "compare.spread": level.UtilizationSpread,
-    "compare.geometry": level.HardwareNumber,
-    "analyze.total": analysis.RunTotal,
-    "analyze.category": analysis.CategoryShare,
-    "analyze.action": analysis.ActionShare,
-    "analyze.subgraph": analysis.SubgraphShare,
-    "analyze.operator": analysis.OperatorShare,
-    "analyze.bottleneck": analysis.BottleneckShare,
-    "explain.energy": explanation.EnergyTerm,
-    "explain.total": explanation.RunPair,
-    "explain.latency": explanation.MetricTerm,
-    "explain.memory": explanation.MetricTerm,
-    "explain.edp": explanation.MetricTerm,
-    "explain.effect": explanation.Effect,
-    "explain.category": explanation.CategoryDifference,
-    "explain.subgraph": explanation.SubgraphDifference,
-    "explain.traffic": explanation.Traffic,
-    "utilization.summary": utilization.Utilization,
-    "utilization.flag": utilization.UtilizationFlag,
-    "utilization.pairing": utilization.Pairing,
     "sweep.point": sweep.SweepPoint,
     "sweep.series": sweep.SweepSeries,
     "sweep.winner": sweep.SweepWinner,
     "sweep.crossing": sweep.SweepCrossing,
-    "audit.conservation": store.Finding,
-    "model.caveat": comparison.Caveat,
-    "run.setting": explanation.Setting,
-    "run.constant": explanation.Constant,
-    "measure.score": score.Score,
-    "calibration.run": calibration.RunCalibration,
-    "calibration.list": calibration.RunCalibration,
     "pareto.front": choice.ParetoPoint,
     "recommend.configuration": choice.RankedConfiguration,
     "recommend.violation": choice.Violation,
@@ -394,3 +351,66 @@ def test_winners_refuse_what_they_cannot_compare(
             run_query(connection, find_query("compare.winner"), parameters)
     else:
         assert run_query(connection, find_query("compare.winner"), parameters).rows
+
+
+def test_metrics_of_the_database_are_those_of_the_program(connection: Connection) -> None:
+    rows = connection.execute("SELECT name, column_name, unit, is_higher_better FROM metrics ORDER BY metric_index")
+    assert rows.fetchall() == [(one.name, one.column, one.unit, one.is_higher_better) for one in METRICS]
+    ids = run_ids(connection, "runtime = 'fused'")
+    for one in METRICS:
+        answer = run_query(connection, find_query("pareto.front"), {"run_ids": ids, "x": one.name})
+        assert {row["x_unit"] for row in answer.records()} == {one.unit}
+
+
+def test_a_new_metric_is_one_row(own_database: Path) -> None:
+    with using(open_for_writing(own_database), own_database) as writing:
+        writing.execute("INSERT INTO metric VALUES (99, 'clock', 'clock', '1', 'idle_power_w', 'second', FALSE, '')")
+        ids = run_ids(writing, "runtime = 'fused'")
+        rows = run_query(
+            writing, find_query("recommend.configuration"), {"run_ids": ids, "objective": "clock"}
+        ).records()
+    values = [row["objective_value"] for row in rows]
+    assert values == sorted(values)
+    assert rows[0]["objective_unit"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("pareto.front", "x"),
+        ("recommend.configuration", "objective"),
+        ("compare.ranking", "sort"),
+        ("compare.matrix", "metric"),
+    ],
+)
+def test_an_unknown_metric_names_the_known_ones(name: str, parameter: str, connection: Connection) -> None:
+    asked = {"run_ids": run_ids(connection), parameter: "beauty"}
+    with pytest.raises(SqlError, match="unknown metric beauty, expected one of energy, energy_per_inference, latency"):
+        run_query(connection, find_query(name), asked)
+
+
+def test_energy_is_per_batch_and_energy_per_inference_its_own(connection: Connection) -> None:
+    ids = run_ids(connection)
+    whole, each = (
+        {row["run_id"]: row["x_value"] for row in run_query(connection, find_query("pareto.front"), asked).records()}
+        for asked in ({"run_ids": ids, "x": "energy"}, {"run_ids": ids, "x": "energy_per_inference", "y": "latency"})
+    )
+    batches = dict(connection.execute("SELECT run_id, batch FROM run").fetchall())
+    for run_id, energy_j in whole.items():
+        assert_close(energy_j, each[run_id] * batches[run_id], rel=1e-15)
+
+
+def test_a_newer_run_of_a_configuration_takes_its_flag(own_database: Path) -> None:
+    with using(open_for_writing(own_database), own_database) as writing:
+        assert writing.execute("SELECT bool_and(is_newest) FROM runs").fetchall() == [(True,)]
+        for table in ("run_subgraph", "run_operator", "ledger_line"):
+            writing.execute(f"INSERT INTO {table} SELECT * REPLACE (9999 AS run_id) FROM {table} WHERE run_id = 1")
+        writing.execute(
+            "INSERT INTO run SELECT * REPLACE (9999 AS run_id, 'x' AS run_key, 'other' AS formula_version) "
+            "FROM run WHERE run_id = 1"
+        )
+        flags = (
+            "SELECT run_id, bool_and(is_newest) FROM {} WHERE run_id IN (1, 2, 9999) GROUP BY run_id ORDER BY run_id"
+        )
+        for view in ("runs", "subgraph_results", "operator_results", "energy_ledger_wide"):
+            assert writing.execute(flags.format(view)).fetchall() == [(1, False), (2, True), (9999, True)]

@@ -126,7 +126,7 @@ def test_an_answer_without_rows_keeps_its_columns(tmp_path: Path) -> None:
 LIGHT = """/*
 name = "mine.light"
 version = 1
-schema = 2
+schema = 1
 summary = "Runs below an energy"
 grain = "one row per run"
 order = ["energy_j", "run_id"]
@@ -180,7 +180,7 @@ SELECT = LIGHT[LIGHT.index("SELECT") :].rstrip()
         ((" ORDER BY energy_j, run_id", ""), "no ORDER BY"),
         (("FROM runs", "FROM read_csv('/etc/hostname')"), "disabled by configuration"),
         (("FROM runs", "FROM nowhere"), "nowhere does not exist"),
-        (("schema = 2", "schema = 99"), "written for schema 99"),
+        (("schema = 1", "schema = 99"), "written for schema 99"),
         (('type = "DOUBLE", default', 'type = "BLOB", default'), "no type BLOB"),
         (('version = 1', 'version = "1"'), "version is not a whole number"),
         (('order = ["energy_j", "run_id"]', "order = [1]"), "order is not a list of texts"),
@@ -249,3 +249,47 @@ def test_an_answer_that_is_one_table_is_also_parquet(
         {name: str(value).replace("T", " ") if name == "created_at" else value for name, value in row.items()}
         for row in rows
     ]
+
+
+PIVOT = "PIVOT (SELECT model, hardware, energy_j FROM runs WHERE runtime = 'fused') ON hardware USING sum(energy_j)"
+
+
+def test_a_pivot_takes_its_columns_from_the_data(joulemap: Run, database: Path) -> None:
+    done = joulemap("sql", f"/* one column for each hardware */ {PIVOT}", "--format", "json", "--db", database)
+    assert done.returncode == ExitCode.OK
+    (row,) = json.loads(done.stdout)
+    assert row["model"] == "resnet18"
+    assert {"h100_sxm5", "tpu_v4"} <= set(row)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"COPY ({PIVOT}) TO 'escaped.csv'",
+        f"CREATE TEMP TABLE t AS {PIVOT}",
+        f"WITH p AS ({PIVOT}) INSERT INTO run FROM p",
+        "PIVOT read_text('/etc/hostname') ON filename USING first(content)",
+        f"{PIVOT}; DELETE FROM run",
+    ],
+)
+def test_a_pivot_neither_writes_nor_reaches_out(
+    statement: str, joulemap: Run, own_database: Path, tmp_path: Path
+) -> None:
+    before = own_database.read_bytes()
+    assert joulemap("sql", statement, "--db", own_database).returncode == ExitCode.SQL
+    assert own_database.read_bytes() == before
+    assert not (tmp_path / "escaped.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("edp.total", "-p", "run_id=999"),
+        ("compare.summary", "-p", "run_ids=1,999"),
+        ("explain.total", "-p", "run_a=1", "-p", "run_b=999"),
+    ],
+)
+def test_a_run_that_is_not_stored_is_an_unknown_name(asked: tuple[str, ...], joulemap: Run, database: Path) -> None:
+    done = joulemap("query", "run", *asked, "--db", database)
+    assert (done.returncode, done.stdout) == (ExitCode.UNKNOWN_NAME, "")
+    assert done.stderr == "joulemap: unknown run '999'; see `joulemap query run run.list`\n"

@@ -13,6 +13,7 @@ import pytest
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
+from joulemap.store import connection as store_connection
 from joulemap.store import migration
 from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
@@ -20,19 +21,26 @@ from joulemap.store.read_hardware import read_hardware
 from joulemap.store.write_catalogue import write_hardware
 
 PROMISED = {
-    "runs": """run_id model hardware architecture power_mode precision batch runtime latency_s energy_j edp_js
+    "runs": """run_id model input_shape model_arguments is_newest inferences_per_j edp_per_inference_js
+        hardware architecture power_mode precision batch runtime latency_s energy_j edp_js
         throughput_per_s average_power_w peak_memory_bytes weight_bytes activation_bytes mac_count attained_ops_per_s
         peak_ops_per_s compute_utilization_fraction bandwidth_utilization_fraction arithmetic_intensity_ops_per_byte
         units_used_count units_total_count ops_per_j created_at energy_per_inference_j hardware_digest workload_key
-        package_version model_version torch_version torchvision_version tracer_version""",
-    "subgraph_results": """run_id subgraph_index name fusion_pattern operator_count mac_count latency_s energy_j
+        package_version formula_version torch_version torchvision_version tracer_version""",
+    "subgraph_results": """run_id model input_shape model_arguments hardware architecture power_mode precision batch
+        runtime is_newest subgraph_index name fusion_pattern operator_count mac_count latency_s energy_j
         compute_energy_j memory_energy_j control_energy_j static_energy_j edp_js edp_share_js units_used_count
         compute_utilization_fraction bottleneck moved_bytes dram_bytes tile_count wave_count executed_mac_count
         wave_fill_fraction padding_fraction""",
-    "operator_results": """run_id subgraph_index operator_index name energy_j latency_s edp_share_js is_fused
+    "operator_results": """run_id model input_shape model_arguments hardware architecture power_mode precision batch
+        runtime is_newest subgraph_index operator_index name energy_j latency_s edp_share_js is_fused
         separate_energy_j separate_latency_s compute_energy_j memory_energy_j control_energy_j static_energy_j""",
-    "energy_ledger": """run_id subgraph_index operator_index category component action part action_count
-        energy_per_action_j energy_fj energy_j basis source""",
+    "energy_ledger": """run_id subgraph_index subgraph_name fusion_pattern operator_index operator_name operation
+        category common_category component action part action_count energy_per_action_j line_energy_fj line_energy_j
+        basis source""",
+    "energy_ledger_wide": """run_id model input_shape model_arguments hardware architecture power_mode precision batch
+        runtime is_newest subgraph_name operator_name common_category component action line_energy_j basis""",
+    "metrics": "name label unit column_name per is_higher_better",
     "hardware": "hardware name architecture deployment tdp_w hardware_digest",
     "hardware_facts": "hardware quantity value unit basis source",
     "energy_reference": "hardware component action energy_per_action_j basis source",
@@ -87,17 +95,48 @@ def test_a_migration_that_fails_leaves_neither_its_tables_nor_its_record(monkeyp
     assert schema_version(connection) == 1
 
 
-def test_a_migration_that_was_changed_afterwards_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = duckdb.connect(":memory:")
-    first = Migration(1, "first", "CREATE TABLE one (a INTEGER);")
-    monkeypatch.setattr(migration, "load_migrations", lambda: (first,))
-    migrate(connection)
-    second = Migration(2, "second", "CREATE TABLE two (a INTEGER);")
-    monkeypatch.setattr(
-        migration, "load_migrations", lambda: (attrs.evolve(first, sql="CREATE TABLE other (a INTEGER);"), second)
-    )
-    with pytest.raises(DatabaseError, match="migration 1 was changed"):
-        migrate(connection)
+def test_a_database_of_another_baseline_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "other.duckdb"
+    with monkeypatch.context() as elsewhere:
+        baseline = attrs.evolve(load_migrations()[0], sql="CREATE TABLE other (a INTEGER);", columns="")
+        elsewhere.setattr(migration, "load_migrations", lambda: (baseline,))
+        open_for_writing(path).close()
+    before = path.read_bytes()
+    for opening in (open_for_reading, open_for_writing):
+        with pytest.raises(DatabaseError, match=r"made by another version of joulemap .*: delete it, or choose") as one:
+            opening(path)
+        assert "\n" not in str(one.value)
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_the_schemas_before_the_baseline_is_refused(own_database: Path) -> None:
+    connection = duckdb.connect(str(own_database))
+    connection.execute("UPDATE schema_migration SET checksum = 'x'")
+    connection.execute("INSERT INTO schema_migration VALUES (12, 'parts', 'x', TIMESTAMP '2030-01-01 00:00:00')")
+    connection.close()
+    for opening in (open_for_reading, open_for_writing):
+        with pytest.raises(DatabaseError, match="another version of joulemap"):
+            opening(own_database)
+
+
+def test_a_migration_is_a_folder_of_parts_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "0001_baseline").mkdir()
+    (tmp_path / "0001_baseline" / "views.sql").write_text("CREATE VIEW twice AS SELECT double(a) AS a, b FROM one;")
+    (tmp_path / "0001_baseline" / "macros.sql").write_text("CREATE MACRO double(a) AS 2 * a;")
+    (tmp_path / "0001_baseline" / "tables.sql").write_text("CREATE TABLE one (a INTEGER, b INTEGER);")
+    (tmp_path / "0001_baseline" / "columns.toml").write_text('a = "what is the view\'s"')
+    (tmp_path / "0002_next.sql").write_text("INSERT INTO one VALUES (2, 3);")
+    monkeypatch.setattr(migration, "folder", lambda _: tmp_path)
+    load_migrations.cache_clear()
+    try:
+        connection = duckdb.connect(":memory:")
+        monkeypatch.setattr(migration, "SCHEMA_VERSION", 2)
+        assert migrate(connection) == (1, 2)
+        assert connection.execute("FROM twice").fetchall() == [(4, 3)]
+        comments = "SELECT comment FROM duckdb_columns() WHERE table_name = 'twice' ORDER BY 1"
+        assert connection.execute(comments).fetchall() == [("what is the view's",), (None,)]
+    finally:
+        load_migrations.cache_clear()
 
 
 def test_every_table_view_and_column_says_what_it_is() -> None:
@@ -109,7 +148,7 @@ def test_every_table_view_and_column_says_what_it_is() -> None:
         SELECT view_name, '' FROM duckdb_views() WHERE NOT internal AND comment IS NULL
         UNION ALL
         SELECT table_name, column_name FROM duckdb_columns()
-        WHERE NOT internal AND comment IS NULL AND table_name IN (SELECT table_name FROM duckdb_tables())
+        WHERE NOT internal AND comment IS NULL
         """
     ).fetchall()
     assert silent == []
@@ -120,6 +159,32 @@ def test_a_promised_view_has_its_promised_columns(view: str) -> None:
     connection = open_in_memory()
     columns = {entry[0] for entry in connection.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
     assert set(PROMISED[view].split()) <= columns
+
+
+def test_the_ledger_shares_only_the_run_with_runs() -> None:
+    connection = open_in_memory()
+    ledger, runs = (
+        {str(entry[0]) for entry in connection.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
+        for view in ("energy_ledger", "runs")
+    )
+    assert ledger & runs == {"run_id"}
+
+
+def test_the_ledger_joins_runs_without_a_word(database: Path) -> None:
+    connection = open_for_reading(database)
+    joined = connection.execute(
+        "SELECT hardware, sum(line_energy_j) FROM energy_ledger JOIN runs USING (run_id) GROUP BY ALL ORDER BY 1"
+    ).fetchall()
+    wide = "SELECT hardware, sum(line_energy_j) FROM energy_ledger_wide GROUP BY ALL ORDER BY 1"
+    assert joined == connection.execute(wide).fetchall()
+    assert len(joined) > 1
+    connection.close()
+
+
+@pytest.mark.parametrize("energy_fj", [0, 1, 123_456_789, -(2**53) - 1, 2**53 + 1, 98_765_432_109_876_543_211])
+def test_joules_are_the_nearest_double(energy_fj: int) -> None:
+    connection = open_in_memory()
+    assert connection.execute(f"SELECT joules({energy_fj}::HUGEINT)").fetchall() == [(energy_fj / 10**15,)]
 
 
 def test_no_foreign_keys_guard_the_tables() -> None:
@@ -175,18 +240,19 @@ def test_a_newer_database_is_refused(own_database: Path) -> None:
             opening(own_database)
 
 
-def test_an_older_database_is_readable_after_migrating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "old.duckdb"
-    with monkeypatch.context() as earlier:
-        first = load_migrations()[:1]
-        earlier.setattr(migration, "load_migrations", lambda: first)
-        connection = duckdb.connect(str(path))
-        migrate(connection)
-        connection.close()
-    with pytest.raises(OlderDatabaseError, match="joulemap db migrate"):
-        open_for_reading(path)
-    open_for_writing(path).close()
-    open_for_reading(path).close()
+def test_an_older_database_is_readable_after_migrating(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    following = Migration(2, "following", "ALTER TABLE run ADD COLUMN mood VARCHAR DEFAULT 'calm';")
+    both = (*load_migrations(), following)
+    monkeypatch.setattr(migration, "load_migrations", lambda: both)
+    for module in (migration, store_connection):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", 2)
+    with pytest.raises(OlderDatabaseError, match="has schema 1, this joulemap needs 2: run `joulemap db migrate"):
+        open_for_reading(own_database)
+    open_for_writing(own_database).close()
+    connection = open_for_reading(own_database)
+    assert connection.execute("SELECT DISTINCT mood FROM run").fetchall() == [("calm",)]
+    assert connection.execute("SELECT count(*) > 0 FROM runs").fetchall() == [(True,)]
+    connection.close()
 
 
 HOLD = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('held', flush=True); time.sleep(60)"

@@ -11,6 +11,8 @@ import pytest
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.answer.store import RunTally
+from joulemap.domain.configuration import Runtime
+from joulemap.domain.precision import Precision
 from joulemap.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.store import write_run
 from joulemap.store.connection import open_for_reading
@@ -20,8 +22,8 @@ MODELS = ("resnet18", "mobilenet_v2")
 HARDWARE = tuple({one.architecture: one.id for one in load_catalogue().hardware.values()}.values())
 """One of each class."""
 BATCHES = (1, 8)
-PRECISIONS = ("fp16", "int8")
-RUNTIMES = ("fused", "eager")
+PRECISIONS: tuple[Precision, ...] = ("fp16", "int8")
+RUNTIMES: tuple[Runtime, ...] = ("fused", "eager")
 RUN_COUNT = len(MODELS) * len(HARDWARE) * len(BATCHES) * len(PRECISIONS) * len(RUNTIMES)
 
 

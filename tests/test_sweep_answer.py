@@ -131,7 +131,7 @@ def test_winners_worked_out_by_hand(book: Book) -> None:
     # at batch 8 `wide` is not beaten, it cannot run
     assert [by["latency", batch]["is_overtaking"] for batch in (1, 2, 4, 8)] == [False, False, True, False]
     assert by["latency", 2]["advantage_ratio"] == 1.0
-    assert [by["energy", batch]["winner"] for batch in (1, 2, 4, 8)] == ["even"] * 4
+    assert [by["energy_per_inference", batch]["winner"] for batch in (1, 2, 4, 8)] == ["even"] * 4
     assert by["latency", 8]["runner_up"] is None
 
 
@@ -202,7 +202,7 @@ def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: Swe
 
 
 def test_winners_and_crossings_are_those_of_the_points(answer: SweepAnswer) -> None:
-    column = {"energy": "energy_per_inference_j", "latency": "latency_s", "edp": "edp_js"}
+    column = {"energy_per_inference": "energy_per_inference_j", "latency": "latency_s", "edp": "edp_js"}
     for row in answer.winners:
         values = [
             (getattr(point, column[row.metric]), point.hardware)

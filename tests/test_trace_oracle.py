@@ -11,7 +11,7 @@ from torch.fx import Node
 from torch.utils.flop_counter import FlopCounterMode
 
 from compare import assert_close
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo

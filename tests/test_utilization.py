@@ -16,11 +16,9 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.answer.utilization import Utilization
+from joulemap.answer.utilization import Utilization, UtilizationAnswer
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.query.utilization import UtilizationAnswer
-from joulemap.report.format import Format
-from joulemap.report.utilization import describe_flag, render_utilization
+from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace.workspace import Workspace
@@ -224,7 +222,7 @@ def test_flags_are_raised_where_the_rows_say(answers: Mapping[str, UtilizationAn
             }[flag.flag]
             assert value is not None
             assert_close(flag.value_fraction, value, rel=1e-9)
-            sentence = describe_flag(flag, answer)
+            sentence = str(flag)
             assert f"{value * 100:.1f} %" in sentence
             assert f"bound by {flag.bottleneck}" in sentence
             assert flag.subgraph in sentence
@@ -243,28 +241,29 @@ def test_limits_can_be_moved(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_json_and_csv_hold_the_same_cells(model: str, answers: Mapping[str, UtilizationAnswer]) -> None:
-    document = json.loads(render_utilization(answers[model], Format.JSON))
-    table = list(csv.DictReader(io.StringIO(render_utilization(answers[model], Format.CSV))))
+    document = json.loads(write(answers[model].document(), "json"))
+    table = list(csv.DictReader(io.StringIO(write(answers[model].document(), "csv"))))
     assert len(table) == len(document["rows"]) == len(HARDWARE)
     for cells, row in zip(table, document["rows"], strict=True):
-        assert list(cells) == list(row) == [field.name for field in attrs.fields(Utilization)]
+        assert list(cells) == list(row)
+        assert set(row) == {field.name for field in attrs.fields(Utilization)}
         for name, value in row.items():
             expected = "" if value is None else json.dumps(value) if isinstance(value, bool | list) else str(value)
             assert cells[name] == expected
     assert len(document["reasons"]) == len(document["flags"])
 
 
-@pytest.mark.parametrize("form", [Format.TABLE, Format.MARKDOWN])
-def test_people_see_every_hardware_and_its_flags(form: Format, answers: Mapping[str, UtilizationAnswer]) -> None:
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_people_see_every_hardware_and_its_flags(form: str, answers: Mapping[str, UtilizationAnswer]) -> None:
     for answer in answers.values():
-        text = render_utilization(answer, form)
+        text = write(answer.document(), form)
         for section in ("Utilization", "Flags", "Which hardware suits models of this size", "Notes", "Next steps"):
             assert section in text
         assert all(row.hardware in text for row in answer.rows)
         assert "~kpu_t256" in text
         assert "unsupported: ~coral_edge_tpu has no fp32" in text
-        plain = attrs.evolve(answer, pairings=())
-        assert "suits" not in render_utilization(plain, form)
+        plain = attrs.evolve(answer, pairings=None)
+        assert "suits" not in write(plain.document(), form)
 
 
 def test_no_hardware_that_can_run_it_is_an_error(workspace: Workspace) -> None:
@@ -293,7 +292,7 @@ def test_a_model_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path:
     done = joulemap("utilization", "./it's; mine/net.py:net", "--pairing", "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert document["model"] == "./it's; mine/net.py:net"
+    assert document["models"] == ["./it's; mine/net.py:net"]
     assert {row["least_parameter_count"] for row in document["pairings"]} == {10}
 
 

@@ -12,7 +12,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.measurement import find_described as find_stored
 from joulemap.catalog.measurement import load_measurements
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.store.connection import open_for_writing

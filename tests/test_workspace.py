@@ -50,10 +50,10 @@ def test_a_comparison_answers_for_one_of_each_architecture(database: Path, untra
 def test_recommendations_are_the_best_rows(database: Path) -> None:
     answer = Workspace(database).compare("resnet18")
     best = {row.goal: row.hardware for row in answer.recommendations}
-    assert list(best) == ["energy", "latency", "throughput", "memory", "balance"]
+    assert list(best) == ["energy", "latency", "throughput", "memory", "edp"]
     assert best["energy"] == min(answer.rows, key=lambda row: row.energy_j or 0.0).hardware
     assert best["latency"] == best["throughput"] == min(answer.rows, key=lambda row: row.latency_s or 0.0).hardware
-    assert best["balance"] == min(answer.rows, key=lambda row: row.edp_js or 0.0).hardware
+    assert best["edp"] == min(answer.rows, key=lambda row: row.edp_js or 0.0).hardware
 
 
 def test_insights_are_shares_of_real_differences(database: Path) -> None:
@@ -70,9 +70,9 @@ def test_insights_are_shares_of_real_differences(database: Path) -> None:
 def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path, untraceable: None) -> None:
     workspace = Workspace(own_database)
     first = workspace.compare("resnet18")
-    assert workspace.compare("resnet18").run_ids == first.run_ids
+    assert workspace.compare("resnet18").scope.run_ids == first.scope.run_ids
     other = workspace.compare("resnet18", precision="int8")
-    assert not set(other.run_ids) & set(first.run_ids)
+    assert not set(other.scope.run_ids) & set(first.scope.run_ids)
     assert workspace.check().findings.rows == ()
 
 
@@ -146,8 +146,8 @@ def test_an_explanation_is_exact_and_typed(database: Path, untraceable: None) ->
     assert sum(term.difference_fj for term in explanation.terms) == explanation.total.difference_fj
     sizes = [abs(term.difference_fj) for term in explanation.terms]
     assert sizes == sorted(sizes, reverse=True)
-    with pytest.raises(UsageError, match="cannot explain 'beauty'"):
-        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")
+    with pytest.raises(UsageError, match="unknown metric 'beauty'"):
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="tpu_v4 has no fp16"):
         Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", precision="fp16")
 
@@ -178,14 +178,14 @@ def test_a_changed_file_never_rewrites_old_answers(
     monkeypatch.setenv("JOULEMAP_HARDWARE", str(path))
     workspace = Workspace(own_database)
     before = workspace.compare("resnet18", hardware=["mine"])
-    assert workspace.compare("resnet18", hardware=["mine"]).run_ids == before.run_ids
+    assert workspace.compare("resnet18", hardware=["mine"]).scope.run_ids == before.scope.run_ids
     bandwidth = "memory_bandwidth = { value = 3350,"
     assert bandwidth in text
     slower = re.sub(r"(memory_bus_width|memory_data_rate) = .*", "", text)
     path.write_text(slower.replace(bandwidth, "memory_bandwidth = { value = 1675,"))
     after = workspace.compare("resnet18", hardware=["mine"])
-    assert after.run_ids != before.run_ids
-    stored = workspace.sql(f"SELECT energy_j FROM runs WHERE run_id = {before.run_ids[0]}").rows
+    assert after.scope.run_ids != before.scope.run_ids
+    stored = workspace.sql(f"SELECT energy_j FROM runs WHERE run_id = {before.scope.run_ids[0]}").rows
     assert stored == ((before.rows[0].energy_j,),)
     facts = workspace.sql(
         "SELECT value, is_current FROM hardware_facts WHERE hardware = 'mine' AND quantity = 'memory_bandwidth' "

@@ -11,7 +11,7 @@ import pytest
 from blank import open_blank
 from joulemap import resource
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.resource import package_version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import attrs
 
@@ -21,7 +22,7 @@ def cheapest(path: str, model: str) -> tuple[str, float]:
 def why(path: str, model: str, a: str, b: str) -> int:
     """Return the sum of all terms in femtojoules."""
     explanation: joulemap.ExplainAnswer = joulemap.Workspace(path).explain(model, a, b)
-    terms: tuple[joulemap.EnergyTerm, ...] = explanation.terms
+    terms: Sequence[joulemap.EnergyTerm] = explanation.terms.rows
     total: int = explanation.total.difference_fj
     assert sum(term.difference_fj for term in terms) == total
     return total

@@ -1,7 +1,7 @@
 /*
 name = "analyze.action"
 version = 1
-schema = 2
+schema = 1
 summary = "Where a run's energy goes, action by action: count x energy per action"
 grain = "one row per action; actions sum to their category and to the run, exactly"
 order = ["energy of the category descending", "category", "energy_fj descending", "component", "action"]
@@ -9,6 +9,7 @@ order = ["energy of the category descending", "category", "energy_fj descending"
 run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 category = { type = "VARCHAR", meaning = "the architecture's own" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
@@ -25,6 +26,7 @@ source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behi
 WITH act AS (
     SELECT
         a.category,
+        a.common_category,
         a.component,
         a.action,
         a.part,
@@ -39,10 +41,11 @@ WITH act AS (
     JOIN action AS a ON a.action_id = l.action_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
     WHERE l.run_id = $run_id
-    GROUP BY l.action_id, a.category, a.component, a.action, a.part, a.per
+    GROUP BY l.action_id, a.category, a.common_category, a.component, a.action, a.part, a.per
 )
 SELECT
     category,
+    common_category,
     component,
     action,
     part,
@@ -50,9 +53,9 @@ SELECT
     action_count,
     price_fj / 1e15 AS energy_per_action_j,
     energy_fj,
-    CAST(energy_fj AS DOUBLE) / 1e15 AS energy_j,
-    CAST(energy_fj AS DOUBLE) / nullif(CAST(sum(energy_fj) OVER () AS DOUBLE), 0e0) AS share_fraction,
-    CAST(energy_fj AS DOUBLE) / nullif(CAST(sum(energy_fj) OVER (PARTITION BY category) AS DOUBLE), 0e0)
+    joules(energy_fj) AS energy_j,
+    fraction(energy_fj, sum(energy_fj) OVER ()) AS share_fraction,
+    fraction(energy_fj, sum(energy_fj) OVER (PARTITION BY category))
         AS category_fraction,
     basis,
     source

@@ -1,7 +1,7 @@
 /*
 name = "analyze.bottleneck"
 version = 1
-schema = 2
+schema = 1
 summary = "What bounds a run: subgraphs, time and energy by bottleneck"
 grain = "one row per bottleneck, three in all; latencies and energies sum to the run, exactly"
 order = ["compute, memory, launch"]
@@ -54,11 +54,11 @@ SELECT
     bottleneck,
     subgraph_count,
     latency_fs,
-    CAST(latency_fs AS DOUBLE) / 1e15 AS latency_s,
-    CAST(latency_fs AS DOUBLE) / nullif(CAST(sum(latency_fs) OVER () AS DOUBLE), 0e0) AS latency_fraction,
+    seconds(latency_fs) AS latency_s,
+    fraction(latency_fs, sum(latency_fs) OVER ()) AS latency_fraction,
     energy_fj,
-    CAST(energy_fj AS DOUBLE) / 1e15 AS energy_j,
-    CAST(energy_fj AS DOUBLE) / nullif(CAST(sum(energy_fj) OVER () AS DOUBLE), 0e0) AS energy_fraction,
+    joules(energy_fj) AS energy_j,
+    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction,
     busy_s
 FROM bound
 ORDER BY position

@@ -1,7 +1,7 @@
 /*
 name = "analyze.operator"
 version = 1
-schema = 2
+schema = 1
 summary = "A run operator by operator: energy by part, latency, share, and what fusing it saves"
 grain = "one row per operator; energies and latencies sum to the run, exactly"
 order = ["operator_index"]
@@ -51,13 +51,13 @@ SELECT
     o.memory_energy_j,
     o.control_energy_j,
     o.static_energy_j,
-    CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / nullif(CAST(sum(e.energy_fj) OVER () AS DOUBLE), 0e0) AS share_fraction,
+    fraction(coalesce(e.energy_fj, 0), sum(e.energy_fj) OVER ()) AS share_fraction,
     t.latency_fs,
     o.latency_s,
     t.latency_fs / nullif(CAST(sum(t.latency_fs) OVER () AS DOUBLE), 0e0) AS latency_fraction,
     o.edp_share_js,
     (
-        CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / nullif(CAST(sum(e.energy_fj) OVER () AS DOUBLE), 0e0)
+        fraction(coalesce(e.energy_fj, 0), sum(e.energy_fj) OVER ())
         + t.latency_fs / nullif(CAST(sum(t.latency_fs) OVER () AS DOUBLE), 0e0)
     ) / 2e0 AS edp_share_fraction,
     o.is_fused,

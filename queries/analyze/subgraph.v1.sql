@@ -1,7 +1,7 @@
 /*
 name = "analyze.subgraph"
 version = 1
-schema = 5
+schema = 1
 summary = "A run subgraph by subgraph: energy by part, latency, bottleneck, allocation"
 grain = "one row per subgraph; energies and latencies sum to the run, exactly"
 order = ["subgraph_index"]
@@ -36,7 +36,7 @@ units_total_count = { type = "INTEGER", meaning = "units that have this precisio
 tile_count = { type = "DOUBLE", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units" }
 wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null without tiles" }
-executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of its tiles, padding included; null for a run stored before schema 5" }
+executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of its tiles, padding included" }
 padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
@@ -60,13 +60,13 @@ SELECT
     s.memory_energy_j,
     s.control_energy_j,
     s.static_energy_j,
-    CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / nullif(CAST(sum(e.energy_fj) OVER () AS DOUBLE), 0e0) AS share_fraction,
+    fraction(coalesce(e.energy_fj, 0), sum(e.energy_fj) OVER ()) AS share_fraction,
     t.latency_fs,
     s.latency_s,
     t.latency_fs / nullif(CAST(sum(t.latency_fs) OVER () AS DOUBLE), 0e0) AS latency_fraction,
     s.edp_share_js,
     (
-        CAST(coalesce(e.energy_fj, 0) AS DOUBLE) / nullif(CAST(sum(e.energy_fj) OVER () AS DOUBLE), 0e0)
+        fraction(coalesce(e.energy_fj, 0), sum(e.energy_fj) OVER ())
         + t.latency_fs / nullif(CAST(sum(t.latency_fs) OVER () AS DOUBLE), 0e0)
     ) / 2e0 AS edp_share_fraction,
     s.bottleneck,

@@ -1,7 +1,7 @@
 /*
 name = "analyze.total"
 version = 1
-schema = 5
+schema = 1
 summary = "One run as a whole: energy by part, time, utilization, power cap, memory, allocation"
 grain = "one row"
 order = ["the only row"]
@@ -23,6 +23,7 @@ control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what ha
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
+recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "per batch, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
@@ -50,7 +51,7 @@ units_total_count = { type = "INTEGER", meaning = "units that have this precisio
 tile_count = { type = "DOUBLE", meaning = "tiles of all subgraphs" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units, of all subgraphs" }
 wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null where nothing has a tile" }
-executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of the tiles, padding included; null for a run stored before schema 5" }
+executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of the tiles, padding included" }
 padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
 operator_count = { type = "BIGINT", meaning = "operators that run" }
@@ -64,7 +65,8 @@ WITH ledger AS (
         sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
         sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
-        sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj
+        sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj,
+        sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END) AS recalled_fj
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
@@ -109,12 +111,13 @@ SELECT
     r.is_projection,
     l.energy_fj,
     r.energy_j,
-    CAST(l.compute_fj AS DOUBLE) / 1e15 AS compute_energy_j,
-    CAST(l.memory_fj AS DOUBLE) / 1e15 AS memory_energy_j,
-    CAST(l.control_fj AS DOUBLE) / 1e15 AS control_energy_j,
-    CAST(l.static_fj AS DOUBLE) / 1e15 AS static_energy_j,
+    joules(l.compute_fj) AS compute_energy_j,
+    joules(l.memory_fj) AS memory_energy_j,
+    joules(l.control_fj) AS control_energy_j,
+    joules(l.static_fj) AS static_energy_j,
     r.energy_per_inference_j,
-    CAST(l.assumed_fj AS DOUBLE) / nullif(CAST(l.energy_fj AS DOUBLE), 0e0) AS assumed_energy_fraction,
+    fraction(l.assumed_fj, l.energy_fj) AS assumed_energy_fraction,
+    fraction(l.recalled_fj, l.energy_fj) AS recalled_energy_fraction,
     s.latency_fs,
     r.latency_s,
     r.throughput_per_s,

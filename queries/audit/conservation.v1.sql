@@ -1,7 +1,7 @@
 /*
 name = "audit.conservation"
 version = 1
-schema = 2
+schema = 1
 summary = "Every rule that the tables must keep; a healthy database returns no row"
 grain = "one row per broken rule and place"
 order = ["rule", "run_id", "place"]
@@ -232,11 +232,11 @@ broken AS (
         'static energy is static power x latency',
         b.run_id,
         'operator ' || b.operator_index,
-        CAST(o.latency_fs / 1e15 AS VARCHAR),
+        CAST(seconds(o.latency_fs) AS VARCHAR),
         CAST(b.static_s AS VARCHAR)
     FROM booked AS b
     JOIN run_operator AS o ON o.run_id = b.run_id AND o.operator_index = b.operator_index
-    WHERE b.static_s <> o.latency_fs / 1e15
+    WHERE b.static_s <> seconds(o.latency_fs)
 )
 SELECT rule, run_id, place, expected, found
 FROM broken

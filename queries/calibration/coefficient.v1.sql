@@ -1,7 +1,7 @@
 /*
 name = "calibration.coefficient"
 version = 1
-schema = 7
+schema = 1
 summary = "What a calibration changed: each coefficient and energy scale before and after"
 grain = "one row per coefficient"
 order = ["coefficient_index"]

@@ -1,7 +1,7 @@
 /*
 name = "calibration.error"
 version = 1
-schema = 7
+schema = 1
 summary = "How far a calibration is from its measurements: with class defaults, as fitted, and with each family left out"
 grain = "one row per quantity and group of rows"
 order = ["quantity, latency first", "families after all, runtimes, precisions and batches", "runtime", "precision", "batch", "family"]

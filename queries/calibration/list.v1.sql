@@ -1,7 +1,7 @@
 /*
 name = "calibration.list"
 version = 1
-schema = 7
+schema = 1
 summary = "Calibrations that runs have used, what they were fitted to, and how far they are from that"
 grain = "one row per calibration"
 order = ["hardware", "calibration"]

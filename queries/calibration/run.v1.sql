@@ -1,7 +1,7 @@
 /*
 name = "calibration.run"
 version = 1
-schema = 7
+schema = 1
 summary = "Which calibrations these runs used, what they were fitted to, and how far they are from that"
 grain = "one row per calibration"
 order = ["hardware", "calibration"]

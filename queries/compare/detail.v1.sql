@@ -1,7 +1,7 @@
 /*
 name = "compare.detail"
 version = 1
-schema = 3
+schema = 1
 summary = "Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs"
 grain = "one row per run asked for, refused ones included"
 order = ["model", "position in run_ids"]
@@ -87,9 +87,9 @@ fact AS (
     GROUP BY hardware_digest
 )
 SELECT
-    w.model,
-    configuration_name(v.hardware, r.power_mode) AS hardware,
-    v.architecture,
+    r.model,
+    r.configured_hardware AS hardware,
+    r.architecture,
     r.batch,
     r.precision,
     r.runtime,
@@ -97,10 +97,10 @@ SELECT
     l.energy_fj,
     s.energy_j,
     s.energy_per_inference_j,
-    CAST(l.compute_fj AS DOUBLE) / 1e15 AS compute_energy_j,
-    CAST(l.memory_fj AS DOUBLE) / 1e15 AS memory_energy_j,
-    CAST(l.control_fj AS DOUBLE) / 1e15 AS control_energy_j,
-    CAST(l.static_fj AS DOUBLE) / 1e15 AS static_energy_j,
+    joules(l.compute_fj) AS compute_energy_j,
+    joules(l.memory_fj) AS memory_energy_j,
+    joules(l.control_fj) AS control_energy_j,
+    joules(l.static_fj) AS static_energy_j,
     s.latency_s,
     s.throughput_per_s,
     s.average_power_w,
@@ -109,7 +109,7 @@ SELECT
     s.bandwidth_utilization_fraction,
     s.units_used_count,
     r.units_total_count,
-    v.unit_name,
+    r.unit_name,
     s.peak_memory_bytes,
     r.activation_bytes,
     r.weight_bytes,
@@ -121,15 +121,13 @@ SELECT
     a.memory_fs / a.latency_fs AS memory_time_fraction,
     a.launch_fs / a.latency_fs AS launch_time_fraction,
     r.clock_fraction,
-    v.projection <> '' AS is_projection,
+    r.is_projection,
     coalesce(r.refusal, '') AS reason,
     r.run_id
-FROM run AS r
-JOIN workload AS w ON w.workload_id = r.workload_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+FROM run_configurations AS r
 LEFT JOIN answered AS s ON s.run_id = r.run_id
 LEFT JOIN ledger AS l ON l.run_id = r.run_id
 LEFT JOIN allocation AS a ON a.run_id = r.run_id
 LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
 WHERE list_contains($run_ids, r.run_id)
-ORDER BY w.model, list_position($run_ids, r.run_id), r.run_id
+ORDER BY r.model, list_position($run_ids, r.run_id), r.run_id

@@ -1,7 +1,7 @@
 /*
 name = "compare.geometry"
 version = 1
-schema = 3
+schema = 1
 summary = "What the hardware of several runs is made of: geometry, memory, power and its modes, peaks"
 grain = "one row per run and number of its hardware"
 order = ["position in run_ids", "run_id", "section, in the order geometry, memory, power, peak", "fact_index"]

@@ -1,7 +1,7 @@
 /*
 name = "compare.insight"
 version = 1
-schema = 3
+schema = 1
 summary = "What separates the runs: pairs with the largest energy gaps, and the part that explains most of each"
 grain = "one row per pair of the lowest-energy run with another"
 order = ["energy_ratio descending", "other_hardware"]

@@ -1,13 +1,13 @@
 /*
 name = "compare.matrix"
 version = 1
-schema = 3
+schema = 1
 summary = "Several models on several hardware: figures, and who is best of either"
 grain = "one row per model and hardware asked for, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare" }
-metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory" }
+metric = { type = "VARCHAR", default = "energy", meaning = "a metric of runs: energy, latency, edp, memory, throughput, efficiency ..." }
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
@@ -15,13 +15,13 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 metric = { type = "VARCHAR", meaning = "what is compared" }
-value = { type = "DOUBLE", meaning = "of the metric, per batch, in unit" }
-unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
-hardware_rank = { type = "BIGINT", meaning = "of this hardware for the model, 1 for the least; ties go to the first name" }
-hardware_ratio = { type = "DOUBLE", meaning = "value over the least of the model" }
-tied_count = { type = "BIGINT", meaning = "hardware with exactly the least for this model" }
-model_rank = { type = "BIGINT", meaning = "of this model on the hardware, 1 for the least; ties go to the first name" }
-model_ratio = { type = "DOUBLE", meaning = "value over the least on this hardware" }
+value = { type = "DOUBLE", meaning = "of the metric, in unit" }
+unit = { type = "VARCHAR", meaning = "of the metric" }
+hardware_rank = { type = "BIGINT", meaning = "of this hardware for the model, 1 for the best; ties go to the first name" }
+hardware_ratio = { type = "DOUBLE", meaning = "how many times worse than the best of the model" }
+tied_count = { type = "BIGINT", meaning = "hardware with exactly the best for this model" }
+model_rank = { type = "BIGINT", meaning = "of this model on the hardware, 1 for the best; ties go to the first name" }
+model_ratio = { type = "DOUBLE", meaning = "how many times worse than the best on this hardware" }
 hardware_won_count = { type = "BIGINT", meaning = "models that this hardware is the first of, ties going to the first name" }
 model_count = { type = "BIGINT", meaning = "models that were asked for" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
@@ -41,22 +41,22 @@ workload_id = { type = "INTEGER", meaning = "number of the workload" }
 */
 WITH answered AS (
     SELECT
-        run_id, energy_j, latency_s, throughput_per_s, average_power_w, edp_js, peak_memory_bytes,
-        compute_utilization_fraction, mac_count, ops_per_j
-    FROM runs
-    WHERE list_contains($run_ids, run_id)
+        r.run_id, r.energy_j, r.latency_s, r.throughput_per_s, r.average_power_w, r.edp_js, r.peak_memory_bytes,
+        r.compute_utilization_fraction, r.mac_count, r.ops_per_j, metric_value($metric, r) AS value
+    FROM runs AS r
+    WHERE list_contains($run_ids, r.run_id)
 ),
 asked AS (
     SELECT
         r.run_id,
         r.workload_id,
-        w.model,
+        r.model,
         r.batch,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
-        v.projection <> '' AS is_projection,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.is_projection,
         r.refusal,
-        w.parameter_count,
+        r.parameter_count,
         min(list_position($run_ids, r.run_id)) OVER (PARTITION BY r.workload_id) AS position,
         s.energy_j,
         s.latency_s,
@@ -67,16 +67,9 @@ asked AS (
         s.compute_utilization_fraction,
         s.mac_count,
         s.ops_per_j,
-        CASE $metric
-            WHEN 'energy' THEN s.energy_j
-            WHEN 'latency' THEN s.latency_s
-            WHEN 'edp' THEN s.edp_js
-            WHEN 'memory' THEN CAST(s.peak_memory_bytes AS DOUBLE)
-            ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
-        END AS value
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+        s.value,
+        as_cost(is_higher_better($metric), s.value) AS cost
+    FROM run_configurations AS r
     LEFT JOIN answered AS s ON s.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),
@@ -84,17 +77,17 @@ ranked AS (
     SELECT
         run_id, workload_id, model, batch, hardware, architecture, is_projection, refusal, parameter_count, position,
         energy_j, latency_s, throughput_per_s, average_power_w, edp_js, peak_memory_bytes,
-        compute_utilization_fraction, mac_count, ops_per_j, value,
+        compute_utilization_fraction, mac_count, ops_per_j, value, cost,
         CASE
             WHEN value IS NOT NULL
-                THEN row_number() OVER (PARTITION BY workload_id ORDER BY value NULLS LAST, hardware, run_id)
+                THEN row_number() OVER (PARTITION BY workload_id ORDER BY cost NULLS LAST, hardware, run_id)
         END AS hardware_rank,
-        min(value) OVER (PARTITION BY workload_id) AS model_least,
+        arg_min(value, cost) OVER (PARTITION BY workload_id) AS model_best,
         CASE
             WHEN value IS NOT NULL
-                THEN row_number() OVER (PARTITION BY hardware ORDER BY value NULLS LAST, model, run_id)
+                THEN row_number() OVER (PARTITION BY hardware ORDER BY cost NULLS LAST, model, run_id)
         END AS model_rank,
-        min(value) OVER (PARTITION BY hardware) AS hardware_least
+        arg_min(value, cost) OVER (PARTITION BY hardware) AS hardware_best
     FROM asked
 )
 SELECT
@@ -105,12 +98,12 @@ SELECT
     CASE WHEN refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     $metric AS metric,
     value,
-    CASE $metric WHEN 'energy' THEN 'J' WHEN 'latency' THEN 's' WHEN 'edp' THEN 'Js' ELSE 'B' END AS unit,
+    metric_unit($metric) AS unit,
     hardware_rank,
-    value / nullif(model_least, 0e0) AS hardware_ratio,
-    count(*) FILTER (WHERE value = model_least) OVER (PARTITION BY workload_id) AS tied_count,
+    better_ratio(is_higher_better($metric), model_best, value) AS hardware_ratio,
+    count(*) FILTER (WHERE value = model_best) OVER (PARTITION BY workload_id) AS tied_count,
     model_rank,
-    value / nullif(hardware_least, 0e0) AS model_ratio,
+    better_ratio(is_higher_better($metric), hardware_best, value) AS model_ratio,
     count(*) FILTER (WHERE hardware_rank = 1) OVER (PARTITION BY hardware) AS hardware_won_count,
     (SELECT count(DISTINCT workload_id) FROM asked) AS model_count,
     energy_j,

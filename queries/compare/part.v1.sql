@@ -1,7 +1,7 @@
 /*
 name = "compare.part"
 version = 1
-schema = 12
+schema = 1
 summary = "Each subgraph or operator on each hardware, and who runs it at the least cost"
 grain = "one row per part of a workload and run"
 order = ["model", "workload_id", "part_index", "rank"]
@@ -55,7 +55,7 @@ SELECT
     r.hardware,
     $metric AS metric,
     r.value,
-    CASE $metric WHEN 'energy' THEN 'J' WHEN 'latency' THEN 's' WHEN 'edp' THEN 'Js' ELSE 'B' END AS unit,
+    metric_unit($metric) AS unit,
     r.rank,
     CASE WHEN r.value = r.least THEN 1e0 ELSE r.value / nullif(r.least, 0e0) END AS ratio,
     r.winner,

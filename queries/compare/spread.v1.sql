@@ -1,7 +1,7 @@
 /*
 name = "compare.spread"
 version = 1
-schema = 3
+schema = 1
 summary = "Compute utilization of each run: its mean, its least and most with what is responsible, and what bounds it"
 grain = "one row per evaluated run"
 order = ["position in run_ids", "run_id"]
@@ -45,7 +45,7 @@ part AS (
         s.bottleneck,
         coalesce(w.mac_count, 0) AS mac_count,
         CASE
-            WHEN w.mac_count > 0 THEN 2 * w.mac_count / nullif(s.latency_fs / 1e15, 0e0) / r.peak_ops_per_s
+            WHEN w.mac_count > 0 THEN 2 * w.mac_count / nullif(seconds(s.latency_fs), 0e0) / r.peak_ops_per_s
         END AS utilization
     FROM run_subgraph AS s
     JOIN run AS r ON r.run_id = s.run_id
@@ -89,8 +89,8 @@ whole AS (
     GROUP BY run_id
 )
 SELECT
-    configuration_name(v.hardware, r.power_mode) AS hardware,
-    2 * CAST(t.mac_count AS DOUBLE) / (t.latency_fs / 1e15) / r.peak_ops_per_s AS mean_utilization_fraction,
+    r.configured_hardware AS hardware,
+    2 * CAST(t.mac_count AS DOUBLE) / seconds(t.latency_fs) / r.peak_ops_per_s AS mean_utilization_fraction,
     e.lowest.value AS min_utilization_fraction,
     e.lowest.kind AS min_kind,
     e.lowest.name AS min_name,
@@ -108,8 +108,7 @@ SELECT
     t.launch_fs / t.latency_fs AS launch_time_fraction,
     r.run_id
 FROM whole AS t
-JOIN run AS r ON r.run_id = t.run_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN run_configurations AS r ON r.run_id = t.run_id
 LEFT JOIN ends AS e ON e.run_id = t.run_id
 LEFT JOIN idle AS i ON i.run_id = t.run_id
 ORDER BY list_position($run_ids, r.run_id), r.run_id

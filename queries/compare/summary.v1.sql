@@ -1,7 +1,7 @@
 /*
 name = "compare.summary"
 version = 1
-schema = 3
+schema = 1
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
 grain = "one row per run asked for, refused ones included"
 order = ["energy_j, refused runs last", "hardware", "run_id"]
@@ -30,6 +30,7 @@ latency_ratio = { type = "DOUBLE", meaning = "latency over the baseline's" }
 baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to" }
 clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
+recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
@@ -37,24 +38,24 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH asked AS (
     SELECT
         r.run_id,
-        w.model,
+        r.model,
         r.batch,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
-        v.unit_name,
-        v.projection <> '' AS is_projection,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.unit_name,
+        r.is_projection,
         r.refusal,
         list_position($run_ids, r.run_id) AS position
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     WHERE list_contains($run_ids, r.run_id)
 ),
 certainty AS (
     SELECT
         l.run_id,
-        CAST(sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS DOUBLE)
-            / nullif(CAST(sum(l.energy_fj) AS DOUBLE), 0e0) AS assumed_energy_fraction
+        fraction(sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
+            AS assumed_energy_fraction,
+        fraction(sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
+            AS recalled_energy_fraction
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
@@ -108,6 +109,7 @@ SELECT
     b.hardware AS baseline_hardware,
     s.clock_fraction,
     c.assumed_energy_fraction,
+    c.recalled_energy_fraction,
     a.is_projection,
     coalesce(a.refusal, '') AS reason,
     a.run_id

@@ -1,7 +1,7 @@
 /*
 name = "compare.tree"
 version = 1
-schema = 3
+schema = 1
 summary = "Where the energy of several runs goes: categories of their architectures and the actions in them"
 grain = "one row per run, category and action; the rows of a run sum to its energy, exactly"
 order = ["position in run_ids", "category_energy_fj descending", "category", "energy_fj descending", "component", "action", "part"]
@@ -14,6 +14,7 @@ category = { type = "VARCHAR", meaning = "the architecture's own" }
 category_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
 category_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the category" }
 category_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+common_category = { type = "VARCHAR", meaning = "of the action: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
@@ -24,7 +25,7 @@ category_share_fraction = { type = "DOUBLE", meaning = "of its category's energy
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH act AS (
-    SELECT l.run_id, a.category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
+    SELECT l.run_id, a.category, a.common_category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE list_contains($run_ids, l.run_id)
@@ -33,12 +34,13 @@ WITH act AS (
                 THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
             ELSE TRUE
         END
-    GROUP BY l.run_id, a.category, a.component, a.action, a.part
+    GROUP BY ALL
 ),
 branch AS (
     SELECT
         run_id,
         category,
+        common_category,
         component,
         action,
         part,
@@ -48,24 +50,23 @@ branch AS (
     FROM act
 )
 SELECT
-    w.model,
-    configuration_name(v.hardware, r.power_mode) AS hardware,
+    r.model,
+    r.configured_hardware AS hardware,
     b.category,
     b.category_fj AS category_energy_fj,
-    CAST(b.category_fj AS DOUBLE) / 1e15 AS category_energy_j,
-    CAST(b.category_fj AS DOUBLE) / nullif(CAST(b.run_fj AS DOUBLE), 0e0) AS category_fraction,
+    joules(b.category_fj) AS category_energy_j,
+    fraction(b.category_fj, b.run_fj) AS category_fraction,
+    b.common_category,
     b.component,
     b.action,
     b.part,
     b.energy_fj,
-    CAST(b.energy_fj AS DOUBLE) / 1e15 AS energy_j,
-    CAST(b.energy_fj AS DOUBLE) / nullif(CAST(b.run_fj AS DOUBLE), 0e0) AS share_fraction,
-    CAST(b.energy_fj AS DOUBLE) / nullif(CAST(b.category_fj AS DOUBLE), 0e0) AS category_share_fraction,
+    joules(b.energy_fj) AS energy_j,
+    fraction(b.energy_fj, b.run_fj) AS share_fraction,
+    fraction(b.energy_fj, b.category_fj) AS category_share_fraction,
     r.run_id
 FROM branch AS b
-JOIN run AS r ON r.run_id = b.run_id
-JOIN workload AS w ON w.workload_id = r.workload_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN run_configurations AS r ON r.run_id = b.run_id
 ORDER BY
     list_position($run_ids, r.run_id), r.run_id, b.category_fj DESC, b.category, b.energy_fj DESC, b.component, b.action,
     b.part

@@ -1,7 +1,7 @@
 /*
 name = "compare.victory"
 version = 1
-schema = 12
+schema = 1
 summary = "Which kinds of subgraph or operator each hardware runs at the least cost"
 grain = "one row per workload, hardware and kind that the workload has"
 order = ["model", "workload_id", "hardware_won_count descending", "hardware", "won_count descending", "kind"]

@@ -1,7 +1,7 @@
 /*
 name = "compare.winner"
 version = 1
-schema = 3
+schema = 1
 summary = "Each subgraph with the hardware that runs it at the least cost"
 grain = "one row per subgraph"
 order = ["subgraph_index"]
@@ -24,7 +24,7 @@ WITH candidate AS (
         s.subgraph_index,
         s.name,
         s.fusion_pattern,
-        configuration_name(s.hardware, r.power_mode) AS hardware,
+        configuration_name(s.hardware, s.power_mode) AS hardware,
         CASE $metric
             WHEN 'energy' THEN s.energy_j
             WHEN 'latency' THEN s.latency_s
@@ -32,7 +32,6 @@ WITH candidate AS (
             ELSE error('metric is ' || $metric || ', expected energy, latency or edp')
         END AS value
     FROM subgraph_results AS s
-    JOIN run AS r ON r.run_id = s.run_id
     WHERE list_contains($run_ids, s.run_id)
         AND CASE
             WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 1
@@ -61,7 +60,7 @@ SELECT
     hardware AS winner,
     $metric AS metric,
     value,
-    CASE $metric WHEN 'energy' THEN 'J' WHEN 'latency' THEN 's' ELSE 'Js' END AS unit,
+    metric_unit($metric) AS unit,
     runner_up,
     next_value / nullif(value, 0e0) AS advantage_ratio
 FROM ranked

@@ -1,7 +1,7 @@
 /*
 name = "cost.assumption"
 version = 1
-schema = 10
+schema = 1
 summary = "What a cost per inference assumes, each number with its source"
 grain = "one row per assumption"
 order = ["assumption_index"]

@@ -1,7 +1,7 @@
 /*
 name = "cost.break_even"
 version = 1
-schema = 10
+schema = 1
 summary = "From how many inferences on the option with the higher price to begin with is the cheaper one"
 grain = "one row, or none where one of the options has no price"
 order = ["the only row"]
@@ -44,7 +44,7 @@ run_b = { type = "INTEGER", meaning = "run of B" }
 WITH paid AS MATERIALIZED (
     SELECT
         c.hardware AS id,
-        configuration_name(c.hardware, c.power_mode) AS hardware,
+        c.configured_hardware AS hardware,
         c.precision,
         c.batch,
         w.way,
@@ -61,7 +61,7 @@ WITH paid AS MATERIALIZED (
                     WHEN w.way = 'purchase' THEN c.purchase_usd_per_million + c.energy_usd_per_million
                     ELSE c.cloud_usd_per_million
                 END,
-                configuration_name(c.hardware, c.power_mode),
+                c.configured_hardware,
                 c.precision,
                 c.batch,
                 c.runtime,

@@ -1,7 +1,7 @@
 /*
 name = "cost.grid"
 version = 1
-schema = 10
+schema = 1
 summary = "Energy and carbon of a million inferences in each grid"
 grain = "one row per grid and evaluated run"
 order = ["gco2_per_kwh", "region", "gco2_per_million", "hardware", "precision", "batch", "runtime", "run_id"]
@@ -33,7 +33,7 @@ SELECT
     g.name,
     g.year,
     g.gco2_per_kwh,
-    configuration_name(c.hardware, c.power_mode) AS hardware,
+    c.configured_hardware AS hardware,
     c.precision,
     c.batch,
     c.runtime,

@@ -1,7 +1,7 @@
 /*
 name = "cost.million"
 version = 1
-schema = 10
+schema = 1
 summary = "What a million inferences cost, rented or bought, with their energy and carbon"
 grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
 order = ["status: ok, no price, unsupported", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
@@ -49,7 +49,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH paid AS (
     SELECT
         c.hardware AS id,
-        configuration_name(c.hardware, c.power_mode) AS hardware,
+        c.configured_hardware AS hardware,
         c.architecture,
         c.precision,
         c.batch,
@@ -184,7 +184,7 @@ SELECT
     CASE
         WHEN position = 3 THEN refusal
         WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'
-        WHEN position = 2 THEN 'the catalogue has no ' || price_name('cost')
+        WHEN position = 2 THEN 'the catalogue has no ' || metric_missing('cost')
         ELSE ''
     END AS reason,
     run_id

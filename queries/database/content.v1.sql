@@ -1,7 +1,7 @@
 /*
 name = "database.content"
 version = 1
-schema = 2
+schema = 1
 summary = "What the database holds"
 grain = "one row per table"
 order = ["table_name"]

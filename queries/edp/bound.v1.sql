@@ -1,7 +1,7 @@
 /*
 name = "edp.bound"
 version = 1
-schema = 5
+schema = 1
 summary = "The most that removing one cost could take off a run's energy-delay product"
 grain = "one row per remedy"
 order = ["saving_fraction descending", "remedy"]
@@ -20,9 +20,9 @@ total_count = { type = "BIGINT", meaning = "subgraphs that run" }
 */
 WITH energy AS (
     SELECT
-        CAST(sum(energy_fj) AS DOUBLE) / 1e15 AS energy_j,
-        CAST(sum(static_fj) AS DOUBLE) / 1e15 AS static_j,
-        CAST(sum(control_fj) AS DOUBLE) / 1e15 AS control_j
+        joules(sum(energy_fj)) AS energy_j,
+        joules(sum(static_fj)) AS static_j,
+        joules(sum(control_fj)) AS control_j
     FROM energy_parts
     WHERE run_id = $run_id
 ),
@@ -37,9 +37,9 @@ work AS (
 part AS (
     SELECT
         s.subgraph_index,
-        s.latency_fs / 1e15 AS latency_s,
-        least(s.launch_s, s.latency_fs / 1e15) AS launch_s,
-        greatest(s.latency_fs / 1e15 - s.launch_s, 0e0) AS busy_s,
+        seconds(s.latency_fs) AS latency_s,
+        least(s.launch_s, seconds(s.latency_fs)) AS launch_s,
+        greatest(seconds(s.latency_fs) - s.launch_s, 0e0) AS busy_s,
         s.compute_s,
         s.memory_s,
         s.compute_s

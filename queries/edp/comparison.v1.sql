@@ -1,7 +1,7 @@
 /*
 name = "edp.comparison"
 version = 1
-schema = 3
+schema = 1
 summary = "The same subgraph on several hardware: its share of each run's energy-delay product"
 grain = "one row per subgraph and run"
 order = ["share of the subgraph in the first run descending", "subgraph_index", "position in run_ids"]
@@ -53,18 +53,15 @@ share AS (
         p.subgraph_index,
         g.name,
         g.pattern,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
+        r.configured_hardware AS hardware,
         list_position($run_ids, p.run_id) AS position,
-        CAST(p.energy_fj AS DOUBLE) / 1e15 AS energy_j,
-        p.latency_fs / 1e15 AS latency_s,
+        joules(p.energy_fj) AS energy_j,
+        seconds(p.latency_fs) AS latency_s,
         p.bottleneck,
-        (
-            CAST(p.energy_fj AS DOUBLE) / 1e15 * (p.run_fs / 1e15) + p.run_fj / 1e15 * (p.latency_fs / 1e15)
-        ) / 2e0 AS edp_share_js,
+        edp_share(p.energy_fj, p.latency_fs, p.run_fj, p.run_fs) AS edp_share_js,
         (CAST(p.energy_fj AS DOUBLE) / p.run_fj + p.latency_fs / p.run_fs) / 2e0 AS share_fraction
     FROM part AS p
-    JOIN run AS r ON r.run_id = p.run_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN run_configurations AS r ON r.run_id = p.run_id
     JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
     WHERE list_contains($run_ids, r.run_id)
 )

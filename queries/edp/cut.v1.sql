@@ -1,7 +1,7 @@
 /*
 name = "edp.cut"
 version = 1
-schema = 2
+schema = 1
 summary = "How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
 grain = "one row per cut"
 order = ["cut_fraction"]

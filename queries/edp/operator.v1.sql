@@ -1,7 +1,7 @@
 /*
 name = "edp.operator"
 version = 1
-schema = 2
+schema = 1
 summary = "How a run's energy-delay product spreads over its operators, by part and cumulatively"
 grain = "one row per operator; shares sum to the run's energy-delay product"
 order = ["share_fraction descending", "operator_index"]
@@ -91,14 +91,11 @@ SELECT
     p.pattern AS fusion_pattern,
     p.is_fused,
     p.energy_fj,
-    CAST(p.energy_fj AS DOUBLE) / 1e15 AS energy_j,
+    joules(p.energy_fj) AS energy_j,
     p.latency_fs,
-    p.latency_fs / 1e15 AS latency_s,
-    CAST(p.energy_fj AS DOUBLE) / 1e15 * (p.latency_fs / 1e15) AS edp_js,
-    (
-        CAST(p.energy_fj AS DOUBLE) / 1e15 * (w.latency_fs / 1e15)
-        + w.energy_fj / 1e15 * (p.latency_fs / 1e15)
-    ) / 2e0 AS edp_share_js,
+    seconds(p.latency_fs) AS latency_s,
+    joules(p.energy_fj) * seconds(p.latency_fs) AS edp_js,
+    edp_share(p.energy_fj, p.latency_fs, w.energy_fj, w.latency_fs) AS edp_share_js,
     h.share_fraction,
     (
         CAST(sum(p.energy_fj) OVER running AS DOUBLE) / w.energy_fj

@@ -1,7 +1,7 @@
 /*
 name = "edp.pattern"
 version = 1
-schema = 2
+schema = 1
 summary = "How a run's energy-delay product spreads over its fusion patterns"
 grain = "one row per fusion pattern; shares sum to the run's energy-delay product"
 order = ["share_fraction descending", "fusion_pattern"]
@@ -56,7 +56,7 @@ bound AS (
     SELECT
         pattern,
         bottleneck,
-        CAST(sum(latency_fs) AS DOUBLE) / nullif(CAST(sum(sum(latency_fs)) OVER (PARTITION BY pattern) AS DOUBLE), 0e0)
+        fraction(sum(latency_fs), sum(sum(latency_fs)) OVER (PARTITION BY pattern))
             AS bottleneck_fraction
     FROM part
     GROUP BY pattern, bottleneck
@@ -91,13 +91,10 @@ SELECT
     g.subgraph_count,
     g.operator_count,
     g.energy_fj,
-    CAST(g.energy_fj AS DOUBLE) / 1e15 AS energy_j,
+    joules(g.energy_fj) AS energy_j,
     g.latency_fs,
-    CAST(g.latency_fs AS DOUBLE) / 1e15 AS latency_s,
-    (
-        CAST(g.energy_fj AS DOUBLE) / 1e15 * (w.latency_fs / 1e15)
-        + w.energy_fj / 1e15 * (CAST(g.latency_fs AS DOUBLE) / 1e15)
-    ) / 2e0 AS edp_share_js,
+    seconds(g.latency_fs) AS latency_s,
+    edp_share(g.energy_fj, g.latency_fs, w.energy_fj, w.latency_fs) AS edp_share_js,
     g.share_fraction,
     (
         CAST(sum(g.energy_fj) OVER running AS DOUBLE) / w.energy_fj

@@ -1,7 +1,7 @@
 /*
 name = "edp.total"
 version = 1
-schema = 3
+schema = 1
 summary = "A run's energy-delay product by part, and what is left of it where its subgraphs' own products are added"
 grain = "one row"
 order = ["run_id"]
@@ -91,24 +91,24 @@ whole AS (
         CAST(sum(launch_fs) AS DOUBLE) AS launch_fs,
         CAST(sum(CASE WHEN is_computing THEN latency_fs - launch_fs ELSE 0 END) AS DOUBLE) AS compute_fs,
         CAST(sum(CASE WHEN is_computing THEN 0 ELSE latency_fs - launch_fs END) AS DOUBLE) AS memory_fs,
-        sum(CAST(energy_fj AS DOUBLE) / 1e15 * (latency_fs / 1e15) ORDER BY subgraph_index) AS own_edp_js,
+        sum(joules(energy_fj) * seconds(latency_fs) ORDER BY subgraph_index) AS own_edp_js,
         count(*) AS subgraph_count,
         CAST(sum(operator_count) AS BIGINT) AS operator_count,
         count(*) FILTER (WHERE operator_count = 1) AS alone_count,
         CAST(sum(CASE WHEN operator_count = 1 THEN energy_fj ELSE 0 END) AS DOUBLE) AS alone_fj,
         CAST(sum(CASE WHEN operator_count = 1 THEN latency_fs ELSE 0 END) AS DOUBLE) AS alone_fs,
-        CAST(sum(separate_fj) AS DOUBLE) / 1e15 AS separate_energy_j,
-        CAST(sum(separate_fs) AS DOUBLE) / 1e15 AS separate_latency_s
+        joules(sum(separate_fj)) AS separate_energy_j,
+        seconds(sum(separate_fs)) AS separate_latency_s
     FROM part
 )
 SELECT
-    m.model,
-    configuration_name(v.hardware, r.power_mode) AS hardware,
-    v.architecture,
+    r.model,
+    r.configured_hardware AS hardware,
+    r.architecture,
     r.batch,
     r.precision,
     r.runtime,
-    v.projection <> '' AS is_projection,
+    r.is_projection,
     w.energy_fj,
     joules(w.energy_fj) AS energy_j,
     w.latency_fs,
@@ -130,9 +130,7 @@ SELECT
     w.separate_energy_j * w.separate_latency_s AS separate_edp_js,
     r.clock_fraction,
     r.run_id
-FROM run AS r
-JOIN workload AS m ON m.workload_id = r.workload_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+FROM run_configurations AS r
 JOIN whole AS w ON w.energy_fj IS NOT NULL
 WHERE r.run_id = $run_id AND r.refusal IS NULL
 ORDER BY r.run_id

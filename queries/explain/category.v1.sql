@@ -1,15 +1,17 @@
 /*
 name = "explain.category"
 version = 1
-schema = 3
-summary = "Energy of two runs by category, and the difference"
+schema = 1
+summary = "Energy of two runs by common category, and the difference"
 grain = "one row per category of either; categories sum to the difference B minus A, exactly"
 order = ["absolute difference_fj descending", "category"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
-category = { type = "VARCHAR", meaning = "the architectures' own; the same word on both sides is the same row" }
+category = { type = "VARCHAR", meaning = "common to all architectures: compute, register, unit_memory (of one unit), chip_memory (of all), interconnect, off_chip_memory, control or static" }
+categories_a = { type = "VARCHAR", meaning = "what the architecture of A calls it, most energy first; empty where it has none" }
+categories_b = { type = "VARCHAR", meaning = "what the architecture of B calls it" }
 energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact" }
 energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
@@ -18,25 +20,34 @@ energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
 share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
 */
-WITH summed AS (
-    SELECT
-        a.category,
-        coalesce(sum(l.energy_fj) FILTER (WHERE l.run_id = $run_a), 0) AS energy_a_fj,
-        coalesce(sum(l.energy_fj) FILTER (WHERE l.run_id = $run_b), 0) AS energy_b_fj
+WITH act AS (
+    SELECT l.run_id, a.common_category, a.category, sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN ($run_a, $run_b)
-    GROUP BY a.category
+    GROUP BY ALL
+),
+summed AS (
+    SELECT
+        common_category AS category,
+        string_agg(category, ', ' ORDER BY energy_fj DESC, category) FILTER (WHERE run_id = $run_a) AS categories_a,
+        string_agg(category, ', ' ORDER BY energy_fj DESC, category) FILTER (WHERE run_id = $run_b) AS categories_b,
+        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_a), 0) AS energy_a_fj,
+        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_b), 0) AS energy_b_fj
+    FROM act
+    GROUP BY common_category
 )
 SELECT
     category,
+    coalesce(categories_a, '') AS categories_a,
+    coalesce(categories_b, '') AS categories_b,
     energy_a_fj,
     energy_b_fj,
     energy_b_fj - energy_a_fj AS difference_fj,
-    CAST(energy_a_fj AS DOUBLE) / 1e15 AS energy_a_j,
-    CAST(energy_b_fj AS DOUBLE) / 1e15 AS energy_b_j,
-    CAST(energy_b_fj - energy_a_fj AS DOUBLE) / 1e15 AS difference_j,
-    CAST(energy_b_fj - energy_a_fj AS DOUBLE) / nullif(CAST(sum(energy_b_fj - energy_a_fj) OVER () AS DOUBLE), 0e0)
+    joules(energy_a_fj) AS energy_a_j,
+    joules(energy_b_fj) AS energy_b_j,
+    joules(energy_b_fj - energy_a_fj) AS difference_j,
+    fraction(energy_b_fj - energy_a_fj, sum(energy_b_fj - energy_a_fj) OVER ())
         AS share_fraction
 FROM summed
 ORDER BY abs(energy_b_fj - energy_a_fj) DESC, category

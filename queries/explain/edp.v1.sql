@@ -1,7 +1,7 @@
 /*
 name = "explain.edp"
 version = 1
-schema = 12
+schema = 1
 summary = "Why one run has a larger energy-delay product than another: an exact additive decomposition"
 grain = "one row per term; terms sum to twice the difference of E T, B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "per", "term"]
@@ -76,8 +76,8 @@ halves AS (
         d.part_count,
         CAST(d.work_a AS DOUBLE),
         CAST(d.work_b AS DOUBLE),
-        CAST(d.spent_a AS DOUBLE) / 1e15 / nullif(CAST(d.work_a AS DOUBLE), 0e0),
-        CAST(d.spent_b AS DOUBLE) / 1e15 / nullif(CAST(d.work_b AS DOUBLE), 0e0),
+        seconds(d.spent_a) / nullif(CAST(d.work_a AS DOUBLE), 0e0),
+        seconds(d.spent_b) / nullif(CAST(d.work_b AS DOUBLE), 0e0),
         's',
         d.difference_fs * w.energy_fj
     FROM latency_terms($run_a, $run_b) AS d
@@ -96,6 +96,6 @@ SELECT
     difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
-    CAST(difference_exact AS DOUBLE) / nullif(CAST(sum(difference_exact) OVER () AS DOUBLE), 0e0) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
 FROM halves
 ORDER BY abs(difference_exact) DESC, place, per, term

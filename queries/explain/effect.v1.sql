@@ -1,7 +1,7 @@
 /*
 name = "explain.effect"
 version = 1
-schema = 12
+schema = 1
 summary = "What moved the energy from one run to another, by kind of cause: an exact additive decomposition"
 grain = "one row per effect, six in all; they sum to the difference B minus A, exactly"
 order = ["only in A, only in B, count, price, time, static power"]
@@ -65,8 +65,8 @@ summed AS (
 SELECT
     e.effect,
     coalesce(s.difference_fj, 0) AS difference_fj,
-    CAST(coalesce(s.difference_fj, 0) AS DOUBLE) / 1e15 AS difference_j,
-    CAST(coalesce(s.difference_fj, 0) AS DOUBLE) / nullif(CAST(sum(s.difference_fj) OVER () AS DOUBLE), 0e0)
+    joules(coalesce(s.difference_fj, 0)) AS difference_j,
+    fraction(coalesce(s.difference_fj, 0), sum(s.difference_fj) OVER ())
         AS share_fraction,
     coalesce(s.action_count, 0) AS action_count,
     s.largest.name AS largest_action,

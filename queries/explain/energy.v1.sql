@@ -1,7 +1,7 @@
 /*
 name = "explain.energy"
 version = 1
-schema = 2
+schema = 1
 summary = "Why one run uses more energy than another: an exact additive decomposition"
 grain = "one row per term; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_fj descending", "component", "action", "term"]
@@ -128,7 +128,7 @@ SELECT
     basis_a,
     basis_b,
     difference_fj,
-    difference_fj / 1e15 AS difference_j,
+    joules(difference_fj) AS difference_j,
     difference_fj / nullif(CAST(sum(difference_fj) OVER () AS DOUBLE), 0e0) AS share_fraction
 FROM terms
 WHERE difference_fj <> 0

@@ -1,7 +1,7 @@
 /*
 name = "explain.latency"
 version = 1
-schema = 12
+schema = 1
 summary = "Why one run takes longer than another: an exact additive decomposition over what bounds each subgraph"
 grain = "one row per term and resource; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]
@@ -30,12 +30,12 @@ SELECT
     part_count,
     CAST(work_a AS DOUBLE) AS count_a,
     CAST(work_b AS DOUBLE) AS count_b,
-    CAST(spent_a AS DOUBLE) / 1e15 / nullif(CAST(work_a AS DOUBLE), 0e0) AS price_a,
-    CAST(spent_b AS DOUBLE) / 1e15 / nullif(CAST(work_b AS DOUBLE), 0e0) AS price_b,
+    seconds(spent_a) / nullif(CAST(work_a AS DOUBLE), 0e0) AS price_a,
+    seconds(spent_b) / nullif(CAST(work_b AS DOUBLE), 0e0) AS price_b,
     's' AS price_unit,
     difference_fs AS difference_exact,
-    CAST(difference_fs AS DOUBLE) / 1e15 AS difference,
+    seconds(difference_fs) AS difference,
     's' AS unit,
-    CAST(difference_fs AS DOUBLE) / nullif(CAST(sum(difference_fs) OVER () AS DOUBLE), 0e0) AS share_fraction
+    fraction(difference_fs, sum(difference_fs) OVER ()) AS share_fraction
 FROM latency_terms($run_a, $run_b)
 ORDER BY abs(difference_fs) DESC, place, term

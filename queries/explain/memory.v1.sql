@@ -1,7 +1,7 @@
 /*
 name = "explain.memory"
 version = 1
-schema = 3
+schema = 1
 summary = "Why one run keeps more bytes than another: an exact additive decomposition of its peak memory"
 grain = "one row per term that is not zero; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]
@@ -75,7 +75,7 @@ SELECT
     difference_exact,
     CAST(difference_exact AS DOUBLE) AS difference,
     'B' AS unit,
-    CAST(difference_exact AS DOUBLE) / nullif(CAST(sum(difference_exact) OVER () AS DOUBLE), 0e0) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
 FROM terms
 WHERE difference_exact <> 0
 ORDER BY abs(difference_exact) DESC, place, term

@@ -1,7 +1,7 @@
 /*
 name = "explain.subgraph"
 version = 1
-schema = 3
+schema = 1
 summary = "Two runs subgraph by subgraph, and what each adds to the difference"
 grain = "one row per subgraph of either, matched by name; energies, times and shares sum to the difference, exactly"
 order = ["absolute difference of the metric descending", "name"]
@@ -81,8 +81,8 @@ valued AS (
         name, fusion_pattern, energy_a_fj, energy_b_fj, latency_a_fs, latency_b_fs, memory_a_bytes, memory_b_bytes,
         bottleneck_a, bottleneck_b, edp_difference_exact,
         CASE $metric
-            WHEN 'energy' THEN CAST(energy_b_fj - energy_a_fj AS DOUBLE) / 1e15
-            WHEN 'latency' THEN CAST(latency_b_fs - latency_a_fs AS DOUBLE) / 1e15
+            WHEN 'energy' THEN joules(energy_b_fj - energy_a_fj)
+            WHEN 'latency' THEN seconds(latency_b_fs - latency_a_fs)
             WHEN 'edp' THEN CAST(edp_difference_exact AS DOUBLE) / 2e30
             WHEN 'memory' THEN memory_b_bytes - memory_a_bytes
             ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
@@ -102,7 +102,7 @@ SELECT
     memory_a_bytes,
     memory_b_bytes,
     difference,
-    CASE $metric WHEN 'energy' THEN 'J' WHEN 'latency' THEN 's' WHEN 'edp' THEN 'Js' ELSE 'B' END AS unit,
+    metric_unit($metric) AS unit,
     difference / nullif(sum(difference ORDER BY name) OVER (), 0e0) AS share_fraction,
     bottleneck_a,
     bottleneck_b

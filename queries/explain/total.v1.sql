@@ -1,8 +1,8 @@
 /*
 name = "explain.total"
 version = 1
-schema = 3
-summary = "The two runs of an explanation and their difference"
+schema = 1
+summary = "The two runs of an explanation and their differences in energy, latency, energy x delay and memory"
 grain = "one row"
 order = ["the only row"]
 [parameters]
@@ -19,12 +19,40 @@ energy_a_j = { type = "DOUBLE", unit = "J", meaning = "energy of A" }
 energy_b_j = { type = "DOUBLE", unit = "J", meaning = "energy of B" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
 ratio = { type = "DOUBLE", meaning = "energy of B over that of A" }
+latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of A, exact" }
+latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of B, exact" }
+latency_difference_fs = { type = "HUGEINT", unit = "fs", meaning = "B minus A, exact" }
+latency_a_s = { type = "DOUBLE", unit = "s", meaning = "latency of A" }
+latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency of B" }
+latency_ratio = { type = "DOUBLE", meaning = "latency of B over that of A" }
+edp_a_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of A" }
+edp_b_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of B" }
+edp_difference_exact = { type = "HUGEINT", meaning = "twice the difference B minus A, in fJ fs, exact" }
+edp_ratio = { type = "DOUBLE", meaning = "energy x latency of B over that of A" }
+memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A: weights and activations" }
+memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
+memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "B minus A, exact" }
+memory_ratio = { type = "DOUBLE", meaning = "peak memory of B over that of A" }
+architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
+architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
+batch = { type = "INTEGER", meaning = "samples in one input of A" }
+precision = { type = "VARCHAR", meaning = "precision of A" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused, of A" }
+run_a = { type = "INTEGER", meaning = "number of run A" }
+run_b = { type = "INTEGER", meaning = "number of run B" }
 */
 WITH total AS (
     SELECT
         sum(energy_fj) FILTER (WHERE run_id = $run_a) AS energy_a_fj,
         sum(energy_fj) FILTER (WHERE run_id = $run_b) AS energy_b_fj
     FROM ledger_line
+    WHERE run_id IN ($run_a, $run_b)
+),
+delay AS (
+    SELECT
+        sum(latency_fs) FILTER (WHERE run_id = $run_a) AS latency_a_fs,
+        sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs
+    FROM run_subgraph
     WHERE run_id IN ($run_a, $run_b)
 )
 SELECT
@@ -34,11 +62,35 @@ SELECT
     t.energy_a_fj,
     t.energy_b_fj,
     t.energy_b_fj - t.energy_a_fj AS difference_fj,
-    CAST(t.energy_a_fj AS DOUBLE) / 1e15 AS energy_a_j,
-    CAST(t.energy_b_fj AS DOUBLE) / 1e15 AS energy_b_j,
-    CAST(t.energy_b_fj - t.energy_a_fj AS DOUBLE) / 1e15 AS difference_j,
-    CAST(t.energy_b_fj AS DOUBLE) / CAST(t.energy_a_fj AS DOUBLE) AS ratio
+    joules(t.energy_a_fj) AS energy_a_j,
+    joules(t.energy_b_fj) AS energy_b_j,
+    joules(t.energy_b_fj - t.energy_a_fj) AS difference_j,
+    CAST(t.energy_b_fj AS DOUBLE) / CAST(t.energy_a_fj AS DOUBLE) AS ratio,
+    d.latency_a_fs,
+    d.latency_b_fs,
+    d.latency_b_fs - d.latency_a_fs AS latency_difference_fs,
+    seconds(d.latency_a_fs) AS latency_a_s,
+    seconds(d.latency_b_fs) AS latency_b_s,
+    fraction(d.latency_b_fs, d.latency_a_fs) AS latency_ratio,
+    joules(t.energy_a_fj) * seconds(d.latency_a_fs) AS edp_a_js,
+    joules(t.energy_b_fj) * seconds(d.latency_b_fs) AS edp_b_js,
+    2 * (t.energy_b_fj * d.latency_b_fs - t.energy_a_fj * d.latency_a_fs) AS edp_difference_exact,
+    CAST(t.energy_b_fj AS DOUBLE) * CAST(d.latency_b_fs AS DOUBLE)
+        / nullif(CAST(t.energy_a_fj AS DOUBLE) * CAST(d.latency_a_fs AS DOUBLE), 0e0) AS edp_ratio,
+    a.weight_bytes + a.activation_bytes AS memory_a_bytes,
+    b.weight_bytes + b.activation_bytes AS memory_b_bytes,
+    (b.weight_bytes + b.activation_bytes) - (a.weight_bytes + a.activation_bytes) AS memory_difference_bytes,
+    (b.weight_bytes + b.activation_bytes) / nullif(CAST(a.weight_bytes + a.activation_bytes AS DOUBLE), 0e0)
+        AS memory_ratio,
+    v.architecture AS architecture_a,
+    u.architecture AS architecture_b,
+    a.batch,
+    a.precision,
+    a.runtime,
+    a.run_id AS run_a,
+    b.run_id AS run_b
 FROM total AS t
+CROSS JOIN delay AS d
 JOIN run AS a ON a.run_id = $run_a
 JOIN run AS b ON b.run_id = $run_b
 JOIN workload AS w ON w.workload_id = a.workload_id

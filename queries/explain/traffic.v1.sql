@@ -1,7 +1,7 @@
 /*
 name = "explain.traffic"
 version = 1
-schema = 3
+schema = 1
 summary = "Bytes that each memory of two runs carries"
 grain = "one row per memory action that is counted in bytes"
 order = ["absolute difference_bytes descending", "component", "action"]
@@ -24,7 +24,7 @@ WITH side AS (
         a.component,
         a.action,
         CAST(sum(CAST(l.action_count AS DECIMAL(38, 6))) AS DOUBLE) AS byte_count,
-        CAST(sum(l.energy_fj) AS DOUBLE) / 1e15 AS energy_j
+        joules(sum(l.energy_fj)) AS energy_j
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN ($run_a, $run_b) AND a.part = 'memory' AND a.per = 'B'

@@ -1,7 +1,7 @@
 /*
 name = "hardware.energy"
 version = 1
-schema = 2
+schema = 1
 summary = "The energy reference table of one hardware"
 grain = "one row per action"
 order = ["category", "component", "action"]

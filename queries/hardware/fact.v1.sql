@@ -1,7 +1,7 @@
 /*
 name = "hardware.fact"
 version = 1
-schema = 2
+schema = 1
 summary = "Every number of one hardware with unit, basis and source"
 grain = "one row per number"
 order = ["fact_index"]

@@ -1,12 +1,17 @@
 /*
 name = "hardware.list"
 version = 1
-schema = 2
-summary = "Hardware targets of the catalogue"
+schema = 1
+summary = "Hardware targets of the catalogue, filtered"
 grain = "one row per hardware"
 order = ["architecture", "hardware"]
 [parameters]
 architecture = { type = "VARCHAR", default = "", meaning = "only this class; empty for all" }
+deployment = { type = "VARCHAR", default = "", meaning = "only for datacenter, edge or embedded; empty for all" }
+precision = { type = "VARCHAR", default = "", meaning = "only what runs this precision; empty for all" }
+min_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at least this much off-chip memory" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this thermal design power; 0 for any" }
+max_price_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 name = { type = "VARCHAR", meaning = "name for people" }
@@ -18,7 +23,15 @@ precisions = { type = "VARCHAR", meaning = "what it runs" }
 memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "off-chip memory" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip memory" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers are projections" }
+power_modes = { type = "VARCHAR", meaning = "named operating points beside the default" }
+price_purchase_usd = { type = "DOUBLE", unit = "USD", meaning = "purchase price; null where none is known" }
+price_cloud_usd_per_hour = { type = "DOUBLE", unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
+fact_count = { type = "BIGINT", meaning = "numbers of its description" }
+recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
+assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
+aliases = { type = "VARCHAR", meaning = "other names, comma-separated" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers are projections or estimates" }
+projection = { type = "VARCHAR", meaning = "why; empty where they are published" }
 */
 SELECT
     h.hardware,
@@ -31,12 +44,43 @@ SELECT
     h.memory_capacity_bytes,
     h.memory_bandwidth_bytes_per_s,
     h.tdp_w,
-    h.is_projection
+    coalesce(m.power_modes, '') AS power_modes,
+    h.price_purchase_usd,
+    h.price_cloud_usd_per_hour,
+    f.fact_count,
+    f.recalled_fact_count,
+    f.assumed_fact_count,
+    array_to_string(v.aliases, ', ') AS aliases,
+    h.is_projection,
+    h.projection
 FROM hardware AS h
+JOIN hardware_version AS v ON v.hardware_digest = h.hardware_digest
 JOIN (
-    SELECT hardware_digest, string_agg(precision, ' ' ORDER BY precision_index) AS precisions
+    SELECT
+        hardware_digest,
+        string_agg(precision, ' ' ORDER BY precision_index) AS precisions,
+        list(precision) AS known
     FROM hardware_precision
     GROUP BY hardware_digest
 ) AS p ON p.hardware_digest = h.hardware_digest
-WHERE $architecture = '' OR h.architecture = $architecture
+JOIN (
+    SELECT
+        hardware_digest,
+        count(*) AS fact_count,
+        count(*) FILTER (WHERE basis = 'recalled') AS recalled_fact_count,
+        count(*) FILTER (WHERE basis = 'assumed') AS assumed_fact_count
+    FROM hardware_fact
+    GROUP BY hardware_digest
+) AS f ON f.hardware_digest = h.hardware_digest
+LEFT JOIN (
+    SELECT hardware_digest, string_agg(power_mode, ' ' ORDER BY mode_index) AS power_modes
+    FROM hardware_power_mode
+    GROUP BY hardware_digest
+) AS m ON m.hardware_digest = h.hardware_digest
+WHERE ($architecture = '' OR h.architecture = $architecture)
+    AND ($deployment = '' OR list_contains(h.deployment, $deployment))
+    AND ($precision = '' OR list_contains(p.known, $precision))
+    AND h.memory_capacity_bytes >= $min_memory_bytes
+    AND ($max_power_w = 0 OR h.tdp_w <= $max_power_w)
+    AND ($max_price_usd = 0 OR h.price_purchase_usd <= $max_price_usd)
 ORDER BY h.architecture, h.hardware

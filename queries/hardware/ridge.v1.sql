@@ -1,7 +1,7 @@
 /*
 name = "hardware.ridge"
 version = 1
-schema = 3
+schema = 1
 summary = "Roofline of one hardware: peak and ridge point per precision"
 grain = "one row per precision"
 order = ["precision_index"]

@@ -1,7 +1,7 @@
 /*
 name = "hardware.sanity"
 version = 1
-schema = 3
+schema = 1
 summary = "Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what was measured"
 grain = "one row per run asked for, refused ones included"
 order = ["architecture", "hardware", "model", "peak_ops_per_s descending", "precision", "run_id"]
@@ -36,7 +36,7 @@ WITH measured AS (
     GROUP BY hardware, model, precision, batch, runtime
 ),
 static AS (
-    SELECT l.run_id, CAST(sum(l.energy_fj) AS DOUBLE) / 1e15 AS static_j
+    SELECT l.run_id, joules(sum(l.energy_fj)) AS static_j
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE a.part = 'static' AND list_contains($run_ids, l.run_id)
@@ -44,9 +44,9 @@ static AS (
 ),
 drawn AS (
     SELECT
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
-        w.model,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.model,
         r.precision,
         r.refusal,
         s.average_power_w,
@@ -55,7 +55,7 @@ drawn AS (
         (s.energy_j - c.static_j) / (s.latency_s * s.clock_fraction) / t.value + c.static_j / s.latency_s / t.value
             AS uncapped_ratio,
         s.clock_fraction,
-        CASE WHEN w.model = 'matrix_product' THEN s.attained_ops_per_s END AS attained_ops_per_s,
+        CASE WHEN r.model = 'matrix_product' THEN s.attained_ops_per_s END AS attained_ops_per_s,
         s.bandwidth_utilization_fraction * r.memory_bandwidth_bytes_per_s AS attained_bytes_per_s,
         s.compute_utilization_fraction,
         s.bandwidth_utilization_fraction,
@@ -63,17 +63,15 @@ drawn AS (
         m.power_w AS measured_power_w,
         s.average_power_w / m.power_w AS measured_ratio,
         r.peak_ops_per_s,
-        v.projection <> '' AS is_projection,
+        r.is_projection,
         r.run_id
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
     LEFT JOIN runs AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
     LEFT JOIN static AS c ON c.run_id = r.run_id
     LEFT JOIN measured AS m
-        ON m.hardware = v.hardware
-        AND m.model = w.model
+        ON m.hardware = r.hardware
+        AND m.model = r.model
         AND m.precision = r.precision
         AND m.batch = r.batch
         AND m.runtime = r.runtime

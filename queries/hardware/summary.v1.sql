@@ -1,7 +1,7 @@
 /*
 name = "hardware.summary"
 version = 1
-schema = 3
+schema = 1
 summary = "What one hardware is: class, names, operating points, and what is uncertain about it"
 grain = "one row"
 order = ["the only row"]
@@ -20,12 +20,14 @@ memory_type = { type = "VARCHAR", meaning = "off-chip memory" }
 aliases = { type = "VARCHAR[]", meaning = "other names" }
 power_modes = { type = "VARCHAR[]", meaning = "operating points beside the default" }
 fact_count = { type = "BIGINT", meaning = "numbers of its description" }
+recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 action_count = { type = "BIGINT", meaning = "actions of its energy reference table" }
+recalled_action_count = { type = "BIGINT", meaning = "those whose price is recalled" }
 assumed_action_count = { type = "BIGINT", meaning = "those whose price is an assumption" }
 projection = { type = "VARCHAR", meaning = "why its key numbers are projections or estimates; empty where they are published" }
 doubts = { type = "VARCHAR[]", meaning = "what the sources disagree about" }
-hardware_digest = { type = "VARCHAR", meaning = "of every byte that the description was made from" }
+hardware_digest = { type = "VARCHAR", meaning = "of its description" }
 */
 SELECT
     h.hardware,
@@ -45,9 +47,17 @@ SELECT
     ) AS power_modes,
     (SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest) AS fact_count,
     (
+        SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest AND f.basis = 'recalled'
+    ) AS recalled_fact_count,
+    (
         SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest AND f.basis = 'assumed'
     ) AS assumed_fact_count,
     (SELECT count(*) FROM energy_per_action AS e WHERE e.hardware_digest = h.hardware_digest) AS action_count,
+    (
+        SELECT count(*)
+        FROM energy_per_action AS e
+        WHERE e.hardware_digest = h.hardware_digest AND e.basis = 'recalled'
+    ) AS recalled_action_count,
     (
         SELECT count(*)
         FROM energy_per_action AS e

@@ -1,7 +1,7 @@
 /*
 name = "measure.score"
 version = 1
-schema = 3
+schema = 1
 summary = "One measurement beside the prediction of the same configuration"
 grain = "one row"
 order = ["measurement_id"]
@@ -27,7 +27,7 @@ measured_power_w = { type = "DOUBLE", unit = "W", meaning = "mean; null without 
 predicted_power_w = { type = "DOUBLE", unit = "W", meaning = "mean" }
 power_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
 measured_peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "as the framework reports it; null where it does not" }
-predicted_peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and the largest sum of live activations" }
+predicted_peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "what the framework would report of weights and activations; null where its workspaces are not known" }
 memory_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
 refusal = { type = "VARCHAR", meaning = "why there is no prediction; null where there is one" }
 source = { type = "VARCHAR", meaning = "where the measurement comes from" }
@@ -52,13 +52,17 @@ SELECT
     r.average_power_w AS predicted_power_w,
     r.average_power_w / m.power_w AS power_ratio,
     m.peak_memory_bytes AS measured_peak_memory_bytes,
-    CAST(r.peak_memory_bytes AS BIGINT) AS predicted_peak_memory_bytes,
-    r.peak_memory_bytes / CAST(m.peak_memory_bytes AS DOUBLE) AS memory_ratio,
+    CAST(p.allocated_bytes AS BIGINT) AS predicted_peak_memory_bytes,
+    p.allocated_bytes / CAST(m.peak_memory_bytes AS DOUBLE) AS memory_ratio,
     n.refusal,
     m.source,
     m.conditions
 FROM measurement AS m
 JOIN run AS n ON n.run_id = $run_id
 LEFT JOIN runs AS r ON r.run_id = n.run_id
+LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest
+CROSS JOIN LATERAL (
+    SELECT allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count) AS allocated_bytes
+) AS p
 WHERE m.measurement_id = $measurement_id
 ORDER BY m.measurement_id

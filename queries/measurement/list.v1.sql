@@ -1,7 +1,7 @@
 /*
 name = "measurement.list"
 version = 1
-schema = 6
+schema = 1
 summary = "What somebody measured"
 grain = "one row per measurement"
 order = ["hardware", "model", "precision", "runtime", "batch", "measurement_id"]

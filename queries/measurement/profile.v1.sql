@@ -1,7 +1,7 @@
 /*
 name = "measurement.profile"
 version = 1
-schema = 8
+schema = 1
 summary = "Models whose operators were measured one by one, and how much of their time traced operators account for"
 grain = "one row per hardware, model, precision, batch and runtime"
 order = ["hardware", "model", "precision", "batch", "runtime"]

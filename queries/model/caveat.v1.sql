@@ -1,7 +1,7 @@
 /*
 name = "model.caveat"
 version = 1
-schema = 2
+schema = 1
 summary = "What the trace of the runs' workloads had to assume, or could not count"
 grain = "one row per assumption, and one per ATen operator without a formula"
 order = ["kind", "operator_count descending", "text"]

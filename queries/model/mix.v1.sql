@@ -1,7 +1,7 @@
 /*
 name = "model.mix"
 version = 1
-schema = 2
+schema = 1
 summary = "What a workload consists of, by operation"
 grain = "one row per operation, views apart"
 order = ["mac_count descending", "moved_bytes descending", "operation"]

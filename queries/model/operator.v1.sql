@@ -1,7 +1,7 @@
 /*
 name = "model.operator"
 version = 1
-schema = 2
+schema = 1
 summary = "The operators of a workload in execution order"
 grain = "one row per operator"
 order = ["operator_index"]

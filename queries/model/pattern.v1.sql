@@ -1,7 +1,7 @@
 /*
 name = "model.pattern"
 version = 1
-schema = 2
+schema = 1
 summary = "The fusion patterns of a workload"
 grain = "one row per pattern, views apart"
 order = ["mac_count descending", "moved_bytes descending", "fusion_pattern"]

@@ -1,7 +1,7 @@
 /*
 name = "model.profile"
 version = 1
-schema = 2
+schema = 1
 summary = "A workload as a whole, before any hardware is chosen"
 grain = "one row"
 order = ["the only row"]

@@ -1,14 +1,14 @@
 /*
 name = "pareto.front"
 version = 1
-schema = 10
+schema = 1
 summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
 grain = "one row per run asked for, refused ones included"
 order = ["status: front, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
-x = { type = "VARCHAR", default = "latency", meaning = "latency, energy, throughput, power, memory, edp, price, purchase, cost or carbon" }
-y = { type = "VARCHAR", default = "energy", meaning = "another of them" }
+x = { type = "VARCHAR", default = "latency", meaning = "a metric, by its name in the view metrics" }
+y = { type = "VARCHAR", default = "energy_per_inference", meaning = "another of them" }
 utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
 lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
 hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
@@ -37,7 +37,7 @@ energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one infere
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, one batch after the other" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
+edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it is unplaced or unsupported; empty otherwise" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
@@ -45,7 +45,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH chosen AS MATERIALIZED (
     SELECT
         c.run_id,
-        configuration_name(c.hardware, c.power_mode) AS hardware,
+        c.configured_hardware AS hardware,
         configuration_label(c.hardware, c.power_mode, c.precision, c.batch, c.runtime) AS label,
         c.architecture,
         c.precision,
@@ -56,7 +56,7 @@ WITH chosen AS MATERIALIZED (
         c.throughput_per_s,
         c.average_power_w,
         c.peak_memory_bytes,
-        c.edp_js,
+        c.edp_per_inference_js,
         c.is_projection,
         c.refusal,
         CASE WHEN c.refusal IS NULL THEN metric_value($x, c) END AS x_value,
@@ -71,8 +71,8 @@ placed AS MATERIALIZED (
         c.label,
         c.x_value,
         c.y_value,
-        metric_cost($x, c.x_value) AS x_cost,
-        metric_cost($y, c.y_value) AS y_cost
+        as_cost(is_higher_better($x), c.x_value) AS x_cost,
+        as_cost(is_higher_better($y), c.y_value) AS y_cost
     FROM chosen AS c
     WHERE c.x_value IS NOT NULL AND c.y_value IS NOT NULL
 ),
@@ -101,8 +101,8 @@ beaten AS (
         f.label,
         f.x_cost,
         f.y_cost,
-        better_ratio($x, f.x_value, p.x_value) AS x_ratio,
-        better_ratio($y, f.y_value, p.y_value) AS y_ratio
+        better_ratio(is_higher_better($x), f.x_value, p.x_value) AS x_ratio,
+        better_ratio(is_higher_better($y), f.y_value, p.y_value) AS y_ratio
     FROM placed AS p
     JOIN front AS f
         ON f.x_cost <= p.x_cost
@@ -132,9 +132,9 @@ judged AS (
             ELSE 1
         END AS position,
         c.x_value,
-        metric_cost($x, c.x_value) AS x_cost,
+        as_cost(is_higher_better($x), c.x_value) AS x_cost,
         c.y_value,
-        metric_cost($y, c.y_value) AS y_cost,
+        as_cost(is_higher_better($y), c.y_value) AS y_cost,
         b.label AS dominated_by,
         b.front_run_id,
         b.x_ratio,
@@ -150,7 +150,7 @@ judged AS (
         c.throughput_per_s,
         c.average_power_w,
         c.peak_memory_bytes,
-        c.edp_js,
+        c.edp_per_inference_js,
         c.is_projection,
         c.refusal,
         c.run_id
@@ -178,14 +178,14 @@ SELECT
     throughput_per_s,
     average_power_w,
     peak_memory_bytes,
-    edp_js,
+    edp_per_inference_js,
     is_projection,
     CASE
         WHEN position = 4 THEN refusal
         WHEN position = 3 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
-            CASE WHEN x_cost IS NULL THEN price_name($x) END,
-            CASE WHEN y_cost IS NULL THEN price_name($y) END
+            CASE WHEN x_cost IS NULL THEN metric_missing($x) END,
+            CASE WHEN y_cost IS NULL THEN metric_missing($y) END
         )
         ELSE ''
     END AS reason,

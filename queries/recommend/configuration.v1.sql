@@ -1,15 +1,16 @@
 /*
 name = "recommend.configuration"
 version = 1
-schema = 10
+schema = 1
 summary = "Configurations within limits, best first, then those that miss one, nearest first"
 grain = "one row per run asked for, refused ones included"
 order = ["status: feasible, unranked, infeasible, unsupported", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
-objective = { type = "VARCHAR", default = "energy", meaning = "latency, energy, throughput, power, memory, edp, price, purchase, cost or carbon" }
+objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "a metric, by its name in the view metrics" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power while it runs; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
@@ -40,7 +41,7 @@ energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one infere
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, one batch after the other" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
+edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
 price_cloud_usd_per_hour = { type = "DOUBLE", unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
 price_purchase_usd = { type = "DOUBLE", unit = "USD", meaning = "purchase price; null where none is known" }
 way = { type = "VARCHAR", meaning = "cloud or purchase: what usd_per_million pays for, the cheaper one, or the one whose price is limited; null where no price is known" }
@@ -59,31 +60,13 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH paid AS (
     SELECT
-        c.run_id,
-        c.hardware,
-        c.power_mode,
-        c.architecture,
-        c.precision,
-        c.batch,
-        c.runtime,
-        c.latency_s,
-        c.energy_per_inference_j,
-        c.throughput_per_s,
-        c.average_power_w,
-        c.peak_memory_bytes,
-        c.edp_js,
-        c.price_cloud_usd_per_hour,
-        c.price_purchase_usd,
-        c.cloud_usd_per_million,
+        c.* EXCLUDE (usd_per_million),
         CASE
             WHEN $max_price_usd_per_hour > 0e0 AND $max_purchase_usd <= 0e0 THEN c.cloud_usd_per_million
             WHEN $max_purchase_usd > 0e0 AND $max_price_usd_per_hour <= 0e0
                 THEN c.purchase_usd_per_million + c.energy_usd_per_million
             ELSE c.usd_per_million
-        END AS usd_per_million,
-        c.gco2_per_million,
-        c.is_projection,
-        c.refusal
+        END AS usd_per_million
     FROM configuration_costs(
         $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
     ) AS c
@@ -91,7 +74,7 @@ WITH paid AS (
 chosen AS MATERIALIZED (
     SELECT
         p.run_id,
-        configuration_name(p.hardware, p.power_mode) AS hardware,
+        p.configured_hardware AS hardware,
         p.architecture,
         p.precision,
         p.batch,
@@ -101,7 +84,7 @@ chosen AS MATERIALIZED (
         p.throughput_per_s,
         p.average_power_w,
         p.peak_memory_bytes,
-        p.edp_js,
+        p.edp_per_inference_js,
         p.price_cloud_usd_per_hour,
         p.price_purchase_usd,
         CASE
@@ -116,27 +99,25 @@ chosen AS MATERIALIZED (
     FROM paid AS p
 ),
 checked AS (
-    SELECT
-        c.run_id,
-        unnest(missed_limits(
-            c,
-            $max_latency_s,
-            $max_energy_j,
-            $max_memory_bytes,
-            $max_power_w,
-            $min_throughput_per_s,
-            $max_price_usd_per_hour,
-            $max_purchase_usd
-        ), recursive := TRUE)
-    FROM chosen AS c
-    WHERE c.refusal IS NULL
+    SELECT run_id, limit_index, limit_name, value, bound, violation_fraction, unit, missing
+    FROM missed_limits(
+        $run_ids,
+        $max_latency_s,
+        $max_energy_j,
+        $max_energy_per_inference_j,
+        $max_memory_bytes,
+        $max_power_w,
+        $min_throughput_per_s,
+        $max_price_usd_per_hour,
+        $max_purchase_usd
+    )
 ),
 missed AS (
     SELECT
         k.run_id,
         count(*) AS failed_count,
         string_agg(k.limit_name, ', ' ORDER BY k.limit_index) AS failed,
-        string_agg(price_name(k.limit_name), ' and no ' ORDER BY k.limit_index) FILTER (WHERE k.value IS NULL)
+        string_agg(k.missing, ' and no ' ORDER BY k.limit_index) FILTER (WHERE k.value IS NULL)
             AS unknown,
         first(k ORDER BY k.violation_fraction DESC NULLS FIRST, k.limit_index) AS worst
     FROM checked AS k
@@ -151,7 +132,7 @@ judged AS (
             ELSE 1
         END AS position,
         c.objective_value,
-        metric_cost($objective, c.objective_value) AS objective_cost,
+        as_cost(is_higher_better($objective), c.objective_value) AS objective_cost,
         c.way,
         c.usd_per_million,
         c.gco2_per_million,
@@ -173,7 +154,7 @@ judged AS (
         c.throughput_per_s,
         c.average_power_w,
         c.peak_memory_bytes,
-        c.edp_js,
+        c.edp_per_inference_js,
         c.price_cloud_usd_per_hour,
         c.price_purchase_usd,
         c.is_projection,
@@ -212,7 +193,7 @@ ranked AS (
         throughput_per_s,
         average_power_w,
         peak_memory_bytes,
-        edp_js,
+        edp_per_inference_js,
         price_cloud_usd_per_hour,
         price_purchase_usd,
         is_projection,
@@ -254,13 +235,13 @@ SELECT
     r.runtime,
     r.objective_value,
     metric_unit($objective) AS objective_unit,
-    better_ratio($objective, b.objective_value, r.objective_value) AS objective_ratio,
+    better_ratio(is_higher_better($objective), b.objective_value, r.objective_value) AS objective_ratio,
     r.latency_s,
     r.energy_per_inference_j,
     r.throughput_per_s,
     r.average_power_w,
     r.peak_memory_bytes,
-    r.edp_js,
+    r.edp_per_inference_js,
     r.price_cloud_usd_per_hour,
     r.price_purchase_usd,
     r.way,
@@ -277,7 +258,7 @@ SELECT
     CASE
         WHEN r.position = 4 THEN r.refusal
         WHEN r.unknown IS NOT NULL THEN 'the catalogue has no ' || r.unknown
-        WHEN r.position = 2 THEN 'the catalogue has no ' || price_name($objective)
+        WHEN r.position = 2 THEN 'the catalogue has no ' || metric_missing($objective)
         ELSE ''
     END AS reason,
     r.run_id

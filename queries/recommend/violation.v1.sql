@@ -1,14 +1,15 @@
 /*
 name = "recommend.violation"
 version = 1
-schema = 10
+schema = 1
 summary = "Which limit each configuration misses, and by how much"
 grain = "one row per evaluated run and limit that it does not keep"
 order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "at most this memory for weights and activations of the batch; 0 for any" }
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power while it runs; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
@@ -19,7 +20,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 precision = { type = "VARCHAR", meaning = "precision" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-limit_name = { type = "VARCHAR", meaning = "latency, energy, memory, power, throughput, price or purchase" }
+limit_name = { type = "VARCHAR", meaning = "latency, energy, energy_per_inference, memory, power, throughput, price or purchase" }
 value = { type = "DOUBLE", meaning = "what it has, in unit; null where no price is known" }
 bound = { type = "DOUBLE", meaning = "what is allowed, in unit" }
 excess = { type = "DOUBLE", meaning = "value - bound, for throughput bound - value, in unit" }
@@ -27,26 +28,29 @@ violation_fraction = { type = "DOUBLE", meaning = "value / bound - 1, for throug
 unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH checked AS (
-    SELECT
-        configuration_name(c.hardware, c.power_mode) AS hardware,
-        c.precision,
-        c.batch,
-        c.runtime,
-        unnest(missed_limits(
-            c,
-            $max_latency_s,
-            $max_energy_j,
-            $max_memory_bytes,
-            $max_power_w,
-            $min_throughput_per_s,
-            $max_price_usd_per_hour,
-            $max_purchase_usd
-        ), recursive := TRUE),
-        c.run_id
-    FROM configurations($run_ids) AS c
-    WHERE c.refusal IS NULL
-)
-SELECT hardware, precision, batch, runtime, limit_name, value, bound, excess, violation_fraction, unit, run_id
-FROM checked
-ORDER BY hardware, precision, batch, runtime, run_id, violation_fraction DESC NULLS FIRST, limit_name
+SELECT
+    r.configured_hardware AS hardware,
+    r.precision,
+    r.batch,
+    r.runtime,
+    m.limit_name,
+    m.value,
+    m.bound,
+    m.excess,
+    m.violation_fraction,
+    m.unit,
+    r.run_id
+FROM missed_limits(
+    $run_ids,
+    $max_latency_s,
+    $max_energy_j,
+    $max_energy_per_inference_j,
+    $max_memory_bytes,
+    $max_power_w,
+    $min_throughput_per_s,
+    $max_price_usd_per_hour,
+    $max_purchase_usd
+) AS m
+JOIN run_configurations AS r ON r.run_id = m.run_id
+ORDER BY
+    r.configured_hardware, r.precision, r.batch, r.runtime, r.run_id, m.violation_fraction DESC NULLS FIRST, m.limit_name

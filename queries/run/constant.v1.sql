@@ -1,8 +1,8 @@
 /*
 name = "run.constant"
 version = 1
-schema = 3
-summary = "Constants of the hardware in which two runs differ: numbers, coefficients and energies per action"
+schema = 1
+summary = "Constants of the hardware in which two runs differ, and what each price moved: exactly its part of the difference"
 grain = "one row per constant that differs or that only one side has"
 order = ["moved_j by size descending, nulls last", "constant"]
 [parameters]
@@ -14,13 +14,22 @@ value_a = { type = "DOUBLE", meaning = "on A, in unit; null where A has none" }
 value_b = { type = "DOUBLE", meaning = "on B, in unit; null where B has none" }
 unit = { type = "VARCHAR", meaning = "SI unit" }
 ratio = { type = "DOUBLE", meaning = "B over A" }
-moved_j = { type = "DOUBLE", unit = "J", meaning = "of an energy per action: B's count times the difference of the prices; null for other constants, whose effect is in the counts" }
+moved_fj = { type = "HUGEINT", unit = "fJ", meaning = "of an energy per action that both have: its price term, exact; together the effects price and static power of explain.effect; null for other constants, whose effect is in the counts and the time" }
+moved_j = { type = "DOUBLE", unit = "J", meaning = "the same" }
 basis_a = { type = "VARCHAR", meaning = "where it comes from on A" }
 basis_b = { type = "VARCHAR", meaning = "where it comes from on B" }
 source_a = { type = "VARCHAR", meaning = "document, measurement or arithmetic on A" }
 source_b = { type = "VARCHAR", meaning = "document, measurement or arithmetic on B" }
 */
-WITH constant AS (
+WITH moved AS (
+    SELECT
+        'energy.' || component || '.' || action AS name,
+        sum(difference_fj - by_count_fj) AS moved_fj
+    FROM ledger_pairs($run_a, $run_b)
+    WHERE price_a IS NOT NULL AND price_b IS NOT NULL
+    GROUP BY component, action
+),
+constant AS (
     SELECT r.run_id, f.quantity AS name, f.value, f.unit, f.basis, f.source
     FROM run AS r
     JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
@@ -37,13 +46,6 @@ WITH constant AS (
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest
     JOIN action AS a ON a.action_id = e.action_id
     WHERE r.run_id IN ($run_a, $run_b)
-),
-counted AS (
-    SELECT 'energy.' || a.component || '.' || a.action AS name, sum(l.action_count) AS action_count
-    FROM ledger_line AS l
-    JOIN action AS a ON a.action_id = l.action_id
-    WHERE l.run_id = $run_b
-    GROUP BY a.component, a.action
 ),
 pair AS (
     SELECT
@@ -64,13 +66,14 @@ SELECT
     p.value_b,
     p.unit,
     p.value_b / nullif(p.value_a, 0e0) AS ratio,
-    c.action_count * (p.value_b - p.value_a) AS moved_j,
+    m.moved_fj,
+    joules(m.moved_fj) AS moved_j,
     p.basis_a,
     p.basis_b,
     p.source_a,
     p.source_b
 FROM pair AS p
-LEFT JOIN counted AS c ON c.name = p.name
+LEFT JOIN moved AS m ON m.name = p.name
 WHERE p.value_a IS DISTINCT FROM p.value_b
     OR p.basis_a IS DISTINCT FROM p.basis_b
     OR p.source_a IS DISTINCT FROM p.source_b

@@ -1,7 +1,7 @@
 /*
 name = "run.list"
 version = 1
-schema = 3
+schema = 1
 summary = "Stored runs, newest first"
 grain = "one row per evaluated run"
 order = ["run_id descending"]

@@ -1,7 +1,7 @@
 /*
 name = "run.setting"
 version = 1
-schema = 3
+schema = 1
 summary = "Settings, versions and digests in which two runs differ"
 grain = "one row per setting that differs"
 order = ["setting_index"]
@@ -28,7 +28,7 @@ WITH side AS (
             {'setting_index': 8, 'setting': 'runtime', 'value': r.runtime},
             {'setting_index': 9, 'setting': 'calibration', 'value': r.calibration},
             {'setting_index': 10, 'setting': 'hardware_digest', 'value': r.hardware_digest},
-            {'setting_index': 11, 'setting': 'model_version', 'value': CAST(r.model_version AS VARCHAR)},
+            {'setting_index': 11, 'setting': 'formula_version', 'value': r.formula_version},
             {'setting_index': 12, 'setting': 'package_version', 'value': r.package_version},
             {'setting_index': 13, 'setting': 'tracer_version', 'value': w.tracer_version},
             {'setting_index': 14, 'setting': 'torch_version', 'value': w.torch_version},

@@ -1,7 +1,7 @@
 /*
 name = "sweep.crossing"
 version = 1
-schema = 3
+schema = 1
 summary = "From which batch on one hardware beats another that was better at smaller batches"
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
@@ -11,7 +11,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows 
 model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy: of one inference; latency: of a batch, so throughput too" }
+metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch, so throughput too" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
 batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }
@@ -25,32 +25,31 @@ is_projection = { type = "BOOLEAN", meaning = "key numbers of one of the two are
 */
 WITH candidate AS (
     SELECT
-        model,
-        precision,
-        runtime,
-        batch,
-        configuration_name(hardware, power_mode) AS hardware,
-        is_projection,
-        unnest([
-            {'metric': 'edp', 'value': edp_js, 'unit': 'Js'},
-            {'metric': 'energy', 'value': energy_per_inference_j, 'unit': 'J'},
-            {'metric': 'latency', 'value': latency_s, 'unit': 's'}
-        ]) AS goal
-    FROM runs
-    WHERE list_contains($run_ids, run_id)
+        r.model,
+        r.precision,
+        r.runtime,
+        r.batch,
+        configuration_name(r.hardware, r.power_mode) AS hardware,
+        r.is_projection,
+        m.name AS metric,
+        m.unit,
+        column_value(m.column_name, r) AS value
+    FROM runs AS r
+    JOIN metric AS m ON m.name IN ('edp', 'energy_per_inference', 'latency')
+    WHERE list_contains($run_ids, r.run_id)
 ),
 pair AS (
     SELECT
         a.model,
         a.precision,
         a.runtime,
-        a.goal.metric AS metric,
-        a.goal.unit AS unit,
+        a.metric,
+        a.unit,
         a.batch,
         a.hardware AS first_hardware,
         b.hardware AS second_hardware,
-        a.goal.value AS first_value,
-        b.goal.value AS second_value,
+        a.value AS first_value,
+        b.value AS second_value,
         a.is_projection OR b.is_projection AS is_projection
     FROM candidate AS a
     JOIN candidate AS b
@@ -58,9 +57,9 @@ pair AS (
         AND b.precision = a.precision
         AND b.runtime = a.runtime
         AND b.batch = a.batch
-        AND b.goal.metric = a.goal.metric
+        AND b.metric = a.metric
         AND b.hardware > a.hardware
-    WHERE a.goal.value <> b.goal.value
+    WHERE a.value <> b.value
 ),
 followed AS (
     SELECT

@@ -1,7 +1,7 @@
 /*
 name = "sweep.point"
 version = 1
-schema = 3
+schema = 1
 summary = "Every run of a sweep: what a larger batch brings and costs"
 grain = "one row per run asked for, refused ones included"
 order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
@@ -36,9 +36,9 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH asked AS (
     SELECT
-        w.model,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
+        r.model,
+        r.configured_hardware AS hardware,
+        r.architecture,
         r.precision,
         r.runtime,
         r.batch,
@@ -54,11 +54,9 @@ WITH asked AS (
         s.bandwidth_utilization_fraction,
         s.peak_memory_bytes,
         s.clock_fraction,
-        v.projection <> '' AS is_projection,
+        r.is_projection,
         r.run_id
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     LEFT JOIN (
         SELECT
             run_id,

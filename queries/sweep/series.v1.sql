@@ -1,7 +1,7 @@
 /*
 name = "sweep.series"
 version = 1
-schema = 3
+schema = 1
 summary = "The best batch of each hardware: within a latency budget, for throughput and for energy"
 grain = "one row per model, hardware, precision and runtime of the runs asked for"
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
@@ -40,9 +40,9 @@ reason = { type = "VARCHAR", meaning = "why it cannot run the smallest batch tha
 */
 WITH asked AS (
     SELECT
-        w.model,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
+        r.model,
+        r.configured_hardware AS hardware,
+        r.architecture,
         r.precision,
         r.runtime,
         r.batch,
@@ -51,11 +51,9 @@ WITH asked AS (
         s.throughput_per_s,
         s.energy_per_inference_j,
         s.average_power_w,
-        v.projection <> '' AS is_projection,
+        r.is_projection,
         r.run_id
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     LEFT JOIN (
         SELECT run_id, latency_s, throughput_per_s, energy_per_inference_j, average_power_w
         FROM runs

@@ -1,7 +1,7 @@
 /*
 name = "sweep.winner"
 version = 1
-schema = 3
+schema = 1
 summary = "Which hardware is best at each batch of a sweep, and where that changes"
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
@@ -11,7 +11,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows 
 model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy: of one inference; latency: of a batch, so that the winner has the highest throughput too" }
+metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch, so that the winner has the highest throughput too" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
@@ -26,37 +26,36 @@ is_overtaking = { type = "BOOLEAN", meaning = "whether the previous winner runs 
 */
 WITH candidate AS (
     SELECT
-        model,
-        precision,
-        runtime,
-        batch,
-        configuration_name(hardware, power_mode) AS hardware,
-        run_id,
-        unnest([
-            {'metric': 'edp', 'value': edp_js, 'unit': 'Js'},
-            {'metric': 'energy', 'value': energy_per_inference_j, 'unit': 'J'},
-            {'metric': 'latency', 'value': latency_s, 'unit': 's'}
-        ]) AS goal
-    FROM runs
-    WHERE list_contains($run_ids, run_id)
+        r.model,
+        r.precision,
+        r.runtime,
+        r.batch,
+        configuration_name(r.hardware, r.power_mode) AS hardware,
+        r.run_id,
+        m.name AS metric,
+        m.unit,
+        column_value(m.column_name, r) AS value
+    FROM runs AS r
+    JOIN metric AS m ON m.name IN ('edp', 'energy_per_inference', 'latency')
+    WHERE list_contains($run_ids, r.run_id)
 ),
 ranked AS (
     SELECT
         model,
         precision,
         runtime,
-        goal.metric AS metric,
+        metric,
         batch,
         hardware,
-        goal.value AS value,
-        goal.unit AS unit,
+        value,
+        unit,
         row_number() OVER by_value AS rank,
         lead(hardware) OVER by_value AS runner_up,
-        lead(goal.value) OVER by_value AS next_value,
-        count(*) OVER (PARTITION BY model, precision, runtime, goal.metric, batch) AS candidate_count
+        lead(value) OVER by_value AS next_value,
+        count(*) OVER (PARTITION BY model, precision, runtime, metric, batch) AS candidate_count
     FROM candidate
     WINDOW by_value AS (
-        PARTITION BY model, precision, runtime, goal.metric, batch ORDER BY goal.value, hardware, run_id
+        PARTITION BY model, precision, runtime, metric, batch ORDER BY value, hardware, run_id
     )
 ),
 best AS (

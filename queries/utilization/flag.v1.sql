@@ -1,7 +1,7 @@
 /*
 name = "utilization.flag"
 version = 1
-schema = 2
+schema = 1
 summary = "What is unhealthy about how runs use their hardware, and which subgraphs are the reason"
 grain = "one row per run and flag that it raises"
 order = ["position in run_ids", "flag in the order low_compute, high_bandwidth, idle_units"]
@@ -62,9 +62,9 @@ total AS (
     SELECT
         run_id,
         count(*) AS total_count,
-        2e0 * CAST(sum(mac_count) AS DOUBLE) / (CAST(sum(latency_fs) AS DOUBLE) / 1e15) / any_value(peak_ops_per_s)
+        2e0 * CAST(sum(mac_count) AS DOUBLE) / (seconds(sum(latency_fs))) / any_value(peak_ops_per_s)
             AS compute,
-        sum(dram_bytes ORDER BY subgraph_index) / (CAST(sum(latency_fs) AS DOUBLE) / 1e15)
+        sum(dram_bytes ORDER BY subgraph_index) / (seconds(sum(latency_fs)))
             / any_value(memory_bandwidth_bytes_per_s) AS bandwidth,
         1e0 - CAST(sum(unit_fs) AS DOUBLE) / (CAST(sum(latency_fs) AS DOUBLE) * any_value(units_total_count)) AS idle
     FROM part
@@ -145,26 +145,25 @@ worst AS (
     QUALIFY row_number() OVER (PARTITION BY run_id, flag ORDER BY amount DESC, subgraph_index) = 1
 )
 SELECT
-    configuration_name(v.hardware, r.power_mode) AS hardware,
+    r.configured_hardware AS hardware,
     x.flag,
     x.value AS value_fraction,
     x.level AS limit_fraction,
     x.cost,
     b.bottleneck,
-    CAST(b.amount AS DOUBLE) / nullif(CAST(b.whole AS DOUBLE), 0e0) AS bottleneck_fraction,
+    fraction(b.amount, b.whole) AS bottleneck_fraction,
     b.subgraph_count,
     x.total_count,
     x.subgraph_index,
     g.name AS subgraph,
-    CAST(x.amount AS DOUBLE) / nullif(CAST(b.whole AS DOUBLE), 0e0) AS subgraph_fraction,
+    fraction(x.amount, b.whole) AS subgraph_fraction,
     x.tile_count,
     x.units_used_count,
     x.units_total_count,
-    v.unit_name,
+    r.unit_name,
     x.run_id
 FROM worst AS x
 JOIN bound AS b ON b.run_id = x.run_id AND b.flag = x.flag
-JOIN run AS r ON r.run_id = x.run_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN run_configurations AS r ON r.run_id = x.run_id
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = x.subgraph_index
 ORDER BY list_position($run_ids, x.run_id), x.run_id, x.position

@@ -1,7 +1,7 @@
 /*
 name = "utilization.pairing"
 version = 1
-schema = 3
+schema = 1
 summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
 grain = "one row per decade of parameters, precision, batch and goal"
 order = ["least_parameter_count", "precision", "batch", "goal in the order energy, latency, utilization"]
@@ -33,30 +33,28 @@ WITH chosen AS (
     SELECT
         r.run_id,
         r.workload_id,
-        w.model,
+        r.model,
         CASE
-            WHEN w.parameter_count = 0 THEN 0
-            ELSE CAST(pow(10, length(CAST(w.parameter_count AS VARCHAR)) - 1) AS BIGINT)
+            WHEN r.parameter_count = 0 THEN 0
+            ELSE CAST(pow(10, length(CAST(r.parameter_count AS VARCHAR)) - 1) AS BIGINT)
         END AS least_parameter_count,
         r.batch,
         r.precision,
         r.runtime,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
-        v.projection <> '' AS is_projection,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.is_projection,
         r.peak_ops_per_s
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     WHERE r.refusal IS NULL
         AND ($precision = '' OR r.precision = $precision)
         AND ($runtime = '' OR r.runtime = $runtime)
         AND (
             $parameter_count = 0
-            OR length(CAST(w.parameter_count AS VARCHAR)) = length(CAST($parameter_count AS VARCHAR))
+            OR length(CAST(r.parameter_count AS VARCHAR)) = length(CAST($parameter_count AS VARCHAR))
         )
     QUALIFY row_number() OVER (
-        PARTITION BY r.workload_id, r.precision, r.runtime, v.hardware, r.power_mode ORDER BY r.run_id DESC
+        PARTITION BY r.workload_id, r.precision, r.runtime, r.hardware, r.power_mode ORDER BY r.run_id DESC
     ) = 1
 ),
 work AS (
@@ -77,9 +75,9 @@ candidate AS (
         c.hardware,
         c.architecture,
         c.is_projection,
-        e.energy_fj / 1e15 / c.batch AS energy_per_inference_j,
-        s.latency_fs / 1e15 AS latency_s,
-        2e0 * k.mac_count / (s.latency_fs / 1e15) / c.peak_ops_per_s AS compute_utilization_fraction
+        joules(e.energy_fj) / c.batch AS energy_per_inference_j,
+        seconds(s.latency_fs) AS latency_s,
+        2e0 * k.mac_count / seconds(s.latency_fs) / c.peak_ops_per_s AS compute_utilization_fraction
     FROM chosen AS c
     JOIN (SELECT run_id, CAST(sum(latency_fs) AS DOUBLE) AS latency_fs FROM run_subgraph GROUP BY run_id) AS s
         ON s.run_id = c.run_id

@@ -1,7 +1,7 @@
 /*
 name = "utilization.summary"
 version = 1
-schema = 3
+schema = 1
 summary = "How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline"
 grain = "one row per run asked for, refused ones included"
 order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]
@@ -67,7 +67,7 @@ answered AS (
         s.run_id,
         s.attained_ops_per_s,
         s.compute_utilization_fraction,
-        a.dram_bytes / (a.latency_fs / 1e15) AS attained_bytes_per_s,
+        a.dram_bytes / seconds(a.latency_fs) AS attained_bytes_per_s,
         s.arithmetic_intensity_ops_per_byte,
         2 * s.mac_count / nullif(a.dram_bytes, 0e0) AS dram_intensity_ops_per_byte,
         a.compute_fs / a.latency_fs AS compute_time_fraction,
@@ -93,14 +93,14 @@ fact AS (
 asked AS (
     SELECT
         r.run_id,
-        w.model,
+        r.model,
         r.batch,
         r.precision,
         r.runtime,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
-        v.architecture,
-        v.unit_name,
-        v.projection <> '' AS is_projection,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.unit_name,
+        r.is_projection,
         r.refusal,
         r.units_total_count,
         r.peak_ops_per_s,
@@ -124,9 +124,7 @@ asked AS (
         s.average_power_w,
         s.ops_per_j,
         s.clock_fraction
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM run_configurations AS r
     LEFT JOIN fact AS t ON t.hardware_digest = r.hardware_digest
     LEFT JOIN answered AS s ON s.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)

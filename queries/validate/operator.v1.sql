@@ -1,7 +1,7 @@
 /*
 name = "validate.operator"
 version = 1
-schema = 8
+schema = 1
 summary = "Predicted device time of operators inside models against measured, by kind of operator"
 grain = "one row per hardware and operator kind, and one for all kinds"
 order = ["hardware", "kind, all first, then by device_time_s descending"]

@@ -1,27 +1,30 @@
 /*
 name = "validate.score"
 version = 1
-schema = 6
+schema = 1
 summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
 grain = "one row per group and measured quantity"
 order = ["quantity, in the order latency, energy, power, memory", "hardware", "part"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, model, batch or precision" }
+precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
+by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, model, batch, precision, or split: how new they are to the coefficients" }
+calibrations = { type = "VARCHAR[]", default = [], meaning = "labels of the calibrations that count; hardware with none of them is scored without" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency, energy, power or memory" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-part = { type = "VARCHAR", meaning = "value of what divides the rows" }
+part = { type = "VARCHAR", meaning = "value of what divides the rows; single operators stand apart from models" }
 measurement_count = { type = "BIGINT", meaning = "measurements that have this quantity and a prediction" }
 mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error" }
 median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
 bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
 worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the row that is furthest off" }
 worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime" }
-rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three rows" }
-seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients were chosen with in view" }
-seen = { type = "VARCHAR", meaning = "which coefficients those are; empty where none" }
+rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
+seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients, or a calibration, were chosen with their family in view" }
+seen = { type = "VARCHAR", meaning = "which coefficients and calibrations those are; empty where none" }
+calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
 */
 WITH pair AS (
     SELECT
@@ -36,19 +39,31 @@ WITH pair AS (
                 'predicted': CAST(predicted_memory_bytes AS DOUBLE)
             }
         ]) AS one,
-        hardware,
+        e.hardware,
         CASE $by
-            WHEN 'runtime' THEN runtime
-            WHEN 'family' THEN family
-            WHEN 'model' THEN model
-            WHEN 'batch' THEN CAST(batch AS VARCHAR)
-            WHEN 'precision' THEN precision
-            ELSE error('by is ' || $by || ', expected runtime, family, model, batch or precision')
-        END AS part,
-        concat_ws(' ', model, precision, 'batch ' || batch, runtime) AS label,
-        seen
-    FROM prediction_errors
-    WHERE ($hardware = '' OR hardware = $hardware) AND ($model = '' OR model = $model)
+            WHEN 'runtime' THEN e.runtime
+            WHEN 'family' THEN e.family
+            WHEN 'model' THEN e.model
+            WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
+            WHEN 'precision' THEN e.precision
+            WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE s.split END
+            ELSE error('by is ' || $by || ', expected runtime, family, model, batch, precision or split')
+        END
+        || CASE WHEN e.family = 'operator' AND $by IN ('runtime', 'batch', 'precision') THEN ', operators' ELSE '' END
+        AS part,
+        concat_ws(' ', e.model, e.precision, 'batch ' || e.batch, e.runtime) AS label,
+        e.seen,
+        e.calibration
+    FROM calibrated_prediction_errors AS e
+    JOIN measurement_splits AS s ON s.measurement_id = e.measurement_id
+    WHERE ($hardware = '' OR e.hardware = $hardware)
+        AND ($model = '' OR e.model = $model)
+        AND ($precision = '' OR e.precision = $precision)
+        AND (e.calibration = 'none' OR list_contains($calibrations, e.calibration))
+    QUALIFY row_number() OVER (
+        PARTITION BY e.measurement_id
+        ORDER BY e.calibration = 'none', e.run_id DESC
+    ) = 1
 ),
 scored AS (
     SELECT
@@ -58,11 +73,12 @@ scored AS (
         p.part,
         p.label,
         p.seen,
+        p.calibration,
         p.one.predicted / p.one.measured - 1e0 AS error_fraction,
         rank() OVER (PARTITION BY p.one.quantity, p.hardware, p.part ORDER BY p.one.measured) AS measured_rank,
         rank() OVER (PARTITION BY p.one.quantity, p.hardware, p.part ORDER BY p.one.predicted) AS predicted_rank
     FROM pair AS p
-    WHERE p.one.measured IS NOT NULL
+    WHERE p.one.measured IS NOT NULL AND p.one.predicted IS NOT NULL
 )
 SELECT
     quantity,
@@ -74,9 +90,15 @@ SELECT
     avg(error_fraction) AS bias_fraction,
     arg_max(error_fraction, abs(error_fraction)) AS worst_error_fraction,
     arg_max(label, abs(error_fraction)) AS worst_case,
-    CASE WHEN count(*) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
+    CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
     CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
-    coalesce(string_agg(DISTINCT seen, '; ' ORDER BY seen) FILTER (WHERE seen <> ''), '') AS seen
+    coalesce(
+        array_to_string(
+            list_sort(list_distinct(flatten(list(string_split(seen, '; ')) FILTER (WHERE seen <> '')))), '; '
+        ),
+        ''
+    ) AS seen,
+    string_agg(DISTINCT calibration, '; ' ORDER BY calibration) AS calibration
 FROM scored
 GROUP BY position, quantity, hardware, part
 ORDER BY position, hardware, part

@@ -1,7 +1,7 @@
 /*
 name = "validate.worst"
 version = 1
-schema = 8
+schema = 1
 summary = "The predictions that are furthest from their measurements, on each hardware"
 grain = "one row per quantity, hardware and rank"
 order = ["quantity, in the order latency, energy, power, memory", "hardware", "rank"]

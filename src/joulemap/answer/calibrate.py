@@ -19,7 +19,7 @@ from joulemap.catalog.calibration import (
     write_calibration,
 )
 from joulemap.catalog.digest import is_hardware_path
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
 from joulemap.domain.configuration import Configuration
@@ -28,9 +28,9 @@ from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError
+from joulemap.model.version import formula_version
 from joulemap.plan.calibration import GIVEN, CalibrationChoice
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.plan.plan import MODEL_VERSION
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
 from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
@@ -242,8 +242,8 @@ def fit_hardware(
             coefficients={one.name: one.spread for one in spreads.coefficients},
             scales=tuple((one.scale, one.spread) for one in spreads.energy_scales),
         ),
-        model_version=MODEL_VERSION,
-        start=start.load(entry) if entry else None,
+        formula_version=formula_version(target.architecture),
+        start=start.load(entry, target.architecture) if entry else None,
         tell=source.talk,
     )
     place = output or own_folder() / f"{target.id}.toml"

@@ -81,6 +81,7 @@ class DifferenceAnswer(Answer):
     def document(self, *, limit: int = 20) -> Document:
         """Return it with `limit` rows of each table; csv holds the constants."""
         settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
+        notes: list[str] = []
         sections = [
             Section("Settings that differ", (settings,)) if self.settings.rows else _say("No setting differs"),
             Section("Constants that differ", self._constants(limit))
@@ -92,6 +93,7 @@ class DifferenceAnswer(Answer):
         else:
             total = self.explanation.total
             delays = draw_terms(self.delays, limit, total.latency_difference_fs, EXACT_UNITS["latency"])
+            notes = self.scope.explain_marks((total.hardware_a, total.hardware_b))
             sections += [
                 Section(self.explanation.title(), self.explanation.head().blocks),
                 Section("What moved the energy", self.explanation.energy_effects()),
@@ -100,7 +102,7 @@ class DifferenceAnswer(Answer):
             ]
         return Document(
             title=f"Run B {self.scope.run_ids[-1]} minus run A {self.scope.run_ids[0]}",
-            sections=close_sections(sections, [], ()),
+            sections=close_sections(sections, notes, ()),
             data=self.data(),
             table=self.constants,
         )

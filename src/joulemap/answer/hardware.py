@@ -271,7 +271,7 @@ def opening_hardware(
     with using(open_in_memory(), path) as connection:
         write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
         if used is not None:
-            ensure_calibrations(connection, [(used, choice.load(used), plain)])
+            ensure_calibrations(connection, [(used, choice.load(used, plain.architecture), plain)])
         yield connection, hardware.id, used
 
 

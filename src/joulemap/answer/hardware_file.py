@@ -124,7 +124,7 @@ def _trials(trials: Sequence[Trial]) -> Table[Trial]:
 
 def template_text(like: str, architecture: str) -> str:
     """Return a hardware file to start from, like a known hardware or the smallest of a class."""
-    from joulemap.catalog.template import copy_text, minimal_text
+    from joulemap.catalog.starter import copy_text, minimal_text
 
     return copy_text(like) if like else minimal_text(architecture)
 
@@ -135,7 +135,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
     Raises CatalogueError where a file breaks a rule, takes a name of the catalogue or of another, or cannot be mapped.
     """
     from joulemap.catalog.load import load_files
-    from joulemap.catalog.schema import name_file
+    from joulemap.catalog.parser import name_file
 
     files = expand_paths(paths)
     known = known_hardware()
@@ -164,7 +164,7 @@ def check_files(paths: Sequence[Path]) -> FileChecks:
 
 def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
     """Run the trial models on every precision, power mode and runtime; a fault of the description is a refusal."""
-    from joulemap.catalog.schema import name_file
+    from joulemap.catalog.parser import name_file
     from joulemap.model.pipeline import evaluate
 
     workloads = _trial_workloads()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from joulemap.catalog.measurement import load_measurements, read_measurements
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.errors import UnknownNameError
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, template
 from joulemap.plan.database import reading

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from joulemap.answer.answer import PlainAnswer
 from joulemap.answer.table import draw_limited
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
@@ -93,7 +94,7 @@ class PatternShare:
 
 
 @attrs.frozen(kw_only=True)
-class ProfileAnswer:
+class ProfileAnswer(PlainAnswer):
     """A model as a whole, by operation, and by fusion pattern."""
 
     totals: Table[ModelProfile]
@@ -108,10 +109,10 @@ class ProfileAnswer:
         """The model as a whole."""
         return self.totals[0]
 
-    @property
-    def tables(self) -> tuple[Table[Any], ...]:
-        """The queries behind it, with their SQL."""
-        return self.totals, self.mix, self.patterns
+    def data(self) -> dict[str, Any]:
+        """Return what programs get: the model's own figures, and every row."""
+        rows = super().data()
+        return {**rows.pop("total"), **rows}
 
     def document(self, *, limit: int = 12) -> Document:
         """Return it with `limit` operations and patterns; csv holds the operations."""
@@ -128,7 +129,7 @@ class ProfileAnswer:
                 Section("By operation", draw_limited(self.mix, limit, "operations", keep=keep)),
                 Section("By fusion pattern", draw_limited(self.patterns, limit, "patterns", keep=keep)),
             ),
-            data={**self.totals.records()[0], "mix": self.mix.records(), "patterns": self.patterns.records()},
+            data=self.data(),
             table=self.mix,
         )
 

@@ -21,6 +21,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.placement import Placement
 from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
 
 GAP: Final = "kernel_gap"
@@ -77,7 +78,7 @@ class Bench:
 
     hardware: Hardware
     """Before any calibration, at the default power mode."""
-    architecture: Architecture
+    architecture: Architecture[Placement]
     observations: tuple[Observation, ...]
     groups: tuple[Group, ...]
     is_run: Booleans

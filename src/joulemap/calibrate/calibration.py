@@ -53,7 +53,7 @@ def calibrate(
     observations: Sequence[Observation],
     freedom: Freedom,
     *,
-    model_version: int,
+    formula_version: str,
     start: Calibration | None,
     tell: Callable[[str], None],
 ) -> Outcome:
@@ -82,7 +82,7 @@ def calibrate(
             target,
             solution,
             errors=score(ordered, (fitter.measured_s, fitter.measured_j), splits),
-            model_version=model_version,
+            formula_version=formula_version,
         ),
         warnings=(*_contradictions(ordered), *_beyond_cap(hardware, ordered)),
     )
@@ -143,7 +143,7 @@ def _record(
     solution: Solution,
     *,
     errors: tuple[CalibrationError, ...],
-    model_version: int,
+    formula_version: str,
 ) -> Calibration:
     """Return the record of a solution, still without name and digest."""
     hardware = target.bench.hardware
@@ -159,7 +159,7 @@ def _record(
         name="",
         hardware=hardware.id,
         hardware_digest=hardware.digest,
-        model_version=model_version,
+        formula_version=formula_version,
         data_digest=_data_digest(observations),
         row_count=len(observations),
         latency_count=sum(one.latency_s is not None for one in observations),

@@ -25,16 +25,23 @@ from joulemap.errors import UnpricedActionError
 from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.pipeline import place
-from joulemap.model.workload import Floats, Integers, WorkloadColumns, sum_by
+from joulemap.model.placement import Placement
+from joulemap.model.workload import Floats, Integers, Work, sum_by
 from joulemap.units import FJ_PER_J
 
-APART: Final = ("access_", "buffer_")
-"""Columns of a workload that are not per operator; no placement reads them."""
+ALONE: Final = "subgraph_index"
+"""The column of operators that is made anew for a stack."""
 
-ALONE: Final = ("batch", "weight_bytes", "subgraph_index", "call_index")
-"""Fields of a workload that are made anew for a stack."""
-
-OWN: Final = ("work", "precision", "runtime", "kernel_index", "kernel_count", "is_active", "leader")
+OWN: Final = (
+    "work",
+    "precision",
+    "runtime",
+    "operator_index",
+    "operator_count",
+    "kernel_index",
+    "kernel_count",
+    "leader",
+)
 """Fields of kernels that are made anew for a stack."""
 
 SAME: Final = 1e-9
@@ -62,7 +69,7 @@ class Stack:
     pair_kernel: Integers
     pair_count: Floats
 
-    def seconds(self, hardware: Hardware, architecture: Architecture) -> Floats:
+    def seconds(self, hardware: Hardware, architecture: Architecture[Placement]) -> Floats:
         """Return the latency of each row at the full clock."""
         return self.rows(self.kernel_seconds(hardware, architecture))
 
@@ -70,13 +77,13 @@ class Stack:
         """Return the sum over each row's kernels of what each kernel has."""
         return sum_by(self.pair_row, values[self.pair_kernel] * self.pair_count, self.row_count)
 
-    def kernel_seconds(self, hardware: Hardware, architecture: Architecture) -> Floats:
+    def kernel_seconds(self, hardware: Hardware, architecture: Architecture[Placement]) -> Floats:
         """Return the latency of each kernel at the full clock."""
         launch, compute, memory = self.components(hardware, architecture)
         seconds: Floats = launch + np.maximum(compute, memory)
         return seconds
 
-    def components(self, hardware: Hardware, architecture: Architecture) -> NDArray[np.float64]:
+    def components(self, hardware: Hardware, architecture: Architecture[Placement]) -> NDArray[np.float64]:
         """Return the fixed cost, the compute time and the memory time of each kernel."""
         found = []
         for kernels in self.blocks:
@@ -100,7 +107,9 @@ class Stack:
             pair_count=self.pair_count[kept],
         )
 
-    def joules(self, hardware: Hardware, architecture: Architecture, scales: Mapping[ActionKey, int]) -> Floats:
+    def joules(
+        self, hardware: Hardware, architecture: Architecture[Placement], scales: Mapping[ActionKey, int]
+    ) -> Floats:
         """Return the dynamic energy of each row: a column per scale, and a last one for actions without a scale.
 
         `scales` gives the column of each action that has one. Raises UnpricedActionError as an evaluation does.
@@ -123,7 +132,7 @@ class Stack:
         return np.stack([self.rows(column) for column in per_kernel], axis=1)
 
 
-def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture) -> Stack:
+def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture[Placement]) -> Stack:
     """Return the kernels of these parts, together where this hardware allows it."""
     together, apart = _merge(parts, row_count), _side_by_side(parts, row_count)
     expected = apart.seconds(hardware, architecture)
@@ -176,15 +185,15 @@ def _covered(kernels: KernelColumns, operators: tuple[int, ...] | None) -> list[
     if operators is None:
         return list(range(kernels.kernel_count))
     asked = set(operators)
-    return [kernel for kernel, leader in enumerate(kernels.leader.tolist()) if leader in asked]
+    leaders = kernels.operator_index[kernels.leader].tolist()
+    return [kernel for kernel, leader in enumerate(leaders) if leader in asked]
 
 
 def _members(kernels: KernelColumns) -> list[list[int]]:
-    """Return the operators of each kernel, its leader first."""
+    """Return the rows of each kernel's operators, its leader first."""
     members: list[list[int]] = [[leader] for leader in kernels.leader.tolist()]
-    leads = kernels.leads
-    for operator in np.flatnonzero(kernels.is_active & ~leads).tolist():
-        members[int(kernels.kernel_index[operator])].append(operator)
+    for row in np.flatnonzero(~kernels.leads).tolist():
+        members[int(kernels.kernel_index[row])].append(row)
     return members
 
 
@@ -216,11 +225,7 @@ def _as_numbers(column: Any) -> Floats:
 def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
     """Return every column per operator, of the kernels and of their workload."""
     work = kernels.work
-    found = {
-        f"work.{field.name}": getattr(work, field.name)
-        for field in attrs.fields(WorkloadColumns)
-        if not field.name.startswith(APART) and field.name not in ALONE
-    }
+    found = {f"work.{field.name}": getattr(work, field.name) for field in attrs.fields(Work) if field.name != ALONE}
     for field in attrs.fields(KernelColumns):
         if field.name not in OWN:
             value = getattr(kernels, field.name)
@@ -240,26 +245,18 @@ def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColu
     columns = {name: np.concatenate(parts) for name, parts in taken.items()}
     kernel_index = np.repeat(np.arange(len(sizes)), sizes)
     first, _ = picked[0]
-    none = np.zeros(0)
-    work = WorkloadColumns(
-        batch=1,
-        weight_bytes=0,
+    work = Work(
         subgraph_index=kernel_index,
-        call_index=kernel_index,
-        **{
-            field.name: none.astype(getattr(first.work, field.name).dtype)
-            for field in attrs.fields(WorkloadColumns)
-            if field.name.startswith(APART)
-        },
         **{name.removeprefix("work."): column for name, column in columns.items() if name.startswith("work.")},
     )
     return KernelColumns(
         work=work,
         precision=first.precision,
         runtime=first.runtime,
+        operator_index=np.arange(len(kernel_index)),
+        operator_count=len(kernel_index),
         kernel_index=kernel_index,
         kernel_count=len(sizes),
-        is_active=np.ones(len(kernel_index), dtype=bool),
         leader=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
         **{name: column for name, column in columns.items() if not name.startswith("work.")},
     )

@@ -2,6 +2,6 @@
 
 `data/hardware/*.toml` holds one target each, `data/architecture/*.toml` the coefficients and energies per action of one
 architecture class at their reference process node, `data/model/*.csv` the models known by name. A target is resolved
-against its class: prices are scaled to its node, overrides applied, and everything it was made from goes into its
-digest. `digest` and `model` are light; `load` brings cattrs.
+against its class: prices are scaled to its node and overrides applied; the record's content is its digest. `digest` and
+`sheet` are light; `load` brings cattrs.
 """

@@ -103,7 +103,8 @@ def read_calibration(path: Path) -> Calibration:
 
     Whether it fits a hardware is told by `Hardware.calibrated`.
     """
-    from joulemap.catalog.schema import CalibrationFile, name_file, read_file
+    from joulemap.catalog.parser import name_file, read_file
+    from joulemap.catalog.schema import CalibrationFile
 
     file, content = read_file(path, CalibrationFile)
     try:
@@ -114,7 +115,8 @@ def read_calibration(path: Path) -> Calibration:
 
 def parse_calibration(text: str, name: str) -> Calibration:
     """Return the calibration of a file's text; raises as `read_calibration`."""
-    from joulemap.catalog.schema import CalibrationFile, parse_content
+    from joulemap.catalog.parser import parse_content
+    from joulemap.catalog.schema import CalibrationFile
 
     content = text.encode()
     return _resolve(parse_content(name, content, CalibrationFile), name, _digest(content))
@@ -125,7 +127,7 @@ def _resolve(file: CalibrationFile, name: str, digest: str) -> Calibration:
         name=name,
         hardware=file.hardware,
         hardware_digest=file.hardware_digest,
-        model_version=file.model_version,
+        formula_version=file.formula_version,
         data_digest=file.data.digest,
         row_count=file.data.row_count,
         latency_count=file.data.latency_count,
@@ -198,7 +200,7 @@ def _check_once(key: str, names: Iterable[str]) -> None:
 def calibration_text(calibration: Calibration) -> str:
     """Return the file of a calibration: the same record gives the same bytes."""
     lines = [HEAD.format(hardware=calibration.hardware)]
-    lines += _pairs({name: getattr(calibration, name) for name in ("hardware", "hardware_digest", "model_version")})
+    lines += _pairs({name: getattr(calibration, name) for name in ("hardware", "hardware_digest", "formula_version")})
     if calibration.static_power is not None:
         lines += _pairs({"static_power": calibration.static_power.value})
     lines += ["", "[data]"]

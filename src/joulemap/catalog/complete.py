@@ -1,4 +1,4 @@
-"""What a hardware file leaves out, filled in by its class's rules and marked `assumed`.
+"""Numbers that a hardware file leaves out, filled in by its class's rules and marked `assumed`.
 
     default = (value x number named by `of`) ^ power        or just `value`
 

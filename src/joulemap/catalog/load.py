@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
+from joulemap.catalog.parser import name_file, parse_content, read_file
 from joulemap.catalog.resolve import resolve_hardware
-from joulemap.catalog.schema import ArchitectureFile, HardwareFile, name_file, parse_content, read_file
+from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.domain.catalogue import Catalogue, fold_name
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError
@@ -53,37 +53,35 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
 
 def load_hardware(path: Path) -> Hardware:
     """Return the hardware of one file; CatalogueError names file, key and reason."""
-    chip, content = read_file(path, HardwareFile)
+    chip, _ = read_file(path, HardwareFile)
     label = name_file(path)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")
     if path.parent == DATA / "hardware" and chip.id != path.stem:
         raise CatalogueError(f"{label}: id: {chip.id!r}, expected the file's name {path.stem!r}")
-    return _resolve(chip, content, label)
+    return _resolve(chip, label)
 
 
 def load_text(text: str, label: str) -> Hardware:
     """Return the hardware of a file's text; CatalogueError names `label`, key and reason."""
-    content = text.encode()
-    return _resolve(parse_content(label, content, HardwareFile), content, label)
+    return _resolve(parse_content(label, text.encode(), HardwareFile), label)
 
 
-def _resolve(chip: HardwareFile, content: bytes, label: str) -> Hardware:
-    shared, shared_content = load_class(chip.architecture, label)
-    digest = hashlib.sha256(content + shared_content).hexdigest()[:16]
+def _resolve(chip: HardwareFile, label: str) -> Hardware:
+    shared = load_class(chip.architecture, label)
     try:
-        return resolve_hardware(chip, shared, digest)
+        return resolve_hardware(chip, shared)
     except (ValueError, KeyError, TypeError) as error:
         raise CatalogueError(f"{label}: {error.args[0]}") from error
 
 
 @cache
-def load_class(architecture: str, asker: str) -> tuple[ArchitectureFile, bytes]:
-    """Return the data of an architecture class and its bytes; CatalogueError, on behalf of a file, if there is none."""
+def load_class(architecture: str, asker: str) -> ArchitectureFile:
+    """Return the data of an architecture class; CatalogueError, on behalf of a file, if there is none."""
     known = list_architectures()
     if architecture not in known:
         raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")
-    return read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)
+    return read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
 
 
 def list_architectures() -> tuple[str, ...]:

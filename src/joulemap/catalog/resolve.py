@@ -5,20 +5,17 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from joulemap.catalog.complete import complete_geometry, complete_levels, complete_quantities
-from joulemap.catalog.scale import node_factor
+from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
-    ActionEntry,
     ArchitectureFile,
     ChipQuantities,
     HardwareFile,
-    OverrideEntry,
     PeakEntry,
     PowerModeEntry,
     QuantityEntry,
@@ -31,14 +28,10 @@ from joulemap.domain.hardware import (
     Peak,
     PowerMode,
     highest_coefficient,
-    name_estimates,
 )
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
-from joulemap.domain.reference import STATIC_ACTION, EnergyAction, EnergyReference
 from joulemap.units import SI_SCALE
-
-FJ_PER_PJ: Final = 1000.0
 
 OPERATIONS_PER_ELEMENT: Final = 8.0
 """Of one element of an array and clock: one MAC of the array's own precision, four of one a quarter as wide."""
@@ -67,7 +60,7 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
 Resolve = Callable[[str, QuantityEntry, str], Quantity]
 
 
-def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) -> Hardware:
+def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     """Return the target with SI quantities, its class's defaults, coefficients and prices at its node.
 
     Raises ValueError where a number has no place, contradicts another or cannot be.
@@ -142,7 +135,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
         unit_name=chip.unit_name or shared.unit_name,
         memory_type=chip.memory_type or "not given",
         aliases=tuple(chip.aliases),
-        projection=chip.projection or name_estimates(SimpleNamespace(**quantities), peaks),
+        projection=chip.projection,
         doubts=tuple(chip.doubts),
         geometry=whole,
         memory_levels=levels or complete_levels(quantities, peaks, shared),
@@ -155,9 +148,9 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile, digest: str) 
             quantities["process_node"].value,
             quantities["static_power"],
         ),
-        digest=digest,
+        digest="",
         **quantities,
-    )
+    ).with_own_digest()
 
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
@@ -299,71 +292,4 @@ def _resolve_peak(precision: str, entry: PeakEntry, resolve: Resolve, unit_count
         clock_hz=clock,
         engine=entry.engine,
         explanation=entry.explanation,
-    )
-
-
-def resolve_reference(
-    entries: Sequence[ActionEntry],
-    overrides: Iterable[OverrideEntry],
-    node_nm: float,
-    static_power: Quantity,
-) -> EnergyReference:
-    """Return the class's energies per action at `node_nm`, with this target's overrides and static power."""
-    better: dict[tuple[str, str], OverrideEntry] = {}
-    for override in overrides:
-        key = f"energy_overrides.{override.component}.{override.action}"
-        if (override.component, override.action) in better:
-            raise ValueError(f"{key}: stands twice")
-        if not 0.0 <= override.energy_pj < math.inf:
-            raise ValueError(f"{key}.energy_pj: {override.energy_pj:g} is not a number from 0")
-        better[override.component, override.action] = override
-    actions: list[EnergyAction] = []
-    for entry in entries:
-        found = better.get((entry.component, entry.action))
-        factor = 1.0
-        basis, source = entry.basis, entry.source
-        if found is not None:
-            basis, source = found.basis, found.source
-        elif entry.scaling == "logic":
-            if entry.node_nm is None:
-                raise ValueError(f"actions.{entry.component}.{entry.action}: scaling logic needs node_nm")
-            factor = node_factor(entry.node_nm, node_nm)
-            if factor != 1.0:
-                basis = "assumed" if basis == "assumed" else "scaled"
-                source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
-        energy_pj = found.energy_pj if found is not None else entry.energy_pj * factor
-        actions.append(
-            EnergyAction(
-                category=entry.category,
-                component=entry.component,
-                action=entry.action,
-                part=entry.part,
-                per=entry.per,
-                energy_per_action_fj=energy_pj * FJ_PER_PJ,
-                low_fj=None if found else entry.low_pj * factor * FJ_PER_PJ,
-                high_fj=None if found else entry.high_pj * factor * FJ_PER_PJ,
-                basis=basis,
-                source=source,
-                count_formula=entry.count,
-            )
-        )
-    surplus = better.keys() - {(entry.component, entry.action) for entry in entries}
-    if surplus:
-        raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in sorted(surplus))}")
-    return EnergyReference((*actions, static_action(static_power)))
-
-
-def static_action(static_power: Quantity) -> EnergyAction:
-    """Return the price of a second of leakage."""
-    component, action = STATIC_ACTION
-    return EnergyAction(
-        category="static",
-        component=component,
-        action=action,
-        part="static",
-        per="s",
-        energy_per_action_fj=static_power.value * 1e15,
-        basis=static_power.basis,
-        source=static_power.source,
-        count_formula="latency",
     )

@@ -1,29 +1,11 @@
-"""The shape of the catalogue's data files, and how text becomes records or a one-line refusal."""
+"""The shape of the catalogue's data files."""
 
 from __future__ import annotations
 
-import difflib
-import re
-import tomllib
-from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar
-
 import attrs
-from cattrs import Converter
-from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
-from cattrs.v import transform_error
 
-from joulemap.catalog.digest import DATA
 from joulemap.domain.quantity import Quantity
-from joulemap.errors import CatalogueError
 from joulemap.units import SI_SCALE
-
-MAX_FILE_BYTES = 1_000_000
-"""A target's file is a few kilobytes; anything larger is not one."""
-
-SHOWN_REASONS = 3
-"""A file with more faults than this names the first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -195,6 +177,8 @@ class ActionEntry:
     """One energy per action at its reference node."""
 
     category: str
+    """The architecture's own."""
+    common_category: str
     component: str
     action: str
     part: str
@@ -310,110 +294,10 @@ class CalibrationFile:
 
     hardware: str
     hardware_digest: str
-    model_version: int
+    formula_version: str
     data: FittedDataEntry
     static_power: float | None = None
     """Watts."""
     coefficients: list[FittedEntry] = attrs.field(factory=list)
     energy_scales: list[FittedScaleEntry] = attrs.field(factory=list)
     accuracy: AccuracyEntry = attrs.field(factory=AccuracyEntry)
-
-
-Structured = TypeVar("Structured")
-
-
-@cache
-def _make_converter() -> Converter:
-    converter = Converter(forbid_extra_keys=True)
-
-    def structure_float(value: Any, _: type) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"expected a number, found {value!r}")
-        return float(value)
-
-    def structure_int(value: Any, _: type) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"expected a whole number, found {value!r}")
-        return value
-
-    def structure_str(value: Any, _: type) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"expected a text, found {value!r}")
-        return value
-
-    converter.register_structure_hook(float, structure_float)
-    converter.register_structure_hook(int, structure_int)
-    converter.register_structure_hook(str, structure_str)
-
-    def structure_texts(value: Any, _: type) -> list[str]:
-        if not isinstance(value, list):
-            raise ValueError(f"expected a list, found {value!r}")
-        return [structure_str(text, str) for text in value]
-
-    converter.register_structure_hook_func(lambda kind: kind == list[str], structure_texts)
-    return converter
-
-
-def _describe(exception: BaseException, _type: type | None) -> str:
-    if isinstance(exception, ForbiddenExtraKeysError):
-        return "; ".join(_describe_key(key, exception.cl) for key in sorted(exception.extra_fields))
-    if isinstance(exception, KeyError):
-        return "missing"
-    return str(exception.args[0]) if exception.args else type(exception).__name__
-
-
-def _describe_key(key: str, record: type) -> str:
-    known = [field.name for field in attrs.fields(record)]
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"unknown key {key}" + (f", did you mean {near[0]}?" if near else f"; known: {', '.join(known)}")
-
-
-def _describe_syntax(error: Exception, content: bytes) -> str:
-    """Return what is wrong with TOML text, with the line itself where a key stands twice."""
-    found = re.search(r"Cannot (?:overwrite a value|declare .* twice|mutate .*) \(at line (\d+)", str(error))
-    if found is None:
-        return f"not valid TOML: {error}"
-    lines = content.decode().splitlines()
-    text = lines[int(found[1]) - 1].split("=")[0].strip() if int(found[1]) <= len(lines) else ""
-    return f"not valid TOML: duplicate key {text} at line {found[1]}"
-
-
-def name_file(path: Path) -> str:
-    """Return a file as a message names it: as it was given, one that ships by its name."""
-    return path.name if path.is_relative_to(DATA) else str(path)
-
-
-def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
-    """Return the file structured as `record`, and its bytes; CatalogueError names file, key and reason."""
-    label = name_file(path)
-    try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise CatalogueError(f"{label}: {size} bytes is too large for a catalogue file")
-        content = path.read_bytes()
-    except OSError as error:
-        raise CatalogueError(f"{label}: cannot be read: {error.strerror}") from error
-    return parse_content(label, content, record), content
-
-
-def parse_content(label: str, content: bytes, record: type[Structured]) -> Structured:
-    """Return a file's bytes structured as `record`; CatalogueError names `label`, key and reason."""
-    try:
-        raw = tomllib.loads(content.decode())
-    except UnicodeDecodeError as error:
-        raise CatalogueError(f"{label}: not valid TOML: it is not UTF-8 text") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CatalogueError(f"{label}: {_describe_syntax(error, content)}") from error
-    try:
-        return _make_converter().structure(raw, record)
-    except BaseValidationError as error:
-        reasons = [_place(reason) for reason in transform_error(error, path="", format_exception=_describe)]
-        reasons.sort(key=lambda reason: "unknown key" not in reason)
-        raise CatalogueError(f"{label}: {'; '.join(reasons[:SHOWN_REASONS])}") from error
-
-
-def _place(reason: str) -> str:
-    """Return `what @ .where` as `where: what`."""
-    what, _, where = reason.rpartition(" @ ")
-    where = re.sub(r"\['([^']*)'\]", r".\1", where)
-    return f"{where.removeprefix('.')}: {what}" if where.strip(".") else what

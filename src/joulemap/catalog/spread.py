@@ -1,4 +1,4 @@
-"""What a calibration of an architecture class may change, and how far: the spreads of the class's file."""
+"""Spreads: coefficients and energies that a calibration of an architecture class may change, and how far."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Spreads:
 def load_spreads(architecture: str) -> Spreads:
     """Return what a calibration of a class may change; CatalogueError names what its file has wrong."""
     label = f"{architecture}.toml"
-    shared, _ = load_class(architecture, label)
+    shared = load_class(architecture, label)
     try:
         return _resolve(shared)
     except ValueError as error:

@@ -19,7 +19,8 @@ app = typer.Typer(help="The hardware that joulemap knows, and yours.", rich_mark
 
 SHOWN: Final = (
     "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",
-    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "power_modes",
+    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "fact_count",
+    "recalled_fact_count", "assumed_fact_count", "power_modes",
 )  # fmt: skip
 
 File = Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")]

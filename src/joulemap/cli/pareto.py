@@ -52,11 +52,13 @@ class Metric(StrEnum):
     """What configurations are compared in."""
 
     LATENCY = "latency"
+    ENERGY_PER_INFERENCE = "energy_per_inference"
     ENERGY = "energy"
     THROUGHPUT = "throughput"
     POWER = "power"
     MEMORY = "memory"
     EDP = "edp"
+    EDP_PER_INFERENCE = "edp_per_inference"
     PRICE = "price"
     PURCHASE = "purchase"
     COST = "cost"
@@ -66,7 +68,7 @@ class Metric(StrEnum):
 def pareto(
     model: Annotated[str, typer.Argument(help=MODEL_HELP)],
     x: Annotated[Metric, typer.Option("--x", help="One metric.")] = Metric.LATENCY,
-    y: Annotated[Metric, typer.Option("--y", help="The other one.")] = Metric.ENERGY,
+    y: Annotated[Metric, typer.Option("--y", help="The other one.")] = Metric.ENERGY_PER_INFERENCE,
     hardware: AnyHardware = "",
     architecture: Architecture = "",
     deployment: Deployment = "",

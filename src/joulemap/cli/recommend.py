@@ -52,10 +52,12 @@ from joulemap.report.format import Format
 class Objective(StrEnum):
     """What a recommendation is best in."""
 
+    ENERGY_PER_INFERENCE = "energy_per_inference"
     ENERGY = "energy"
     LATENCY = "latency"
     THROUGHPUT = "throughput"
     EDP = "edp"
+    EDP_PER_INFERENCE = "edp_per_inference"
     COST = "cost"
     CARBON = "carbon"
 
@@ -84,7 +86,9 @@ def recommend(
         typer.Option("--max-price", help="At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.",
                      show_default="any"),
     ] = "",
-    objective: Annotated[Objective, typer.Option("--objective", help="What to be best in.")] = Objective.ENERGY,
+    objective: Annotated[
+        Objective, typer.Option("--objective", help="What to be best in.")
+    ] = Objective.ENERGY_PER_INFERENCE,
     hardware: AnyHardware = "",
     architecture: Architecture = "",
     deployment: Deployment = "",
@@ -124,7 +128,7 @@ def recommend(
     price_usd_per_hour, purchase_usd = _read_price(max_price)
     limits = Limits(
         max_latency_s=read_quantity("--max-latency", max_latency, "s") or None,
-        max_energy_j=read_quantity("--max-energy", max_energy, "J") or None,
+        max_energy_per_inference_j=read_quantity("--max-energy", max_energy, "J") or None,
         max_memory_bytes=read_quantity("--max-memory", max_memory, "B") or None,
         max_power_w=read_quantity("--max-power", max_power, "W") or None,
         min_throughput_per_s=read_quantity("--min-throughput", min_throughput, "1/s") or None,

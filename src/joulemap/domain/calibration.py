@@ -99,8 +99,8 @@ class Calibration:
     """Id of the hardware that it is for."""
     hardware_digest: str
     """Of the description that it was fitted to, at the default power mode."""
-    model_version: int
-    """Of the formulas that it was fitted with."""
+    formula_version: str
+    """Of the class's formulas that it was fitted with."""
     data_digest: str
     """Of the measurements."""
     row_count: int = attrs.field(validator=attrs.validators.ge(1))

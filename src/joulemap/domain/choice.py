@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 METRICS: Final = (
     "latency",
     "energy",
+    "energy_per_inference",
     "throughput",
     "power",
     "memory",
     "edp",
+    "edp_per_inference",
     "price",
     "purchase",
     "cost",
@@ -28,7 +30,16 @@ METRICS: Final = (
 )
 """What configurations are compared in; the queries say what each is and in which unit."""
 
-OBJECTIVES: Final = ("energy", "latency", "throughput", "edp", "cost", "carbon")
+OBJECTIVES: Final = (
+    "energy_per_inference",
+    "energy",
+    "latency",
+    "throughput",
+    "edp_per_inference",
+    "edp",
+    "cost",
+    "carbon",
+)
 """What a recommendation is best in."""
 
 DEFAULT_PRECISIONS: Final = ("fp32", "fp16", "bf16", "int8")
@@ -87,7 +98,8 @@ class Limits:
     max_latency_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Of a batch."""
     max_energy_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Of one inference."""
+    """Of a batch."""
+    max_energy_per_inference_j: float | None = attrs.field(default=None, validator=_ABOVE_0)
     max_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Of weights and activations of a batch."""
     max_power_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
@@ -112,6 +124,7 @@ class Limits:
 LIMITED: Final = {
     "max_latency_s": "latency",
     "max_energy_j": "energy",
+    "max_energy_per_inference_j": "energy_per_inference",
     "max_memory_bytes": "memory",
     "max_power_w": "power",
     "min_throughput_per_s": "throughput",

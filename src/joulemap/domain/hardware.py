@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.calibration import calibrated_digest
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import EnergyReference
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Hardware:
     """The class's model coefficients, e.g. `dram_efficiency`."""
     reference: EnergyReference
     digest: str
-    """Of every byte that this record was made from."""
+    """Of the record's content, whatever made it."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse numbers that contradict each other; ValueError names both."""
@@ -246,7 +246,7 @@ class Hardware:
         raise KeyError(f"{self.id}: no memory level {name}")
 
     def with_own_digest(self) -> Hardware:
-        """Return this record under the digest of its content, for one that no file was read for, with its estimates."""
+        """Return this record under the digest of its content, with its estimates named."""
         told = attrs.evolve(self, digest="", projection=self.projection or name_estimates(self, self.peaks))
         return attrs.evolve(told, digest=hashlib.sha256(repr(told).encode()).hexdigest()[:16])
 
@@ -270,7 +270,7 @@ class Hardware:
             return attrs.evolve(
                 quantity,
                 value=quantity.value * clock_ratio * unit_ratio,
-                basis="assumed" if quantity.basis == "assumed" else "derived",
+                basis=least_sure("derived", quantity.basis, mode.clock.basis, units.basis),
                 source=f"{quantity.source}; {source}",
             )
 

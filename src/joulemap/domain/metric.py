@@ -29,6 +29,9 @@ MetricName = Literal[
 PartMetricName = Literal["energy", "latency", "edp", "memory"]
 """Metrics that parts of a model have too, and that a difference of two runs is explained in."""
 
+RankMetricName = Literal["latency", "throughput", "power", "efficiency", "energy"]
+"""Metrics that hardware is ranked by for a deployment."""
+
 
 @attrs.frozen(kw_only=True)
 class Metric:
@@ -128,3 +131,4 @@ METRIC: Final = {metric.name: metric for metric in METRICS}
 
 METRIC_NAMES: Final[tuple[MetricName, ...]] = get_args(MetricName)
 PART_METRICS: Final[tuple[PartMetricName, ...]] = get_args(PartMetricName)
+RANK_METRICS: Final[tuple[RankMetricName, ...]] = get_args(RankMetricName)

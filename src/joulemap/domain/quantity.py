@@ -7,8 +7,13 @@ from typing import Final
 
 import attrs
 
-BASES: Final = ("measured", "published", "derived", "scaled", "assumed")
-"""Where a number comes from, most certain first."""
+BASES: Final = ("measured", "published", "derived", "scaled", "recalled", "assumed")
+"""Where a number comes from, surest first. A recalled one is public but was not checked against its source."""
+
+
+def least_sure(*bases: str) -> str:
+    """Return the least sure of these bases: that of a number which follows from others is no surer than theirs."""
+    return max(bases, key=BASES.index)
 
 
 def _check_basis(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:

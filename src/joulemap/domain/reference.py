@@ -12,6 +12,18 @@ from joulemap.domain.quantity import BASES, Quantity
 PARTS: Final = ("compute", "memory", "control", "static")
 """The four parts that every ledger line belongs to."""
 
+COMMON_CATEGORIES: Final = (
+    "compute",
+    "register",
+    "unit_memory",
+    "chip_memory",
+    "interconnect",
+    "off_chip_memory",
+    "control",
+    "static",
+)
+"""One taxonomy over all architectures: memory that belongs to one unit, that all units share, and that is off chip."""
+
 ActionKey = tuple[str, str]
 """(component, action): the same key on two architectures means the same physical act."""
 
@@ -25,6 +37,7 @@ class EnergyAction:
 
     category: str
     """The architecture's own grouping, e.g. `register_file`."""
+    common_category: str = attrs.field(validator=attrs.validators.in_(COMMON_CATEGORIES))
     component: str
     action: str
     part: str = attrs.field(validator=attrs.validators.in_(PARTS))

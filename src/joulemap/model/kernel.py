@@ -4,7 +4,7 @@
 
 A kernel is a subgraph under the runtime `fused` and an ATen call under `eager` and `graph`: one operator, or the three
 of a fused attention. Operators that only rename memory, and in `fused` those that do not depend on the input, belong
-to no kernel.
+to no kernel and have no row here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ import attrs
 import numpy as np
 
 from joulemap.domain.precision import PRECISION_BYTES
-from joulemap.model.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, precision_scale, sum_by
+from joulemap.model.workload import (
+    ROLE_CODE,
+    Booleans,
+    Floats,
+    Integers,
+    Work,
+    WorkloadColumns,
+    precision_scale,
+    sum_by,
+)
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on what it already holds."""
@@ -24,20 +33,23 @@ EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization"
 
 @attrs.define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
-    """Operators as the runtime's kernels see them. Per-operator arrays unless said otherwise.
+    """Operators as the runtime's kernels see them: a row per member of a kernel, in the order of the workload.
 
-    What is one number of a workload is an array, per operator, where kernels of several workloads stand together.
+    Arrays are per row unless said otherwise. What is one number of a workload is an array, per row, where kernels of
+    several workloads stand together.
     """
 
-    work: WorkloadColumns
+    work: Work
     precision: str
     runtime: str
+    operator_index: Integers
+    """Which operator of the workload each row is."""
+    operator_count: int
+    """Of the workload, those without a row included."""
     kernel_index: Integers
-    """-1 for an operator that belongs to no kernel."""
     kernel_count: int
-    is_active: Booleans
     leader: Integers
-    """Per kernel: the operator that carries what belongs to the kernel as a whole (its launch)."""
+    """Per kernel: the row that carries what belongs to the kernel as a whole (its launch)."""
     input_bytes: Floats
     """Crossing the kernel's boundary, without weights."""
     weight_bytes: Floats
@@ -74,7 +86,7 @@ class KernelColumns:
     @cached_property
     def rides(self) -> Booleans:
         """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles."""
-        mask: Booleans = self.is_active & ~self.leads & self.work.of_kind(*EPILOGUE_KINDS)
+        mask: Booleans = ~self.leads & self.work.of_kind(*EPILOGUE_KINDS)
         return mask
 
     @cached_property
@@ -90,13 +102,16 @@ class KernelColumns:
 
     def per_kernel(self, values: Floats) -> Floats:
         """Sum a per-operator column over each kernel."""
-        active = self.is_active
-        return sum_by(self.kernel_index[active], values[active], self.kernel_count)
+        return sum_by(self.kernel_index, values, self.kernel_count)
 
     def per_operator(self, values: Floats) -> Floats:
-        """Give each operator its kernel's value; 0 outside kernels."""
-        spread = np.zeros(self.work.operator_count)
-        spread[self.is_active] = values[self.kernel_index[self.is_active]]
+        """Give each operator its kernel's value."""
+        return values[self.kernel_index]
+
+    def per_workload(self, values: Floats) -> Floats:
+        """Give each operator of the workload its row's value; 0 to those without a row."""
+        spread = np.zeros(self.operator_count)
+        spread[self.operator_index] = values
         return spread
 
     def at_leader(self, values: Floats) -> Floats:
@@ -106,110 +121,65 @@ class KernelColumns:
         return placed
 
 
-def form_kernels(work: WorkloadColumns, precision: str, runtime: str) -> KernelColumns:
+def form_kernels(workload: WorkloadColumns, precision: str, runtime: str) -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision."""
     is_fused = runtime == "fused"
-    is_active = ~work.is_view
-    if is_fused:
-        is_active = is_active & ~work.is_foldable
-    group = work.subgraph_index if is_fused else work.call_index
-    kernel_index = np.full(work.operator_count, -1, dtype=np.int64)
-    _, kernel_index[is_active] = np.unique(group[is_active], return_inverse=True)
-    kernel_count = int(kernel_index.max()) + 1 if is_active.any() else 0
-    leader = _leaders(work, kernel_index, kernel_count)
-    scale = precision_scale(work.access_item_bytes, precision)
-    moved = np.where(is_fused | _is_inner(work), work.access_fused_bytes, work.access_bytes) * scale
-    moved = np.where(is_active[work.access_operator], moved, 0.0)
-    is_read = work.access_role != ROLE_CODE["output"]
-    is_weight = work.access_role == ROLE_CODE["weight"]
-    own = work.access_bytes * scale
-    own_read = sum_by(work.access_operator[is_read], own[is_read], work.operator_count)
-    own_weight = sum_by(work.access_operator[is_weight], own[is_weight], work.operator_count)
-
-    launches = np.zeros(work.operator_count)
+    rows = np.flatnonzero(~workload.is_view & ~(workload.is_foldable & is_fused))
+    work = workload.take(rows)
+    group = (workload.subgraph_index if is_fused else workload.call_index)[rows]
+    distinct, kernel_index = np.unique(group, return_inverse=True)
+    leader = _leaders(work, kernel_index, len(distinct))
+    launches = np.zeros(len(rows))
     launches[leader[: None if runtime == "eager" else 1]] = 1.0
 
-    def by_role(role: str, among: Booleans | None = None) -> Floats:
-        mask = work.access_role == ROLE_CODE[role]
-        if among is not None:
-            mask = mask & among
-        return sum_by(work.access_operator[mask], moved[mask], work.operator_count)
+    scale = precision_scale(workload.access_item_bytes, precision)
+    own = workload.access_bytes * scale
+    moved = np.where(is_fused | _is_inner(workload), workload.access_fused_bytes, workload.access_bytes) * scale
+    is_output, is_weight = (workload.access_role == ROLE_CODE[role] for role in ("output", "weight"))
+    is_input = ~is_output & ~is_weight
+
+    def total(accesses: Booleans, byte_count: Floats) -> Floats:
+        return sum_by(workload.access_operator[accesses], byte_count[accesses], workload.operator_count)[rows]
 
     return KernelColumns(
         work=work,
         precision=precision,
         runtime=runtime,
+        operator_index=rows,
+        operator_count=workload.operator_count,
         kernel_index=kernel_index,
-        kernel_count=kernel_count,
-        is_active=is_active,
+        kernel_count=len(distinct),
         leader=leader,
-        input_bytes=by_role("input"),
-        weight_bytes=by_role("weight"),
-        output_bytes=by_role("output"),
-        entering_bytes=by_role("input", work.access_is_boundary),
-        leaving_bytes=by_role("output", work.access_is_boundary),
-        own_read_bytes=own_read,
-        own_weight_bytes=own_weight,
+        input_bytes=total(is_input, moved),
+        weight_bytes=total(is_weight, moved),
+        output_bytes=total(is_output, moved),
+        entering_bytes=total(is_input & workload.access_is_boundary, moved),
+        leaving_bytes=total(is_output & workload.access_is_boundary, moved),
+        own_read_bytes=total(~is_output, own),
+        own_weight_bytes=total(is_weight, own),
         host_launch_count=launches,
-        batch=float(work.batch),
-        total_weight_bytes=work.weight_bytes_at(precision),
-        peak_activation_bytes=work.peak_activation_bytes(precision, is_fused=is_fused),
+        batch=float(workload.batch),
+        total_weight_bytes=workload.weight_bytes_at(precision),
+        peak_activation_bytes=workload.peak_activation_bytes(precision, is_fused=is_fused),
     )
 
 
-def _is_inner(work: WorkloadColumns) -> Booleans:
+def _is_inner(workload: WorkloadColumns) -> Booleans:
     """Return the accesses by which operators of one call hand on to each other: all but what the last one writes."""
-    is_last = np.append(work.call_index[1:] != work.call_index[:-1], True)
-    is_shared = np.bincount(work.call_index)[work.call_index] > 1
-    writes_out = (work.access_role == ROLE_CODE["output"]) & is_last[work.access_operator]
-    mask: Booleans = is_shared[work.access_operator] & ~writes_out
+    is_last = np.append(workload.call_index[1:] != workload.call_index[:-1], True)
+    is_shared = np.bincount(workload.call_index)[workload.call_index] > 1
+    writes_out = (workload.access_role == ROLE_CODE["output"]) & is_last[workload.access_operator]
+    mask: Booleans = is_shared[workload.access_operator] & ~writes_out
     return mask
 
 
-def _leaders(work: WorkloadColumns, kernel_index: Integers, kernel_count: int) -> Integers:
+def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
     """Return per kernel the member with the most MACs, then the most elementwise work, then the first."""
     simple = work.elementwise_count + work.special_count
     order = np.lexsort((-np.arange(len(simple)), simple, work.mac_count))
-    order = order[kernel_index[order] >= 0]
     leader = np.zeros(kernel_count, dtype=np.int64)
     leader[kernel_index[order]] = order
     return leader
-
-
-@attrs.define(kw_only=True, eq=False)
-class Placement:
-    """A workload placed on a hardware. Per-operator arrays unless said otherwise."""
-
-    compute_s: Floats
-    """Time of the units, padded tiles and partial waves included."""
-    memory_s: Floats
-    """Time of the slowest memory level for the operator's share of its kernel's traffic."""
-    launch_s: Floats
-    """Per kernel: fixed cost."""
-    dram_read_bytes: Floats
-    dram_write_bytes: Floats
-    tile_count: Floats
-    wave_count: Floats
-    units_used: Floats
-    """Units that have work in the fullest wave."""
-    units_total: int
-    """Units that have this precision."""
-    executed_macs: Floats
-    """MAC slots of the tiles, padding to their shape included: never fewer than the MACs, and the MACs themselves where
-    no tile has a shape. Units without a tile, fill and drain are not in it."""
-    detail: dict[str, Floats]
-    """What else the architecture's counts need, by name."""
-
-
-def overlap_engines(kernels: KernelColumns, first_s: Floats, second_s: Floats) -> Floats:
-    """Return compute time per operator where two engines work side by side within a kernel.
-
-    A kernel takes as long as its busier engine; its operators share that time in proportion to what they ask of both.
-    """
-    together = kernels.per_kernel(first_s + second_s)
-    busier = np.maximum(kernels.per_kernel(first_s), kernels.per_kernel(second_s))
-    share = np.divide(busier, together, out=np.zeros_like(together), where=together > 0)
-    return (first_s + second_s) * kernels.per_operator(share)
 
 
 def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers:

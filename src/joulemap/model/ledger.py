@@ -1,9 +1,9 @@
-"""Count first, price second.
+"""Counts of actions and their prices: the ledger.
 
     energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action])
 
-Every total anywhere is a sum of these integers, so it does not depend on the order of addition. An action without
-a price raises. Leakage is an action: seconds x watts.
+Count first, price second. Every total anywhere is a sum of these integers, so it does not depend on the order of
+addition. An action without a price raises. Leakage is an action: seconds x watts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a memory allocator reports beside what a run itself needs."""
+"""Peak memory that an allocator reports, beside what a run itself needs."""
 
 from __future__ import annotations
 

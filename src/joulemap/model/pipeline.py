@@ -1,10 +1,14 @@
-"""Place, time, cap, count, price.
+"""Runs of a workload: place, time, cap, count, price.
 
     form kernels ─► place ─► latency ─► power cap ─► count ─► price ─► ledger
-         └─ the same once more with a kernel per operator: what each would cost on its own
+         └─ the same once more with a kernel per call: what each operator would cost on its own
 
-Latencies are rounded to integer femtoseconds per subgraph and split exactly over its operators, so that operators
-sum to subgraphs and subgraphs to the run.
+    kernel time    = launch + max(sum of compute, sum of memory)       sums over the kernel's operators
+    clock_fraction = min(1, (TDP - static power) x latency / energy)   the voltage is taken as fixed
+    latency        = sum of kernel times / clock_fraction              kernels run one after another
+
+Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
+the kernel, so that operators sum to subgraphs and subgraphs to the run.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
-from joulemap.model.kernel import KernelColumns, Placement, form_kernels, share_exactly
+from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
 from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, energy_j, price, with_leakage
+from joulemap.model.placement import Placed, Placement, add_host
 from joulemap.model.run import OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, sum_by
 from joulemap.units import FJ_PER_J, FS_PER_S
@@ -75,37 +80,34 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
 
 def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Configuration) -> RunColumns:
     """Return the run of what was timed; `alone` is the same with a kernel per ATen call."""
-    kernels, placement = own.kernels, own.placement
-    work = kernels.work
-    subgraphs, latency_fs = _subgraphs(own, hardware)
-    operator_fs = _operator_latency(own, subgraphs, latency_fs)
+    kernels = own.kernels
+    work, operator_index = kernels.work, kernels.operator_index
+    subgraphs = _subgraphs(own, hardware)
+    operator_fs = _operator_latency(own, subgraphs)
     ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware)
-    shown = np.flatnonzero(kernels.is_active)
-    separate_s = _separate_seconds(alone)
-    separate_static = separate_s * hardware.static_power.value
-    peak = hardware.peaks[configuration.precision]
+    alone_s = _separate_seconds(alone)
+    alone_j = alone.dynamic_j + alone_s * hardware.static_power.value
+    separate_s, separate_j = (alone.kernels.per_workload(one)[operator_index] for one in (alone_s, alone_j))
     return RunColumns(
         configuration=configuration,
         hardware=hardware,
-        units_total_count=placement.units_total,
-        peak_ops_per_s=peak.rate.value,
+        units_total_count=own.placement.units_total,
+        peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
         memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
         weight_bytes=round(float(kernels.total_weight_bytes)),
         activation_bytes=round(float(kernels.peak_activation_bytes)),
-        mac_count=int(work.mac_count[kernels.is_active].sum()),
+        mac_count=int(work.mac_count.sum()),
         clock_fraction=own.clock_fraction,
         subgraphs=subgraphs,
         operators=OperatorColumns(
-            operator_index=shown,
-            subgraph_index=work.subgraph_index[shown],
-            latency_fs=operator_fs[shown],
-            moved_bytes=kernels.moved_bytes[shown],
-            separate_latency_fs=_to_fs(separate_s[shown], hardware),
-            separate_energy_fj=_to_integers(
-                (alone.dynamic_j + separate_static)[shown] * FJ_PER_J, f"{hardware.id}: the energy"
-            ),
+            operator_index=operator_index,
+            subgraph_index=work.subgraph_index,
+            latency_fs=operator_fs,
+            moved_bytes=kernels.moved_bytes,
+            separate_latency_fs=_to_fs(separate_s, hardware),
+            separate_energy_fj=_to_integers(separate_j * FJ_PER_J, f"{hardware.id}: the energy"),
         ),
-        ledger=ledger,
+        ledger=attrs.evolve(ledger, operator_index=operator_index[ledger.operator_index]),
     )
 
 
@@ -129,13 +131,13 @@ def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
     return _to_integers(seconds * FS_PER_S, f"{hardware.id}: the latency")
 
 
-def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture) -> _Timing:
+def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> _Timing:
     placement = place(kernels, hardware, architecture)
     variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
     kernel_s = placement.launch_s + variable
     counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
     dynamic_j = energy_j(counts, hardware)
-    clock_fraction = _clock_under_cap(float(dynamic_j.sum()), float(kernel_s.sum()), hardware)
+    clock_fraction = _clock_under_cap(float(kernels.per_workload(dynamic_j).sum()), float(kernel_s.sum()), hardware)
     return _Timing(
         kernels=kernels,
         placement=placement,
@@ -146,9 +148,9 @@ def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
     )
 
 
-def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture) -> Placement:
-    """Return the placement under the two factors that a calibration may put on all times of a hardware."""
-    placement = architecture.place(kernels, hardware)
+def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
+    """Return the placement, the host's part included, under the two factors that a calibration may put on all times."""
+    placement = add_host(architecture.place(kernels, hardware), kernels, hardware)
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if device == launch == 1.0:
         return placement
@@ -172,8 +174,8 @@ def _clock_under_cap(dynamic_j: float, latency_s: float, hardware: Hardware) -> 
     return min(1.0, budget * latency_s / dynamic_j) if dynamic_j > 0.0 else 1.0
 
 
-def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, Integers]:
-    """Return the rows of the subgraphs that run, and their latencies by subgraph index."""
+def _subgraphs(timing: _Timing, hardware: Hardware) -> SubgraphColumns:
+    """Return the rows of the subgraphs that run."""
     kernels, placement = timing.kernels, timing.placement
     work = kernels.work
     kernel_subgraph = work.subgraph_index[kernels.leader]
@@ -187,15 +189,16 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, In
 
     latency_fs = np.zeros(count, dtype=np.int64)
     np.add.at(latency_fs, kernel_subgraph, _to_fs(timing.kernel_s, hardware))
-    shown = np.flatnonzero(np.bincount(kernel_subgraph, minlength=count))
+    kernel_count = np.bincount(kernel_subgraph, minlength=count)
+    shown = np.flatnonzero(kernel_count)
     slower = 1.0 / timing.clock_fraction
     compute = summed(placement.compute_s) * slower
     memory = summed(placement.memory_s) * slower
     launch = total(placement.launch_s) * slower
-    units = np.zeros(work.operator_count and count)
-    np.maximum.at(units, work.subgraph_index[kernels.is_active], placement.units_used[kernels.is_active])
+    units = np.zeros(count)
+    np.maximum.at(units, work.subgraph_index, placement.units_used)
     bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)
-    columns = SubgraphColumns(
+    return SubgraphColumns(
         subgraph_index=shown,
         latency_fs=latency_fs[shown],
         compute_s=compute[shown],
@@ -207,23 +210,15 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> tuple[SubgraphColumns, In
         wave_count=summed(placement.wave_count)[shown],
         executed_mac_count=summed(placement.executed_macs)[shown],
         units_used_count=units[shown].astype(np.int64),
-        kernel_count=np.bincount(kernel_subgraph, minlength=count)[shown],
+        kernel_count=kernel_count[shown],
         bottleneck=bottleneck[shown],
     )
-    return columns, latency_fs
 
 
-def _operator_latency(timing: _Timing, subgraphs: SubgraphColumns, latency_fs: Integers) -> Integers:
+def _operator_latency(timing: _Timing, subgraphs: SubgraphColumns) -> Integers:
     """Return each operator's exact share of its subgraph's latency: its own time, the launch at the leader."""
-    kernels = timing.kernels
-    work = kernels.work
-    weights = _own_seconds(timing)
-    active = np.flatnonzero(kernels.is_active)
-    shares = np.zeros(work.operator_count, dtype=np.int64)
-    position = np.zeros(len(latency_fs), dtype=np.int64)
-    position[subgraphs.subgraph_index] = np.arange(len(subgraphs.subgraph_index))
-    shares[active] = share_exactly(subgraphs.latency_fs, weights[active], position[work.subgraph_index[active]])
-    return shares
+    position = np.searchsorted(subgraphs.subgraph_index, timing.kernels.work.subgraph_index)
+    return share_exactly(subgraphs.latency_fs, _own_seconds(timing), position)
 
 
 def _separate_seconds(alone: _Timing) -> Floats:

@@ -1,4 +1,25 @@
-"""Bytes that cross each memory level, in closed form from tiling. Nothing here is below the compulsory bytes."""
+"""Bytes that cross each memory level, in closed form from tiling. Nothing here is below the compulsory bytes.
+
+With C the capacity of the last on-chip level, an operator fits if R + out is at most C:
+
+    DRAM read  = (entering if it fits, else in) + (0 if weights are kept, else w) + again
+    DRAM write = leaving if it fits, else out
+    again      = level(C, 1) - R                       a GEMM that does not fit, else 0
+    memory     = max((R + out) / (LEVEL bandwidth LEVEL_efficiency), DRAM bytes / (memory_bandwidth dram_efficiency))
+
+`entering` and `leaving` are the bytes that enter and leave the model. Runs are in steady state: the same model ran just
+before. What a GEMM reads from beyond a level of which each of u units has one:
+
+    edges(m, n, S)  the sides of a block of S outputs in m x n, as square as it can be
+    m, n     = edges(M, N, M N / max(1, u / G))         the part of one unit
+    m', n'   = edges(m, n, C / (3 p))                   three squares of it fit
+    block    = max(share x MACs (1 / m' + 1 / n') p, R)
+    A', B'   = (outside part of A) N / n, (outside part of B) M / m
+    held     = A' + B' + (⌈smaller operand of a part / C⌉ - 1) x (A' or B', whichever operand of a part is larger)
+    level    = max(R, min(held, block))
+
+Source: Goto and van de Geijn, ACM TOMS 34(3), 2008.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +106,7 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     crossing = kernels.input_bytes + kernels.weight_bytes
     again = level_bytes(kernels, capacity_bytes, PRECISION_BYTES[kernels.precision]) - crossing
-    return read + weights + np.where((kernels.work.mac_count > 0) & ~fits, again, 0.0), written
+    return read + weights + np.where(kernels.work.has_macs & ~fits, again, 0.0), written
 
 
 def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:

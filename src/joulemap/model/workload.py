@@ -41,14 +41,11 @@ OPERATOR_COUNTS: Final = (
 
 
 @attrs.define(kw_only=True, eq=False, slots=False)
-class WorkloadColumns:
-    """One workload at one batch, as columns. Arrays are read, never written."""
+class Work:
+    """What operators are and do, one row each. Arrays are read, never written."""
 
-    batch: int
-    weight_bytes: int
-    """Of the whole model, at the traced dtype."""
     kind: Integers
-    """Code in `KINDS`, per operator."""
+    """Code in `KINDS`."""
     mac_count: Floats
     elementwise_count: Floats
     special_count: Floats
@@ -61,38 +58,28 @@ class WorkloadColumns:
     row_length: Floats
     """Elements along the last dimension of the output."""
     operation: Texts
-    call_index: Integers
-    """Which ATen call each operator is part of; those of a call that was split share it."""
-    is_foldable: Booleans
     subgraph_index: Integers
-    access_operator: Integers
-    access_role: Integers
-    access_bytes: Floats
-    access_fused_bytes: Floats
-    access_item_bytes: Floats
-    access_is_boundary: Booleans
-    buffer_birth: Integers
-    buffer_death: Integers
-    buffer_release: Integers
-    buffer_bytes: Floats
-    buffer_item_bytes: Floats
-    buffer_is_hidden: Booleans
 
     @property
     def operator_count(self) -> int:
-        """Operators of the workload."""
+        """Rows."""
         return len(self.kind)
 
     @cached_property
     def subgraph_count(self) -> int:
-        """Subgraphs of the workload."""
+        """Subgraphs, those before the last one included that none of these rows is of."""
         return int(self.subgraph_index.max()) + 1 if self.operator_count else 0
 
     @cached_property
-    def is_view(self) -> Booleans:
-        """Operators that only rename memory."""
-        mask: Booleans = self.kind == KIND_CODE["view"]
+    def has_macs(self) -> Booleans:
+        """Operators that multiply and accumulate."""
+        mask: Booleans = self.mac_count > 0
         return mask
+
+    @cached_property
+    def is_gemm(self) -> Booleans:
+        """Operators that are dense products: not depthwise, not grouped."""
+        return self.of_kind("conv", "linear", "matmul")
 
     def of_kind(self, *kinds: str) -> Booleans:
         """Return a mask of the operators of these kinds."""
@@ -113,6 +100,40 @@ class WorkloadColumns:
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
         """Masks that were asked for, by kinds or by "" and operations; every hardware of a class asks for the same."""
         return {}
+
+    def take(self, rows: Integers) -> Work:
+        """Return these rows alone."""
+        return Work(**{field.name: getattr(self, field.name)[rows] for field in attrs.fields(Work)})
+
+
+@attrs.define(kw_only=True, eq=False, slots=False)
+class WorkloadColumns(Work):
+    """One workload at one batch: all of its operators, their accesses and buffers."""
+
+    batch: int
+    weight_bytes: int
+    """Of the whole model, at the traced dtype."""
+    call_index: Integers
+    """Which ATen call each operator is part of; those of a call that was split share it."""
+    is_foldable: Booleans
+    access_operator: Integers
+    access_role: Integers
+    access_bytes: Floats
+    access_fused_bytes: Floats
+    access_item_bytes: Floats
+    access_is_boundary: Booleans
+    buffer_birth: Integers
+    buffer_death: Integers
+    buffer_release: Integers
+    buffer_bytes: Floats
+    buffer_item_bytes: Floats
+    buffer_is_hidden: Booleans
+
+    @cached_property
+    def is_view(self) -> Booleans:
+        """Operators that only rename memory."""
+        mask: Booleans = self.kind == KIND_CODE["view"]
+        return mask
 
     def weight_bytes_at(self, precision: str) -> float:
         """Return the model's weight bytes at a precision (integer buffers keep their width)."""

@@ -11,9 +11,10 @@ import attrs
 from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
 from joulemap.errors import CatalogueError, UsageError
-from joulemap.plan.plan import MODEL_VERSION
+from joulemap.model.version import formula_version
 
 if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
 
 AUTO: Final = "auto"
@@ -67,17 +68,17 @@ class CalibrationChoice:
                 f"({', '.join(sorted(hardware)[:3])}{' …' if len(hardware) > 3 else ''})"
             )
 
-    def check_fit(self, hardware: str, digest: str) -> None:
-        """Raise CatalogueError where a hardware's calibration is for another description of it."""
-        entry = self.find(hardware)
+    def check_fit(self, hardware: HardwareEntry) -> None:
+        """Raise CatalogueError where a hardware's calibration is for other formulas or another description of it."""
+        entry = self.find(hardware.id)
         if entry is not None:
             try:
-                self.load(entry).check_target(hardware, digest)
+                self.load(entry, hardware.architecture).check_target(hardware.id, hardware.digest)
             except ValueError as error:
                 raise CatalogueError(f"{_name(entry)}: {error}") from error
 
-    def load(self, entry: CalibrationEntry) -> Calibration:
-        """Return a calibration; CatalogueError where its file is wrong, or made for other formulas."""
+    def load(self, entry: CalibrationEntry, architecture: str) -> Calibration:
+        """Return a calibration; CatalogueError where its file is wrong, or made for other formulas of the class."""
         calibration = self._loaded.get(entry.digest)
         if calibration is not None:
             return calibration
@@ -85,10 +86,10 @@ class CalibrationChoice:
             calibration = self.asked
         else:
             calibration = read_calibration(locate(entry))
-        if calibration.model_version != MODEL_VERSION:
+        if calibration.formula_version != formula_version(architecture):
             raise CatalogueError(
-                f"{_name(entry)}: model_version: it was fitted with version {calibration.model_version} of the "
-                f"formulas, now {MODEL_VERSION}: `joulemap calibrate {entry.hardware}` again, or use "
+                f"{_name(entry)}: formula_version: it was fitted with other formulas ({calibration.formula_version}, "
+                f"now {formula_version(architecture)}): `joulemap calibrate {entry.hardware}` again, or use "
                 "`--calibration none`"
             )
         if calibration.digest != entry.digest:
@@ -101,7 +102,7 @@ class CalibrationChoice:
         if entry is None:
             return hardware
         try:
-            return hardware.calibrated(self.load(entry))
+            return hardware.calibrated(self.load(entry, hardware.architecture))
         except ValueError as error:
             raise CatalogueError(f"{_name(entry)}: {error}") from error
 

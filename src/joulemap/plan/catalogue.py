@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import catalogue_digest
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import HardwareEntry, fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.resource import package_version
@@ -85,10 +85,10 @@ def ensure_catalogue(connection: Connection) -> None:
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
-    from joulemap.catalog.cost import load_assumptions, load_regions
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements
     from joulemap.catalog.profile import load_profiles
+    from joulemap.catalog.sheet import load_assumptions, load_regions
     from joulemap.store.operator_file import clear_operator_measurements, read_operator_file
     from joulemap.store.write_catalogue import write_catalogue
     from joulemap.store.write_cost import write_cost

@@ -12,7 +12,7 @@ from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
-from joulemap.plan.plan import MODEL_VERSION
+from joulemap.model.version import formula_version
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.resource import package_version
 from joulemap.store.connection import Connection, transaction
@@ -49,7 +49,7 @@ class Queue:
             runtime=run.runtime,
             calibration=run.calibration.label if run.calibration else UNCALIBRATED,
             calibration_digest=run.calibration.digest if run.calibration else "",
-            model_version=MODEL_VERSION,
+            formula_version=formula_version(target.architecture),
             package_version=package_version("joulemap"),
         )
         configuration = Configuration(
@@ -112,7 +112,11 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     }
     ensure_calibrations(
         connection,
-        [(entry, plan.calibration.load(entry), known[digest]) for digest, entry in calibrated if entry is not None],
+        [
+            (entry, plan.calibration.load(entry, known[digest].architecture), known[digest])
+            for digest, entry in calibrated
+            if entry is not None
+        ],
     )
     fresh = [target for target in targets.values() if target.digest not in known or target.digest in own]
     fresh += [known[digest] for digest, entry in calibrated if entry is not None and digest in own]

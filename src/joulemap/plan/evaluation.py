@@ -10,7 +10,8 @@ from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
-from joulemap.plan.plan import MODEL_VERSION, PlannedRun
+from joulemap.model.version import formula_version
+from joulemap.plan.plan import PlannedRun
 from joulemap.resource import package_version
 from joulemap.store.connection import Connection
 from joulemap.store.read_hardware import has_hardware, read_hardware
@@ -47,7 +48,7 @@ def add_run(
         runtime=question.runtime,
         calibration=run.calibration.label if run.calibration else UNCALIBRATED,
         calibration_digest=run.calibration.digest if run.calibration else "",
-        model_version=MODEL_VERSION,
+        formula_version=formula_version(target.architecture),
         package_version=package_version("joulemap"),
     )
     try:
@@ -75,7 +76,11 @@ def ensure_hardware(connection: Connection, question: Question, planned: Sequenc
     }
     ensure_calibrations(
         connection,
-        [(entry, question.calibration.load(entry), known[digest]) for digest, entry in calibrated if entry is not None],
+        [
+            (entry, question.calibration.load(entry, known[digest].architecture), known[digest])
+            for digest, entry in calibrated
+            if entry is not None
+        ],
     )
     fresh = [target for target in targets.values() if target.digest not in known or target.digest in own]
     fresh += [known[digest] for digest, entry in calibrated if entry is not None and digest in own]

@@ -14,9 +14,7 @@ from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import mode_digest
 from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnknownNameError, UsageError
-
-MODEL_VERSION: Final = 3
-"""Version of the formulas, part of every run's key: raised whenever a formula changes an answer."""
+from joulemap.model.version import formula_version
 
 DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
 
@@ -133,7 +131,8 @@ def plan_runs(
     for entry, mode in chosen:
         calibration = find_calibration(entry.id)
         digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
-        parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, str(MODEL_VERSION))
+        version = formula_version(entry.architecture)
+        parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, version)
         planned.append(
             PlannedRun(
                 hardware=entry.id,

@@ -12,7 +12,7 @@ import attrs
 
 from joulemap.background import begin
 from joulemap.catalog.digest import ZOO, expand_paths, is_hardware_path
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.errors import DatabaseError, OlderDatabaseError, UsageError
 from joulemap.plan.calibration import AUTO, CalibrationChoice, choose_calibration
@@ -66,7 +66,7 @@ class Question:
         chosen = select_hardware(self.with_own(known_hardware()), self.choice)
         self.calibration.check({entry.id for entry, _ in chosen})
         for entry, _ in chosen:
-            self.calibration.check_fit(entry.id, entry.digest)
+            self.calibration.check_fit(entry)
 
     def with_own(self, known: Mapping[str, HardwareEntry]) -> dict[str, HardwareEntry]:
         """Return the catalogue with the hardware named by file; CatalogueError where that takes a name."""

@@ -11,8 +11,8 @@ import attrs
 from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
 from joulemap.domain.hardware import mode_digest
 from joulemap.errors import UsageError
+from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationChoice, choose_calibration
-from joulemap.plan.plan import MODEL_VERSION
 from joulemap.plan.selection import Default, Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
 
@@ -63,7 +63,8 @@ class Plan:
                 for entry, mode in self.selection.pairs:
                     calibration = self.calibration.find(entry.id)
                     digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
-                    parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, str(MODEL_VERSION))
+                    version = formula_version(entry.architecture)
+                    parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, version)
                     planned.append(
                         PlannedRun(
                             hardware=entry.id,
@@ -80,7 +81,7 @@ class Plan:
     def check_calibration(self) -> None:
         """Raise CatalogueError, before anything takes time, for a calibration that does not fit."""
         for entry, _ in self.selection.pairs:
-            self.calibration.check_fit(entry.id, entry.digest)
+            self.calibration.check_fit(entry)
 
 
 def plan_runs(models: Sequence[str], settings: Settings, default: Default = "four") -> Plan:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.model import load_models, load_shipped
+from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue
 from joulemap.plan.database import open_if_there, writing

@@ -85,9 +85,15 @@ def show_signed(value: float, unit: str) -> str:
     return f"{'+' if value > 0 else ''}{show_quantity(value, unit)}"
 
 
+def show_units(used: int | None, total: int | None, name: str) -> str:
+    """Return how many units of how many work; nothing where that is not known."""
+    return "" if used is None else f"{used}/{total} {name}s"
+
+
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
-    """Return a hardware's name, with or without power mode, marked if it is one of these."""
-    return f"{PROJECTED}{hardware}" if hardware.partition("@")[0] in projected else hardware
+    """Return a hardware's name, with its power mode or what is said of it behind, marked if it is one of these."""
+    name = hardware.partition(" ")[0].partition("@")[0]
+    return f"{PROJECTED}{hardware}" if name in projected else hardware
 
 
 def plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         RankedConfiguration,
         Violation,
     )
-    from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
+    from joulemap.domain.answer.comparison import Caveat
     from joulemap.domain.answer.score import Score
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Limits
@@ -28,29 +28,6 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class CompareAnswer:
-    """One workload on several hardware: recommendations, rows and insights."""
-
-    model: str
-    batch: int
-    precision: str
-    runtime: str
-    run_ids: tuple[int, ...]
-    """In the order that the hardware was asked for."""
-    rows: tuple[Comparison, ...]
-    """Lowest energy first, unsupported ones last."""
-    recommendations: tuple[Recommendation, ...]
-    insights: tuple[Insight, ...]
-    caveats: tuple[Caveat, ...]
-    """What the trace had to assume or could not count: it touches every row."""
-    calibrations: tuple[RunCalibration, ...]
-    """Those that its runs used; empty where all ran with the class defaults."""
-    spelling: Mapping[str, str]
-    """Hardware as the rows name it -> as it must be asked for again, where that is a file."""
-    answers: tuple[Answer, ...]
-    """The queries behind it, with their SQL."""
-
-
 @attrs.frozen(kw_only=True)
 class ParetoAnswer:
     """Every configuration of a model in two metrics: the front, and who beats the rest."""

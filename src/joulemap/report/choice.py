@@ -17,11 +17,13 @@ from joulemap.units import format_si
 
 MEANING: Final = {
     "latency": "latency of a batch",
-    "energy": "energy of one inference",
+    "energy": "energy of a batch",
+    "energy_per_inference": "energy of one inference",
     "throughput": "inferences per second",
     "power": "average power while it runs",
     "memory": "weights and peak activations of a batch",
-    "edp": "energy of one inference x latency of its batch",
+    "edp": "energy x latency of a batch",
+    "edp_per_inference": "energy of one inference x latency of its batch",
     "price": "cloud price of one chip",
     "purchase": "purchase price",
     "cost": "cost of a million inferences",
@@ -40,7 +42,7 @@ BASES_OF_USE: Final = ("cost", "carbon")
 """Metrics that rest on how a chip is used."""
 
 BATCH_NOTE: Final = (
-    "latency and memory are of a batch, which every inference of it waits for; energy and edp are of one inference"
+    "latency and memory are of a batch, which every inference of it waits for; a metric per inference says so"
 )
 
 PRECISION_NOTE: Final = "whether the model keeps its accuracy at a narrower precision is not part of the comparison"

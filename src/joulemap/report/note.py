@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from joulemap.domain.answer.calibration import RunCalibration
 from joulemap.domain.answer.comparison import Caveat
+
+SHOWN_SHARE: Final = 0.0005
+"""A share of the energy below this is no line of its own."""
+
+
+def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
+    """Return the line on energy that unchecked public numbers price; none where it rounds to nothing."""
+    if not fraction or fraction < SHOWN_SHARE:
+        return []
+    return [
+        f"{fraction * 100:.1f} % of the energy of {hardware} is priced by public numbers not checked at their source"
+    ]
 
 
 def describe_caveats(caveats: Iterable[Caveat]) -> list[str]:

@@ -30,7 +30,7 @@ from joulemap.report.render import draw_table, write_csv, write_json
 
 FIGURES: Final = {
     "latency": ("latency_s", "s"),
-    "energy": ("energy_per_inference_j", "J"),
+    "energy_per_inference": ("energy_per_inference_j", "J"),
     "throughput": ("throughput_per_s", "1/s"),
     "power": ("average_power_w", "W"),
     "memory": ("peak_memory_bytes", "B"),

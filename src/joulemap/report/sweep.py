@@ -41,7 +41,7 @@ RECORDS: Final[Mapping[SweepLevel, type]] = {
 }
 
 METRICS: Final = {
-    "energy": "energy per inference",
+    "energy_per_inference": "energy per inference",
     "latency": "latency and throughput",
     "edp": "energy x delay",
 }

@@ -13,7 +13,7 @@ from typing import Final
 import duckdb
 
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
-from joulemap.store.migration import SCHEMA_VERSION, migrate, schema_version
+from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -53,18 +53,18 @@ def _connect(path: Path, *, read_only: bool) -> Connection:
 
 
 def check_version(connection: Connection, path: Path) -> int:
-    """Return the schema version of an open database.
+    """Return the schema version of an open database, 0 for an empty one.
 
-    Raises DatabaseError for a database that is not joulemap's or is newer than this code.
+    Raises DatabaseError for a database that is not joulemap's, or was made by another version of it.
     """
-    version = schema_version(connection)
-    if version is None:
+    applied = read_applied(connection)
+    if applied is None:
         raise DatabaseError(f"{path} is a DuckDB database but not one of joulemap; choose another --db")
-    if version > SCHEMA_VERSION:
-        raise DatabaseError(
-            f"{path} has schema {version}, newer than this joulemap (schema {SCHEMA_VERSION}): upgrade joulemap"
-        )
-    return version
+    try:
+        check_applied(applied)
+    except DatabaseError as error:
+        raise DatabaseError(f"{path} {error}") from error
+    return max(applied, default=0)
 
 
 def open_for_reading(path: Path) -> Connection:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -13,8 +15,11 @@ from joulemap.errors import DatabaseError
 from joulemap.resource import folder
 from joulemap.store.clock import utc_now
 
-SCHEMA_VERSION: Final = 12
+SCHEMA_VERSION: Final = 1
 """The newest migration that this code knows; a test compares it with the files."""
+
+PARTS: Final = ("tables", "macros", "views")
+"""Files of a migration that is a folder, in the order in which they run."""
 
 _RECORD_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS schema_migration (
@@ -24,83 +29,98 @@ CREATE TABLE IF NOT EXISTS schema_migration (
     applied_at TIMESTAMP NOT NULL
 );
 COMMENT ON TABLE schema_migration IS 'Which migrations this database has had';
-COMMENT ON COLUMN schema_migration.version IS 'Number of the file';
-COMMENT ON COLUMN schema_migration.name IS 'Name of the file';
-COMMENT ON COLUMN schema_migration.checksum IS 'SHA-256 of the file when it was applied';
+COMMENT ON COLUMN schema_migration.version IS 'Number of the migration';
+COMMENT ON COLUMN schema_migration.name IS 'Name of the migration';
+COMMENT ON COLUMN schema_migration.checksum IS 'SHA-256 of its text when it was applied';
 COMMENT ON COLUMN schema_migration.applied_at IS 'When, UTC';
 """
 
 
 @attrs.frozen
 class Migration:
-    """One migration file."""
+    """One migration: a file, or a folder of parts."""
 
     version: int
     name: str
     sql: str
+    columns: str = ""
+    """TOML: name -> comment of the columns of views that have none of their own."""
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the file's text."""
+        """SHA-256 of its texts."""
         import hashlib
 
-        return hashlib.sha256(self.sql.encode()).hexdigest()
+        return hashlib.sha256((self.sql + self.columns).encode()).hexdigest()
 
 
 @cache
 def load_migrations() -> tuple[Migration, ...]:
     """Return the migrations in order; DatabaseError if a number is missing or stands twice."""
     migrations = []
-    for path in sorted(folder("schemas").glob("*.sql")):
+    for path in sorted(folder("schemas").iterdir()):
         found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
         if found is None:
-            raise DatabaseError(f"{path.name}: a migration is called NNNN_name.sql")
-        migrations.append(Migration(int(found[1]), found[2], path.read_text(encoding="utf-8")))
+            raise DatabaseError(f"{path.name}: a migration is called NNNN_name")
+        files = [path / f"{part}.sql" for part in PARTS] if path.is_dir() else [path]
+        text = "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+        words = path / "columns.toml"
+        columns = words.read_text(encoding="utf-8") if words.exists() else ""
+        migrations.append(Migration(int(found[1]), found[2], text, columns))
     if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise DatabaseError("the migrations in schemas/ are not numbered 1, 2, 3 …")
     return tuple(migrations)
 
 
-def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """Return the newest migration that the database has had; 0 for an empty database, None for one of others."""
+def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None:
+    """Return number -> checksum of the migrations that the database has had; None for a database of others."""
     try:
-        (version,) = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migration").fetchall()[0]
-    except duckdb.CatalogException:
+        rows = connection.execute("SELECT version, checksum FROM schema_migration ORDER BY version").fetchall()
+    except (duckdb.CatalogException, duckdb.BinderException):
         (tables,) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0]
-        return None if tables else 0
-    return int(version)
+        return None if tables else {}
+    return {int(version): str(checksum) for version, checksum in rows}
+
+
+def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the newest migration that the database has had, 0 for none."""
+    return max(read_applied(connection) or {}, default=0)
+
+
+def check_applied(applied: Mapping[int, str]) -> None:
+    """Raise DatabaseError unless each of these migrations is known here, by number and checksum."""
+    known = {migration.version: migration.checksum for migration in load_migrations()}
+    changed = [version for version, checksum in applied.items() if known.get(version, checksum) != checksum]
+    if changed:
+        raise DatabaseError(
+            f"was made by another version of joulemap (its schema {changed[0]} is not this one's): "
+            "delete it, or choose another --db"
+        )
+    if max(applied, default=0) > SCHEMA_VERSION:
+        raise DatabaseError(
+            f"has schema {max(applied)}, newer than this joulemap (schema {SCHEMA_VERSION}): upgrade joulemap"
+        )
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, up_to: int | None = None) -> tuple[int, ...]:
     """Apply the migrations that the database lacks, only those `up_to` a number if it is given; return their numbers.
 
-    Raises DatabaseError if there is one to apply and an applied one differs from its file.
+    Raises DatabaseError if one that it has had is not known here.
     """
-    if (schema_version(connection) or 0) > 0:
-        applied = dict(connection.execute("SELECT version, checksum FROM schema_migration").fetchall())
-    else:
-        applied = {}
+    applied = read_applied(connection) or {}
+    check_applied(applied)
     done = []
-    if len(applied) >= SCHEMA_VERSION:
-        return ()
     for migration in load_migrations()[:up_to]:
-        checksum = applied.get(migration.version)
-        if checksum is not None:
-            if checksum != migration.checksum:
-                raise DatabaseError(f"migration {migration.version} was changed after it had been applied")
+        if migration.version in applied:
             continue
         connection.execute("BEGIN TRANSACTION")
         try:
             connection.execute(_RECORD_TABLE)
             connection.execute(migration.sql)
+            _comment_columns(connection, migration.columns)
             connection.execute(
                 "INSERT INTO schema_migration VALUES (?, ?, ?, ?)",
-                [
-                    migration.version,
-                    migration.name,
-                    migration.checksum,
-                    utc_now(),
-                ],
+                [migration.version, migration.name, migration.checksum, utc_now()],
             )
         except BaseException:
             connection.execute("ROLLBACK")
@@ -108,3 +128,18 @@ def migrate(connection: duckdb.DuckDBPyConnection, up_to: int | None = None) -> 
         connection.execute("COMMIT")
         done.append(migration.version)
     return tuple(done)
+
+
+def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:
+    """Give the columns of views that lack a comment the one of their name."""
+    meanings = tomllib.loads(columns)
+    silent = connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND comment IS NULL "
+        "AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)"
+    ).fetchall()
+    comments = [
+        f"COMMENT ON COLUMN {view}.{column} IS '{meanings[column].replace(chr(39), chr(39) * 2)}'"
+        for view, column in silent
+        if column in meanings
+    ]
+    connection.execute(";".join(comments) or "SELECT 1")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
 
 from joulemap.background import begin
 from joulemap.domain.table import HARDWARE_COLUMNS, Column, Record, Table
-from joulemap.errors import SqlError, UsageError
+from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query
 
@@ -107,6 +108,23 @@ def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     return begin(run)
 
 
+RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
+"""Parameters that name runs, in every query."""
+
+
+def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
+    """Raise UnknownNameError for the first run that is asked about and not stored."""
+    asked: list[int] = []
+    for name in RUN_PARAMETERS:
+        value = given.get(name, [])
+        asked += value if isinstance(value, list | tuple) else [value]
+    missing = (
+        "SELECT a.run_id FROM unnest($asked::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
+    )
+    for (run_id,) in connection.execute(missing, {"asked": asked}).fetchall() if asked else ():
+        raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+
+
 def run_queries(
     connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> tuple[Answer, ...]:
@@ -139,7 +157,8 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
     are not those in it. A failure to read the file is left to whoever opened it.
     """
     statement = parse_statement(connection, sql)
-    if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+    is_pivot = statement.type is duckdb.StatementType.MULTI and _PIVOT.match(sql) is not None
+    if not is_pivot and statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
         raise SqlError(f"expected a SELECT, found {statement.type.name}; the database is read only here")
     given = dict(parameters or {})
     missing, surplus = set(statement.named_parameters) - set(given), set(given) - set(statement.named_parameters)
@@ -159,6 +178,12 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
         sql=sql,
         parameters=given,
     )
+
+
+_PIVOT: Final = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:PIVOT|SELECT|FROM|WITH|EXPLAIN)\b", re.IGNORECASE | re.DOTALL
+)
+"""How a statement with a PIVOT begins that only reads: the engine makes several of one whose values are in the data."""
 
 
 def parse_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:

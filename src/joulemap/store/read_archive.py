@@ -13,7 +13,7 @@ from joulemap.store.connection import Connection, transaction
 from joulemap.store.migration import migrate
 from joulemap.store.write_parquet import quote_name, quote_text
 
-ACTION: Final = "architecture, category, component, action, part, per"
+ACTION: Final = "architecture, category, common_category, component, action, part, per"
 """What tells two actions apart."""
 
 

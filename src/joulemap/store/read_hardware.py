@@ -11,6 +11,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
 from joulemap.errors import DatabaseError
 from joulemap.store.connection import Connection
+from joulemap.store.metric import has_metrics
 
 PREFIXES: Final = ("geometry", "memory", "peak", "power_mode", "coefficient")
 """What a fact belongs to that is not a field of `Hardware` itself."""
@@ -56,9 +57,9 @@ def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict
 
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
-    """Whether the database holds this catalogue."""
+    """Whether the database holds this catalogue, and the metrics of this program."""
     sql = "SELECT 1 FROM catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
-    return bool(connection.execute(sql, [catalogue_digest]).fetchall())
+    return bool(connection.execute(sql, [catalogue_digest]).fetchall()) and has_metrics(connection)
 
 
 def has_hardware(connection: Connection, digest: str) -> bool:
@@ -116,7 +117,8 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     modes = rows("hardware_power_mode", "power_mode", "mode_index")
     actions = rows(
         "energy_per_action JOIN action USING (action_id)",
-        "category, component, action, part, per, energy_per_action_fj, low_fj, high_fj, basis, source, count_formula",
+        "category, common_category, component, action, part, per, energy_per_action_fj, low_fj, high_fj, basis, "
+        "source, count_formula",
         "action_index",
     )
     for digest in wanted:
@@ -199,7 +201,7 @@ def _assemble(
 
 def _action(row: tuple[Any, ...]) -> EnergyAction:
     names = (
-        "category", "component", "action", "part", "per", "energy_per_action_fj", "low_fj", "high_fj", "basis",
-        "source", "count_formula",
+        "category", "common_category", "component", "action", "part", "per", "energy_per_action_fj", "low_fj",
+        "high_fj", "basis", "source", "count_formula",
     )  # fmt: skip
     return EnergyAction(**dict(zip(names, row, strict=True)))

@@ -21,6 +21,7 @@ import attrs
 import duckdb
 
 from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.metric import METRICS
 from joulemap.store.connection import Connection
 from joulemap.store.migration import load_migrations, migrate
 
@@ -63,6 +64,7 @@ def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Te
         catalogue_digest,
         package_version,
         duckdb.__version__,
+        repr(METRICS),
         *(one.checksum for one in load_migrations()),
     ]
     name = f"{hashlib.sha256('|'.join(identity).encode()).hexdigest()[:16]}.duckdb"

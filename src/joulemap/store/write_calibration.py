@@ -36,7 +36,7 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
                     "name",
                     "hardware",
                     "hardware_digest",
-                    "model_version",
+                    "formula_version",
                     "data_digest",
                     "latency_count",
                     "energy_count",

@@ -13,6 +13,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import EnergyAction
 from joulemap.store.connection import Connection
 from joulemap.store.insert import insert_columns, next_id
+from joulemap.store.metric import METRIC_COLUMNS, metric_rows
 
 
 def write_catalogue(
@@ -36,6 +37,7 @@ def write_catalogue(
             "hardware_digest": [hardware.digest for hardware in catalogue.hardware.values()],
         },
     )
+    write_metrics(connection)
     entries = list(models.values())
     traced = [shipped.get(entry.name) for entry in entries]
     connection.execute("DELETE FROM model_entry")
@@ -55,6 +57,16 @@ def write_catalogue(
             "is_traceable": [entry.is_traceable for entry in entries],
             "reason": [entry.reason for entry in entries],
         },
+    )
+
+
+def write_metrics(connection: Connection) -> None:
+    """Make the metrics of the program those of the database, for SQL to take names, units and columns from."""
+    connection.execute("DELETE FROM metric")
+    insert_columns(
+        connection,
+        "metric",
+        {name: [row[index] for row in metric_rows()] for index, name in enumerate(METRIC_COLUMNS)},
     )
 
 
@@ -153,7 +165,7 @@ def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_ve
     )
 
 
-ACTION_FIELDS: Final = ("category", "component", "action", "part", "per")
+ACTION_FIELDS: Final = ("category", "common_category", "component", "action", "part", "per")
 """What tells two actions of one architecture apart."""
 
 

@@ -30,7 +30,8 @@ class RunIdentity:
     """Label of the calibration, or `none`."""
     calibration_digest: str
     """Empty for none."""
-    model_version: int
+    formula_version: str
+    """Digest of the formulas."""
     package_version: str
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,23 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
+def read_shape(input_spec: str, batch: int) -> str:
+    """Return the shapes of one sample of the inputs, e.g. `3x224x224`; empty where the model brings its own inputs."""
+    shapes = re.findall(r"(?:^| |=)(\d+(?:x\d+)*):", input_spec)
+    return " ".join(_sample(shape, batch) for shape in shapes)
+
+
+def _traced_shape(workload: Workload) -> str:
+    inputs = (tensor.shape for tensor in workload.tensors if tensor.role == "input")
+    return " ".join(_sample(_shape_text(shape), workload.batch) for shape in inputs)
+
+
+def _sample(shape: str, batch: int) -> str:
+    """Return a shape without the batch, if it starts with it."""
+    first, separator, rest = shape.partition("x")
+    return rest if separator and first == str(batch) else shape
+
+
 def write_workload(connection: Connection, workload: Workload) -> int:
     """Store a workload and return its id; one of the same key is kept and its id returned."""
     key = workload.key.digest
@@ -25,13 +43,14 @@ def write_workload(connection: Connection, workload: Workload) -> int:
         return int(existing[0][0])
     workload_id = next_id(connection, "workload", "workload_id")
     connection.execute(
-        "INSERT INTO workload VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO workload VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             workload_id,
             key,
             workload.model,
             workload.key.source,
             workload.key.input_spec,
+            read_shape(workload.key.input_spec, workload.batch) or _traced_shape(workload),
             workload.batch,
             workload.parameter_count,
             workload.weight_bytes,

@@ -26,6 +26,7 @@ from joulemap.model.workload import OPERATOR_COUNTS
 from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
 from joulemap.store.insert import next_id
+from joulemap.store.write_workload import read_shape
 
 PROOF_BATCH: Final = 5
 
@@ -84,13 +85,14 @@ def read_shipped(
     workload_id = next_id(connection, "workload", "workload_id")
     values = {"model": model, "batch": batch, "workload_id": workload_id}
     connection.execute(
-        "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $batch, parameter_count, "
-        "weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now "
+        "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $input_shape, $batch, "
+        "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now "
         "FROM read_parquet($path) WHERE model = $model",
         {
             **values,
             "workload_key": workload_key,
             "input_spec": input_spec,
+            "input_shape": read_shape(input_spec, batch),
             "now": utc_now(),
             "path": str(folder / "workload.parquet"),
         },

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from joulemap.catalog.profile import Profile, load_profiles
-from joulemap.catalog.profile_match import match_profile
 from joulemap.domain.measurement import OperatorMeasurement, TracedOperator
 from joulemap.plan.question import ask, holding
 from joulemap.store.operator_file import write_operator_file
 from joulemap.store.read_operator import read_operators
+from joulemap.tools.profile_match import match_profile
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.model import SHIPPED, load_models
+from joulemap.catalog.sheet import SHIPPED, load_models
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.errors import ModelError
 from joulemap.fuse import fuse

@@ -241,7 +241,7 @@ def _check_name(noun: str, name: str, known: Sequence[str]) -> None:
 
 def _use(usage: Usage) -> dict[str, Any]:
     """Return a usage as the queries take it: negative for what the catalogue assumes, a region by its id."""
-    from joulemap.catalog.cost import find_region
+    from joulemap.catalog.sheet import find_region
 
     numbers = attrs.asdict(usage)
     region = numbers.pop("region")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.background import begin
-from joulemap.catalog.model import load_models
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.answer.store import RunTally
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.calibration import AUTO

@@ -6,40 +6,42 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from joulemap.domain.settings import ModelKeywords, RunKeywords, Settings
-from joulemap.errors import UnsupportedError
+from joulemap.domain.settings import ModelKeywords, RunKeywords, Settings, SettingsKeywords
 from joulemap.plan.source import Source
 from joulemap.store.connection import (
     open_for_writing,
 )
-from joulemap.store.query import Answer, run_queries
+from joulemap.store.query import Answer
 
 if TYPE_CHECKING:
     from joulemap.answer.analyze.answer import AnalyzeAnswer
     from joulemap.answer.calibrate import CalibrateAnswer
+    from joulemap.answer.compare.breakdown import BreakdownAnswer
+    from joulemap.answer.compare.contest import ContestAnswer
+    from joulemap.answer.compare.model import ModelsAnswer
+    from joulemap.answer.compare.ranking import RankingAnswer
+    from joulemap.answer.compare.summary import CompareAnswer
     from joulemap.answer.database import ArchiveFormat, AuditAnswer, DatabaseAnswer
     from joulemap.answer.difference import DifferenceAnswer
-    from joulemap.answer.edp import EdpAnswer
+    from joulemap.answer.edp.answer import EdpAnswer
     from joulemap.answer.explain.answer import ExplainAnswer
     from joulemap.answer.hardware import ActionPrice, HardwareAnswer
     from joulemap.answer.measure import Device, MeasureAnswer
     from joulemap.answer.model import ProfileAnswer
     from joulemap.answer.query import Rows
     from joulemap.answer.sanity import SanityAnswer
+    from joulemap.answer.utilization import UtilizationAnswer
     from joulemap.answer.validate import Division
     from joulemap.domain.answer.store import RunTally
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.metric import PartMetricName
+    from joulemap.domain.metric import PartMetricName, RankMetricName
     from joulemap.domain.precision import Precision
     from joulemap.domain.settings import Deployment
     from joulemap.domain.table import Table
-    from joulemap.query.answer import CompareAnswer, CostAnswer, ParetoAnswer, RecommendAnswer
-    from joulemap.query.level import DetailAnswer, MatrixAnswer, PartAnswer, RankingAnswer
+    from joulemap.query.answer import CostAnswer, ParetoAnswer, RecommendAnswer
     from joulemap.query.sweep import SweepAnswer
-    from joulemap.query.utilization import UtilizationAnswer
-    from joulemap.workspace.settings import Settings as OldSettings
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -73,137 +75,78 @@ class Workspace:
         self._source = Source(path=self.path, talk=talk, progress=progress)
 
     def compare(
-        self,
-        model: str,
-        *,
-        hardware: Sequence[str | Hardware] = (),
-        architecture: Sequence[str] = (),
-        deployment: Sequence[str] = (),
-        power_mode: str = "",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "fused",
-        baseline: str = "",
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-        calibration: str | Calibration = "auto",
+        self, model: str, settings: Settings = SETTINGS, *, baseline: str = "", **keywords: Unpack[SettingsKeywords]
     ) -> CompareAnswer:
         """Return the model on each hardware: named, of an architecture or deployment, or the default four.
 
-        A hardware is an id or alias (`h100_sxm5`, `H100`), with a power mode as `jetson_orin_nano_8gb@15W`, a file or
-        folder of hardware files, or a record; `power_mode` is that of all names without one.
-
-        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; `inputs` are
-        written as on the command line (`1,3,224,224:fp32`) and `arguments` go to a factory. `retrace` ignores the
-        workload that ships with the package. `calibration` is `auto` (each hardware's own where it has one), `none`,
-        or a name, file or record of one, which is used for its hardware and `auto` for all other. A hardware that
+        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; keywords are
+        the fields of `Settings`. Ratios are relative to `baseline`, by default the first hardware. A hardware that
         cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
         ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
         """
-        from joulemap.domain.answer.calibration import RunCalibration
-        from joulemap.domain.answer.comparison import Caveat, Comparison, Insight, Recommendation
-        from joulemap.plan.question import answering, ask, name_configuration
-        from joulemap.query.answer import CompareAnswer
+        from joulemap.answer.compare.summary import compare
 
-        question = ask(
-            model,
-            hardware=hardware,
-            architecture=architecture,
-            deployment=deployment,
-            power_mode=power_mode,
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            inputs=inputs,
-            arguments=arguments,
-            retrace=retrace,
-            calibration=calibration,
-        )
-        baseline = name_configuration(baseline) if baseline else ""
-        with answering(self.path, question, self._talk) as (run_ids, connection):
-            ids = {"run_ids": list(run_ids)}
-            summary, best, insight, caveat, calibration_rows = run_queries(
-                connection,
-                [
-                    ("compare.summary", {**ids, "baseline": baseline}),
-                    ("compare.recommendation", ids),
-                    ("compare.insight", ids),
-                    ("model.caveat", ids),
-                    ("calibration.run", ids),
-                ],
-            )
-            rows = tuple(Comparison(*row) for row in summary.rows)
-            if all(row.status != "ok" for row in rows):
-                raise UnsupportedError("; ".join(row.reason for row in rows))
-            if baseline and all(row.hardware != baseline or row.status != "ok" for row in rows):
-                raise UnsupportedError(f"the baseline {baseline} is not among the runs that could be answered")
-            return CompareAnswer(
-                model=rows[0].model,
-                batch=rows[0].batch,
-                precision=precision,
-                runtime=runtime,
-                run_ids=run_ids,
-                rows=rows,
-                recommendations=tuple(Recommendation(*row) for row in best.rows),
-                insights=tuple(Insight(*row) for row in insight.rows),
-                caveats=tuple(Caveat(*row) for row in caveat.rows),
-                calibrations=tuple(RunCalibration(*row) for row in calibration_rows.rows),
-                spelling=question.spelling,
-                answers=(best, summary, insight, caveat, calibration_rows),
-            )
+        return compare(self._source, model, settings.with_keywords(keywords), baseline)
 
     def compare_models(
-        self, models: Sequence[str], *, metric: str = "energy", **settings: Unpack[OldSettings]
-    ) -> MatrixAnswer:
-        """Return several models on each hardware, ranked both ways by energy, latency, edp or memory per batch.
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ModelsAnswer:
+        """Return several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+        from joulemap.answer.compare.model import compare_models
 
-        Settings are the keywords of `compare`, without a baseline, and apply to every model. Raises as `compare`.
+        return compare_models(self._source, models, settings.with_keywords(keywords), metric)
+
+    def compare_runs(
+        self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
+    ) -> BreakdownAnswer:
+        """Return models on one or several hardware: figures of each run, and the tree of its energy.
+
+        Raises as `compare`.
         """
-        from joulemap.workspace.compare import compare_models
+        from joulemap.answer.compare.breakdown import break_down
 
-        return compare_models(self.path, self._talk, models, metric, **settings)
-
-    def compare_runs(self, models: Sequence[str], **settings: Unpack[OldSettings]) -> DetailAnswer:
-        """Return models on one or several hardware in detail: figures of each run, and the tree of its energy.
-
-        Settings are as for `compare_models`. Raises as `compare`.
-        """
-        from joulemap.workspace.compare import compare_runs
-
-        return compare_runs(self.path, self._talk, models, **settings)
+        return break_down(self._source, models, settings.with_keywords(keywords))
 
     def compare_parts(
-        self, models: Sequence[str], *, level: str = "subgraph", metric: str = "energy", **settings: Unpack[OldSettings]
-    ) -> PartAnswer:
-        """Return each `subgraph` or `operator` of the models on each hardware, and who wins it by a metric.
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        level: Literal["subgraph", "operator"] = "subgraph",
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ContestAnswer:
+        """Return each subgraph or operator of the models on each hardware, and who wins it by a metric.
 
-        The metric is energy, latency, edp (the share that adds up to the run's) or memory (bytes moved off chip).
-        Settings are as for `compare_models`. Raises as `compare`.
+        Its edp is the share that adds up to the run's, its memory the bytes moved off chip. Raises as `compare`.
         """
-        from joulemap.workspace.compare import compare_parts
+        from joulemap.answer.compare.contest import hold_contest
 
-        return compare_parts(self.path, self._talk, models, level, metric, **settings)
+        return hold_contest(self._source, models, settings.with_keywords(keywords), level, metric)
 
     def rank_hardware(
         self,
         model: str,
+        settings: Settings = SETTINGS,
         *,
-        sort: str = "efficiency",
+        sort: RankMetricName = "efficiency",
         has_details: bool = False,
-        has_parts: bool = False,
-        **settings: Unpack[OldSettings],
+        has_subgraphs: bool = False,
+        **keywords: Unpack[SettingsKeywords],
     ) -> RankingAnswer:
-        """Return hardware ranked by latency, throughput, power, efficiency or energy, as a deployment chooses it.
+        """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
 
-        `has_details` adds what each is made of and how its utilization spreads, `has_parts` every subgraph. Settings
-        are as for `compare_models`. Raises as `compare`.
+        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph.
         """
-        from joulemap.workspace.compare import rank_hardware
+        from joulemap.answer.compare.ranking import rank
 
-        return rank_hardware(
-            self.path, self._talk, model, sort, has_details=has_details, has_parts=has_parts, **settings
-        )
+        chosen = settings.with_keywords(keywords)
+        return rank(self._source, model, chosen, sort, has_details=has_details, has_subgraphs=has_subgraphs)
 
     def analyze(
         self,
@@ -393,61 +336,35 @@ class Workspace:
         With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
         left out, with its reason. Raises as `analyze`.
         """
-        from joulemap.answer.edp import take_apart
+        from joulemap.answer.edp.answer import take_apart
 
         return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
 
     def utilization(
         self,
         model: str,
+        settings: Settings = SETTINGS,
         *,
-        hardware: Sequence[str | Hardware] = (),
-        architecture: Sequence[str] = (),
-        deployment: Sequence[str] = (),
-        power_mode: str = "",
-        batch: int | None = None,
-        precision: str = "fp32",
-        runtime: str = "fused",
         min_compute_fraction: float = 0.2,
         max_bandwidth_fraction: float = 0.9,
         max_idle_fraction: float = 0.8,
         is_pairing: bool = False,
-        inputs: Sequence[str] = (),
-        arguments: Mapping[str, object] | None = None,
-        retrace: bool = False,
-        calibration: str | Calibration = "auto",
+        **keywords: Unpack[SettingsKeywords],
     ) -> UtilizationAnswer:
         """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
 
-        Hardware is chosen as for `compare`. A run is flagged below `min_compute_fraction` of the peak, above
-        `max_bandwidth_fraction` of the bandwidth that its class sustains, and above `max_idle_fraction` of the units
-        idle. `is_pairing` asks all stored runs which hardware suits models of this size. Raises as `compare`,
-        UsageError for a limit that is not from 0 to 1.
+        A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
+        its class sustains, and above `max_idle_fraction` of the units idle. `is_pairing` asks all stored runs which
+        hardware suits models of this size. Raises as `compare`, UsageError for a limit that is not from 0 to 1.
         """
-        from joulemap.workspace.utilization import judge
+        from joulemap.answer.utilization import judge
 
-        return judge(
-            self.path,
-            self._talk,
-            model,
-            hardware=hardware,
-            architecture=architecture,
-            deployment=deployment,
-            power_mode=power_mode,
-            batch=batch,
-            precision=precision,
-            runtime=runtime,
-            limits={
-                "min_compute_fraction": min_compute_fraction,
-                "max_bandwidth_fraction": max_bandwidth_fraction,
-                "max_idle_fraction": max_idle_fraction,
-            },
-            is_pairing=is_pairing,
-            inputs=inputs,
-            arguments=arguments,
-            retrace=retrace,
-            calibration=calibration,
-        )
+        limits = {
+            "min_compute_fraction": min_compute_fraction,
+            "max_bandwidth_fraction": max_bandwidth_fraction,
+            "max_idle_fraction": max_idle_fraction,
+        }
+        return judge(self._source, model, settings.with_keywords(keywords), limits, is_pairing=is_pairing)
 
     def sweep(
         self,

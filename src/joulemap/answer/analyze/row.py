@@ -21,6 +21,7 @@ class RunTotal(RunRow):
     static_energy_j: float
     energy_per_inference_j: float
     assumed_energy_fraction: float | None
+    recalled_energy_fraction: float | None
     throughput_per_s: float
     average_power_w: float
     static_power_w: float
@@ -60,6 +61,8 @@ class CategoryShare:
     query: ClassVar[str] = "analyze.category"
 
     category: str
+    common_categories: str
+    """Those of all architectures that its actions belong to, most energy first."""
     parts: str
     kind_count: int
     energy_fj: int
@@ -77,6 +80,7 @@ class ActionShare:
     query: ClassVar[str] = "analyze.action"
 
     category: str
+    common_category: str
     component: str
     action: str
     part: str

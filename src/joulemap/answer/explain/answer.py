@@ -19,7 +19,7 @@ from joulemap.answer.explain.row import (
 )
 from joulemap.answer.explain.sentence import write_sentences
 from joulemap.answer.scope import Scope, close_sections, find_scope, write_steps
-from joulemap.catalog.note import find_notes
+from joulemap.catalog.sheet import find_notes
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table

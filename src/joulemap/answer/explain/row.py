@@ -92,11 +92,14 @@ class Effect:
 
 @attrs.frozen
 class CategoryDifference:
-    """One category of energy on both sides."""
+    """A category that all architectures share, on both sides."""
 
     query: ClassVar[str] = "explain.category"
 
     category: str
+    categories_a: str
+    """What the architecture of A calls it."""
+    categories_b: str
     energy_a_fj: int
     energy_b_fj: int
     difference_fj: int

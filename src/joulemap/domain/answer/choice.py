@@ -33,7 +33,7 @@ class ParetoPoint:
     throughput_per_s: float | None
     average_power_w: float | None
     peak_memory_bytes: int | None
-    edp_js: float | None
+    edp_per_inference_js: float | None
     is_projection: bool
     reason: str
     run_id: int
@@ -64,7 +64,7 @@ class RankedConfiguration:
     throughput_per_s: float | None
     average_power_w: float | None
     peak_memory_bytes: int | None
-    edp_js: float | None
+    edp_per_inference_js: float | None
     price_cloud_usd_per_hour: float | None
     price_purchase_usd: float | None
     way: str | None

@@ -1,9 +1,38 @@
-"""How each architecture class places a subgraph, how long it takes, and which actions it emits.
+"""Architecture classes: how each places kernels, how long they take, and which actions they emit.
 
-One module per class, each with an `ARCHITECTURE` that satisfies `contract.Architecture`; a new class is one new
-file here and one data file in the catalogue.
+One module per class, called what the class is called in the catalogue, with an `ARCHITECTURE`. A new class is one new
+module here and one data file in the catalogue.
 """
 
-from joulemap.model.architecture.contract import Architecture, find_architecture
+from __future__ import annotations
 
-__all__ = ["Architecture", "find_architecture"]
+import importlib
+import pkgutil
+from functools import cache
+from typing import Protocol
+
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import UnknownNameError
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placed, Placement
+
+
+class Architecture(Protocol[Placed]):
+    """The model of one architecture class."""
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placed:
+        """Return where the work goes, and how long the units, the memory and the launches take."""
+
+    def count(self, kernels: KernelColumns, placement: Placed, hardware: Hardware) -> ActionCounts:
+        """Return how often each action happens, per operator, without the static line."""
+
+
+@cache
+def find_architecture(name: str) -> Architecture[Placement]:
+    """Return the model of an architecture class; UnknownNameError if no module implements it."""
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    if name not in names:
+        raise UnknownNameError("architecture", name, names)
+    architecture: Architecture[Placement] = importlib.import_module(f"{__name__}.{name}").ARCHITECTURE
+    return architecture

@@ -4,16 +4,21 @@ Time. A PCU is a pipeline of `stages` SIMD stages of `lanes` lanes. An inner pro
 reduction tree across the lanes, so a PCU holds d of them at once and adds lanes x d MACs per clock:
 
     d       = max(1, floor(stages / (2 + log2 lanes)))         multiply, tree, accumulate
-    tiles   = G ceil(M / tile_rows) ceil(N / tile_columns)     dealt to the PCUs in waves
-    gemm    = waves x (tile_rows tile_columns ceil(K / lanes) / d + pipeline_depth) / clock
-    other   = waves x ceil(operations of an element / stages) x elements of a tile / lanes / clock
+    tiles   = G ⌈M / tile_rows⌉ ⌈N / tile_columns⌉             without MACs ⌈O / (tile_rows tile_columns)⌉
+    gemm    = waves x (tile_rows tile_columns ⌈K / lanes⌉ / d + pipeline_depth) / f
+    other   = waves x (⌈operations of an element / stages⌉ ⌈elements of a tile / lanes⌉ + pipeline_depth) / f
+    launch  = reconfiguration_cost + operators of the kernel x configuration_bytes / (memory_bandwidth dram_efficiency)
 
-A chain of operations occupies successive stages and streams one vector per clock. Members of a fused kernel sit on
-PCUs of their own and run as one pipeline, so what rides on a product takes no time.
+with min(M, tile_rows) and min(N, tile_columns) where the outputs are fewer, EW + special_function_stages SF operations,
+and tiles dealt to the PCUs in waves. A chain of operations occupies successive stages and streams one vector per clock.
+Members of a fused kernel sit on PCUs of their own and run as one pipeline, so what rides on a product takes no time.
 
 Each kernel is a configuration: its bits are loaded from DRAM before it starts, once for all units that do the same
 work, and nothing is fetched or decoded while it runs. PMUs are scratchpads: weights stream from DRAM every time. Words
 are 32 bits wide on chip at every precision.
+
+Energy. A PMU is read max(share x 8 MACs / operand_reuse, 4 R / p) bytes with MACs, else 4 R / p.
+Source: Prabhakar et al., Plasticine, ISCA 2017; FlooNoC.
 """
 
 from __future__ import annotations
@@ -21,27 +26,37 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import PRECISION_BYTES
-from joulemap.model.kernel import KernelColumns, Placement
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, memory_time
+from joulemap.model.workload import Floats
 
 WORD_BYTES: Final = 4.0
 """Lanes, links and scratchpads are 32 bits wide. Source: Prabhakar et al., ISCA 2017."""
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class CgraPlacement(Placement):
+    """Operators on the pattern compute units."""
+
+    configuration_bytes: Floats
+    """Loaded before the operator's unit starts; a part of what is read from DRAM."""
+    cycles: Floats
+    """Of all waves."""
+
+
 class Cgra:
     """Coarse-grained reconfigurable arrays."""
 
-    name = "cgra"
-
-    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> CgraPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
-        active = kernels.is_active
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
         lanes = hardware.geometry["lane_count"].value
@@ -50,11 +65,10 @@ class Cgra:
         columns = hardware.coefficient("tile_columns")
         depth = hardware.coefficient("pipeline_depth")
         products = max(1.0, math.floor(stages / (2.0 + math.log2(lanes))))
-        has_macs = (work.mac_count > 0) & active
 
         elements = rows * columns
         tiles = np.where(
-            has_macs,
+            work.has_macs,
             work.gemm_groups * ceil_divide(work.gemm_m, rows) * ceil_divide(work.gemm_n, columns),
             np.maximum(ceil_divide(work.output_element_count, elements), 1.0),
         )
@@ -68,42 +82,37 @@ class Cgra:
         per_tile = np.minimum(outputs, elements)
         simple_cycles = waves * (passes * ceil_divide(per_tile, lanes) + np.where(operations > 0, depth, 0.0))
         has_host = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0
-        cycles = np.where(has_macs, gemm_cycles, np.where(kernels.rides & has_host, 0.0, simple_cycles))
-        cycles = np.where(active, cycles, 0.0)
+        cycles = np.where(work.has_macs, gemm_cycles, np.where(kernels.rides & has_host, 0.0, simple_cycles))
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
-        used = np.where(active & ~kernels.rides, np.minimum(tiles, units), 0.0)
-        configuration = np.where(active, hardware.coefficient("configuration_bytes"), 0.0)
+        used = np.where(~kernels.rides, np.minimum(tiles, units), 0.0)
+        configuration = np.full(work.operator_count, hardware.coefficient("configuration_bytes"))
         rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         launch = hardware.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
-        if kernels.runtime == "eager":
-            launch = launch + hardware.coefficient("host_launch")
-        executed = np.where(has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
-        return Placement(
+        executed = np.where(work.has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
+        return CgraPlacement(
             compute_s=cycles / peak.clock_hz,
-            memory_s=np.where(active, memory, 0.0),
+            memory_s=memory,
             launch_s=launch,
-            dram_read_bytes=np.where(active, read, 0.0) + configuration,
-            dram_write_bytes=np.where(active, written, 0.0),
-            tile_count=np.where(active & ~kernels.rides, tiles, 0.0),
-            wave_count=np.where(active & ~kernels.rides, waves, 0.0),
+            dram_read_bytes=read + configuration,
+            dram_write_bytes=written,
+            tile_count=np.where(~kernels.rides, tiles, 0.0),
+            wave_count=np.where(~kernels.rides, waves, 0.0),
             units_used=used,
             units_total=peak.unit_count,
             executed_macs=executed,
-            detail={"configuration": configuration, "cycles": cycles},
+            configuration_bytes=configuration,
+            cycles=cycles,
         )
 
-    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+    def count(self, kernels: KernelColumns, placement: CgraPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; the catalogue states each formula in words."""
         work = kernels.work
-        active = kernels.is_active
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
         lanes = hardware.geometry["lane_count"].value
-        macs = np.where(active, work.mac_count, 0.0)
-        elementwise = np.where(active, work.elementwise_count, 0.0)
-        special = np.where(active, work.special_count, 0.0)
-        operations = macs + elementwise + special
+        macs = work.mac_count
+        operations = macs + work.elementwise_count + work.special_count
         words = WORD_BYTES / item
         crossing = (kernels.input_bytes + kernels.weight_bytes) * words
         written = kernels.output_bytes * words
@@ -114,22 +123,22 @@ class Cgra:
         hops = hardware.coefficient("switch_hops")
         dram = placement.dram_read_bytes + placement.dram_write_bytes
         requests = dram / hardware.coefficient("burst")
-        idle = np.maximum(placement.detail["cycles"] * placement.units_total * lanes - macs, 0.0)
+        idle = np.maximum(placement.cycles * placement.units_total * lanes - macs, 0.0)
         return {
             ("functional_unit", f"{precision}_mac"): macs,
-            ("functional_unit", "elementwise"): elementwise,
-            ("functional_unit", "special_function"): special,
+            ("functional_unit", "elementwise"): work.elementwise_count,
+            ("functional_unit", "special_function"): work.special_count,
             ("functional_unit", "idle_cycle"): np.where(macs > 0, idle, 0.0),
             ("pipeline_register", "access"): 3.0 * operations * WORD_BYTES,
             ("reduction_tree", "forward"): macs,
             ("functional_unit", "configuration_read"): operations / lanes,
             ("pmu", "read"): pmu_read + placement.dram_write_bytes * words,
-            ("pmu", "write"): written + (placement.dram_read_bytes - placement.detail["configuration"]) * words,
+            ("pmu", "write"): written + (placement.dram_read_bytes - placement.configuration_bytes) * words,
             ("pmu", "address"): (pmu_read + written) / (lanes * WORD_BYTES),
             ("switch", "hop"): network * hops,
             ("link", "transfer"): network * hops * hardware.coefficient("hop_length"),
             ("control_token", "transfer"): 2.0 * placement.tile_count,
-            ("configuration", "load"): placement.detail["configuration"] * np.maximum(placement.units_used, 1.0),
+            ("configuration", "load"): placement.configuration_bytes * np.maximum(placement.units_used, 1.0),
             ("configuration", "start"): kernels.at_leader(np.ones(kernels.kernel_count)),
             ("address_generator", "operation"): requests,
             ("coalescing_unit", "request"): requests,

@@ -2,16 +2,28 @@
 
 Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
 
-    compute = waves x tile_rows tile_columns K / (core rate x efficiency)
+    tiles   = G ⌈M / tile_rows⌉ ⌈N / tile_columns⌉         GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
+    waves   = ⌈tiles / U⌉
+    compute = waves x (tile MACs / (rate x efficiency) + (EW + special_function_fmas SF) / tiles / vector rate)
+    pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
+    launch  = region_cost                                                          one thread fork and join
 
-with the rate of what the core has for the precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot
-products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. The working set
-of a kernel comes from the last on-chip level if it fits there, else from DRAM. Each kernel pays one thread fork and
-join. In `eager`, pooling takes its taps one after the other, as the framework's kernel does.
+The rate of a GEMM is the core's, of what it has for the precision: a matrix unit (the hardware's geometry says so, e.g.
+AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
+work runs at the vector rate: Wd / b x fma_pipe_count x f, with Wd = simd_width / 8 bytes of a pipe and b bytes of an
+element in a lane, 4 at precisions that no lane computes in. Time of memory is that of the last on-chip level.
 
-Energy. Instructions drive the pipeline, register file and branch categories: one vector FMA is accompanied by
-loads and by a share of scalar loop instructions. Control energies are those of an out-of-order core and are not
-shrunk by node.
+Energy. Instructions drive the pipeline, register file and branch categories. With W bytes of an instruction
+(vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:
+
+    FMAs          = MACs in lanes / lanes + MACs in dot products / D + special_function_fmas SF / lanes
+    loads         = loads_per_fma x instructions of MACs (+ R / W if no GEMM)         stores = out / W
+    vector        = FMAs + EW / lanes + loads + stores + instructions of the matrix unit and its tile loads
+    scalar        = scalar_per_vector x vector                                         half of them branches
+    L1, L2, L3    = each at least what the next reads, from level(C of the one before); L1 at least the loads
+
+Control energies are those of an out-of-order core and are not shrunk by node. Source: McPAT 1.3, Xeon.xml at 22 nm;
+time: OpenVINO 2024.1 benchmark data of Xeon 8490H and 8380.
 """
 
 from __future__ import annotations
@@ -25,16 +37,16 @@ import numpy as np
 from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.errors import UnsupportedError
-from joulemap.model.kernel import KernelColumns, Placement
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Floats
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 """Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
 VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
 
-GEMM_KINDS: Final = ("conv", "linear", "matmul")
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """A system-level cache is an `l3`."""
 BITS_PER_BYTE: Final = 8.0
@@ -105,12 +117,9 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
 class Cpu:
     """Stored-program multicores with vector and matrix units."""
 
-    name = "cpu"
-
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
-        active = kernels.is_active
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
         core_macs = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
@@ -118,17 +127,15 @@ class Cpu:
         tile_m = hardware.coefficient("tile_rows")
         tile_n = hardware.coefficient("tile_columns")
         mode = _mode(kernels.precision, hardware)
-        is_gemm = work.of_kind(*GEMM_KINDS)
         is_depthwise = work.of_kind("depthwise_conv")
         is_grouped = work.of_kind("grouped_conv")
-        has_macs = work.mac_count > 0
 
         tiles = np.where(
-            is_gemm | is_grouped,
+            work.is_gemm | is_grouped,
             work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
             ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
         )
-        tiles = np.where(active, np.maximum(tiles, 1.0), 0.0)
+        tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
         shown = np.where(kernels.rides, 0.0, tiles)
         efficiency = np.where(
@@ -140,14 +147,14 @@ class Cpu:
                 hardware.coefficient("gemm_efficiency", mode, "vector"),
             ),
         )
-        padded_n = np.where(is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
+        padded_n = np.where(work.is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
         tile_macs = np.where(
-            is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
+            work.is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
         )
-        dense_rate = np.where(is_gemm, core_macs, vector_rate) * efficiency
+        dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
-        compute = waves * (np.where(has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
+        compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
         if kernels.runtime == "eager":
             taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
@@ -155,44 +162,37 @@ class Cpu:
 
         memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
         launch = hardware.coefficient("region_cost")
-        if kernels.runtime == "eager":
-            launch += hardware.coefficient("host_launch")
         return Placement(
-            compute_s=np.where(active, compute, 0.0),
-            memory_s=np.where(active, memory, 0.0),
+            compute_s=compute,
+            memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
-            dram_read_bytes=np.where(active, read, 0.0),
-            dram_write_bytes=np.where(active, written, 0.0),
+            dram_read_bytes=read,
+            dram_write_bytes=written,
             tile_count=shown,
-            wave_count=np.where(kernels.rides, 0.0, np.where(active, waves, 0.0)),
+            wave_count=np.where(kernels.rides, 0.0, waves),
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
-            executed_macs=np.where(active, np.where(is_gemm | is_grouped, tiles * tile_macs, work.mac_count), 0.0),
-            detail={},
+            executed_macs=np.where(work.is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
         )
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the five categories; the catalogue states each formula in words."""
         work = kernels.work
-        active = kernels.is_active
         precision = kernels.precision
         vector = _vector(precision, hardware)
         lanes, width = vector.lanes, vector.instruction_bytes
         mode = _mode(precision, hardware)
-        is_gemm = work.of_kind(*GEMM_KINDS) & active
-        macs = np.where(active, work.mac_count, 0.0)
-        gemm_macs = np.where(is_gemm, macs, 0.0)
+        macs = work.mac_count
+        gemm_macs = np.where(work.is_gemm, macs, 0.0)
         none = np.zeros_like(macs)
         matrix_macs = gemm_macs if mode == "matrix" else none
         dot_macs = gemm_macs if mode.startswith("dot") else none
         vector_macs = macs - matrix_macs - dot_macs
-        elementwise = np.where(active, work.elementwise_count, 0.0)
-        special = np.where(active, work.special_count, 0.0)
         mac_instructions = vector_macs / lanes + dot_macs / vector.macs_per_dot
-        fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
-        simple = elementwise / lanes
+        fmas = mac_instructions + work.special_count * hardware.coefficient("special_function_fmas") / lanes
+        simple = work.elementwise_count / lanes
         crossing_read = kernels.input_bytes + kernels.weight_bytes
-        streamed = np.where(is_gemm, 0.0, crossing_read / width)
+        streamed = np.where(work.is_gemm, 0.0, crossing_read / width)
         loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
         stores = kernels.output_bytes / width
         matrix_instructions, matrix_bytes = self._matrix(matrix_macs, precision, hardware)
@@ -201,11 +201,11 @@ class Cpu:
         instructions = vector_instructions + scalar
         branches = scalar / 2.0
         misses = branches * np.where(
-            is_gemm,
+            work.is_gemm,
             hardware.coefficient("misprediction_rate", "gemm"),
             hardware.coefficient("misprediction_rate", "other"),
         )
-        reads = _level_reads(kernels, placement, loads * width + matrix_bytes, is_gemm, hardware)
+        reads = _level_reads(kernels, placement, loads * width + matrix_bytes, hardware)
         written = kernels.output_bytes
         dram = placement.dram_read_bytes + placement.dram_write_bytes
         lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
@@ -231,8 +231,8 @@ class Cpu:
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("vector_fma", f"{lane_precision}_mac"): vector_macs,
-            ("vector_alu", "elementwise"): elementwise,
-            ("vector_alu", "special_function"): special,
+            ("vector_alu", "elementwise"): work.elementwise_count,
+            ("vector_alu", "special_function"): work.special_count,
             ("integer_alu", "operation"): scalar,
             ("address_generation", "operation"): loads + stores,
             ("branch_target_buffer", "lookup"): instructions,
@@ -256,9 +256,7 @@ class Cpu:
         return multiplies + loads, loads * hardware.geometry["matrix_tile"].value / BITS_PER_BYTE
 
 
-def _level_reads(
-    kernels: KernelColumns, placement: Placement, loaded: Floats, is_gemm: Booleans, hardware: Hardware
-) -> dict[str, Floats]:
+def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, hardware: Hardware) -> dict[str, Floats]:
     """Return the bytes read from each cache level: loads from the first, from each other what the one before misses.
 
     No level is read less than the one behind it, because what comes from there passes through it.
@@ -269,7 +267,7 @@ def _level_reads(
     for level, following in itertools.pairwise(hardware.memory_levels):
         units = 1.0 if level.per == "chip" else float(placement.units_total)
         missed = level_bytes(kernels, level.capacity.value, item, units)
-        reads[following.name] = np.where(is_gemm, missed, crossing)
+        reads[following.name] = np.where(kernels.work.is_gemm, missed, crossing)
     behind = placement.dram_read_bytes
     for name in reversed(reads):
         behind = reads[name] = np.maximum(reads[name], np.maximum(behind, crossing))

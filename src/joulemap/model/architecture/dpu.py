@@ -1,34 +1,47 @@
 """DPU: convolution cores of fixed parallelism in FPGA fabric, one image per core.
 
-Time. A core takes pp pixels x ip input channels x op output channels per clock. With P = M / batch pixels of an image:
+Time. A core takes pp pixels x ip input channels x op output channels per clock. With X = M / batch pixels of an image
+and Ci = K / taps input channels:
 
-    convolution = G ceil(P / pp) ceil(channels in / ip) taps ceil(channels out / op) / efficiency
-    depthwise   = ceil(P / ap) ceil(channels / ip) taps / efficiency                 on the misc engine, ap pixels
-    compute     = ceil(batch / cores) x cycles of an image / clock
+    convolution = G ⌈X / pp⌉ steps ⌈N / op⌉ / array_efficiency
+    steps       = ⌈Ci / ip⌉ taps, or where Ci < ip the lesser of that and ⌈Ci k / ip⌉ ⌈taps / k⌉, k = ⌊√taps⌋
+    depthwise   = ⌈X / ap⌉ ⌈channels / ip⌉ taps / depthwise_efficiency        on the misc engine, ap pixels
+    other       = EW / batch / (ap ip)                                        on the misc engine
+    processor   = (MACs + EW + special_function_operations SF + O if uncounted) / processor_rate
+    compute     = ⌈batch / U⌉ x clocks of an image / f + processor
+    launch      = layer_cost
 
 Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); a sum
 with another tensor, pooling and whatever stands alone run on the misc engine, which works beside the convolution
-engine. What the DPU has no instruction for (softmax, layer norm, special functions, products of two activations) runs
-on the Arm cores of the same chip.
-
-A layer with fewer input channels than ip takes the taps of a row of its window as further channels (channel
-augmentation).
+engine: a kernel takes as long as the busier of them. What the DPU has no instruction for (softmax, layer norm, special
+functions, products of two activations) runs on the Arm cores of the same chip. A layer with fewer input channels than
+ip takes the taps of a row of its window as further channels (channel augmentation).
 
 Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
 there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
-use all of the bandwidth. int8 only.
+use all of the bandwidth. int8 only:
+
+    read   = (entering if it fits, else in) + batch w + batch max(⌈min(in / batch, w) / C⌉ - 1, 0) max(in / batch, w)
+    memory = max(bytes ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
+
+Energy. Each clock takes pp x ip activations and ip x op weights; weights stay for weight_reuse rows of pixels, and a
+sum leaves and returns for each ⌈Ci / ip⌉. An operation in fabric costs 7.1 times what standard cells need: hard
+multipliers at twice a MAC, the rest of it interconnect.
+Source: AMD PG338 and UG1354; Kuon and Rose, IEEE TCAD 26(2), 2007.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC
-from joulemap.model.kernel import KernelColumns, Placement, overlap_engines
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement, overlap_engines
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
 
@@ -38,22 +51,31 @@ PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
 ACCUMULATOR_BYTES: Final = 4.0
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class DpuPlacement(Placement):
+    """Operators on the engines of the cores."""
+
+    on_array: Booleans
+    """What the convolution engine computes."""
+    array_cycles: Floats
+    """Of the convolution engine, all images."""
+    misc_cycles: Floats
+    """Of the misc engine, all images."""
+
+
 class Dpu:
     """Deep-learning processor overlays on an FPGA."""
 
-    name = "dpu"
-
-    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> DpuPlacement:
         """Return image waves, cycles and times; see the module's formulas."""
         work = kernels.work
-        active = kernels.is_active
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
         batch = kernels.batch
         rounds = np.ceil(batch / units)
         geometry = hardware.geometry
         on_array = self._on_array(kernels)
-        is_depthwise = work.of_kind("depthwise_conv") & active
+        is_depthwise = work.of_kind("depthwise_conv")
         on_processor = self._on_processor(kernels)
         pixels = work.gemm_m / batch
         taps = np.maximum(work.tap_count, 1.0)
@@ -70,11 +92,10 @@ class Dpu:
         executed = np.where(is_depthwise, depthwise_cycles * taps * misc_pixels * channels * batch, work.mac_count)
         executed = np.where(on_array, array_cycles * macs_per_clock * batch, executed)
         depthwise_cycles = depthwise_cycles * taps / hardware.coefficient("depthwise_efficiency")
-        folded = kernels.rides & (kernels.input_bytes == 0.0)
-        simple = np.where(folded | on_array | is_depthwise | on_processor, 0.0, work.elementwise_count)
+        is_folded = kernels.rides & (kernels.input_bytes == 0.0)
+        simple = np.where(is_folded | on_array | is_depthwise | on_processor, 0.0, work.elementwise_count)
         misc_cycles = np.where(is_depthwise, depthwise_cycles, simple / batch / (misc_pixels * channels))
         array_cycles = np.where(on_array, array_cycles / hardware.coefficient("array_efficiency"), 0.0)
-        misc_cycles = np.where(active, misc_cycles, 0.0)
         on_chip = overlap_engines(kernels, array_cycles, misc_cycles) * rounds / peak.clock_hz
         compute = on_chip + self._processor_operations(kernels, hardware) / hardware.coefficient("processor_rate")
 
@@ -84,12 +105,10 @@ class Dpu:
         dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         memory = np.maximum(moved / batch * rounds / port_rate, moved / dram_rate)
         launch = hardware.coefficient("layer_cost")
-        if kernels.runtime == "eager":
-            launch += hardware.coefficient("host_launch")
-        runs = (on_array | is_depthwise) & active
-        return Placement(
+        runs = on_array | is_depthwise
+        return DpuPlacement(
             compute_s=compute,
-            memory_s=np.where(active, memory, 0.0),
+            memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
             dram_read_bytes=read,
             dram_write_bytes=written,
@@ -97,13 +116,10 @@ class Dpu:
             wave_count=np.where(runs, rounds, 0.0),
             units_used=np.where(runs, np.minimum(batch, units), 0.0),
             units_total=peak.unit_count,
-            executed_macs=np.where(active, executed, 0.0),
-            detail={
-                "on_array": on_array.astype(np.float64),
-                "array_cycles": array_cycles * batch,
-                "misc_cycles": misc_cycles * batch,
-                "folded": folded.astype(np.float64),
-            },
+            executed_macs=executed,
+            on_array=on_array,
+            array_cycles=array_cycles * batch,
+            misc_cycles=misc_cycles * batch,
         )
 
     @staticmethod
@@ -121,15 +137,16 @@ class Dpu:
 
     @staticmethod
     def _on_array(kernels: KernelColumns) -> Booleans:
-        mask: Booleans = kernels.work.of_kind(*CONVOLUTION_KINDS) & kernels.is_active & (kernels.work.mac_count > 0)
+        mask: Booleans = kernels.work.of_kind(*CONVOLUTION_KINDS) & kernels.work.has_macs
         return mask
 
     @staticmethod
     def _on_processor(kernels: KernelColumns) -> Booleans:
         work = kernels.work
-        needs = work.of_kind(*PROCESSOR_KINDS) | (work.of_kind("elementwise", "reduction") & (work.special_count > 0))
-        mask: Booleans = needs & kernels.is_active
-        return mask
+        needs: Booleans = work.of_kind(*PROCESSOR_KINDS) | (
+            work.of_kind("elementwise", "reduction") & (work.special_count > 0)
+        )
+        return needs
 
     def _processor_operations(self, kernels: KernelColumns, hardware: Hardware) -> Floats:
         """Return operations that the Arm cores execute, per operator; one for each element of an uncounted one."""
@@ -154,19 +171,18 @@ class Dpu:
         parts = ceil_divide(np.minimum(image, kernels.weight_bytes), buffer)
         again = np.maximum(parts - 1.0, 0.0) * np.maximum(image, kernels.weight_bytes) * batch
         read = inputs + kernels.weight_bytes * batch + np.where(self._on_array(kernels), again, 0.0)
-        return np.where(kernels.is_active, read, 0.0), np.where(kernels.is_active, outputs, 0.0)
+        return read, outputs
 
-    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+    def count(self, kernels: KernelColumns, placement: DpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the eight categories; the catalogue states each formula in words."""
         work = kernels.work
-        active = kernels.is_active
         geometry = hardware.geometry
         macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC
-        on_array = placement.detail["on_array"]
+        on_array = placement.on_array
         on_processor = self._on_processor(kernels)
-        macs = np.where(active & ~on_processor, work.mac_count, 0.0)
-        array_cycles = placement.detail["array_cycles"]
-        misc = np.where(active & ~on_processor, work.elementwise_count, 0.0)
+        macs = np.where(~on_processor, work.mac_count, 0.0)
+        array_cycles = placement.array_cycles
+        misc = np.where(~on_processor, work.elementwise_count, 0.0)
         crossing = placement.dram_read_bytes
         loaded = kernels.weight_bytes * kernels.batch
         inputs = np.maximum(crossing - loaded, 0.0)
@@ -182,11 +198,11 @@ class Dpu:
         transfers = ceil_divide(moved, block)
         layers = kernels.at_leader(np.ones(kernels.kernel_count)) * kernels.batch
         cycles_per_instruction = hardware.coefficient("cycles_per_instruction")
-        instructions = (array_cycles + placement.detail["misc_cycles"]) / cycles_per_instruction + transfers
+        instructions = (array_cycles + placement.misc_cycles) / cycles_per_instruction + transfers
         # the accumulators add up over the taps; a sum leaves and returns for each block of input channels
         depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
         results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
-        busy = array_cycles + placement.detail["misc_cycles"]
+        busy = array_cycles + placement.misc_cycles
         operations = self._processor_operations(kernels, hardware)
         return {
             ("dsp_slice", "int8_mac"): macs,

@@ -1,11 +1,15 @@
 """DSP: VLIW packets drive a vector unit and, where there is one, a tightly coupled matrix engine.
 
-Time. A GEMM is cut into tiles that the vector contexts take in waves. Without a matrix engine for the precision a tile
-is vector_tile_rows rows by one vector register of 32-bit accumulators; with one it is the engine's R x C outputs, and
-K is padded to the R rows of the panel that the engine holds:
+Time. A GEMM is cut into tiles of r x c outputs that the vector contexts take in waves. Without a matrix engine for the
+precision a tile is vector_tile_rows rows by one vector register of 32-bit accumulators; with one it is the engine's
+outputs, and K is padded to the r rows of the panel that the engine holds. With q MACs per clock of a unit and
+v = lanes x vector_pipes:
 
-    vector = waves x tile MACs / (MACs per clock x efficiency) / clock
-    matrix = waves x (ceil(K / R) R / efficiency + R + C) / clock            one row of C results per clock
+    tiles   = G ⌈M / r⌉ ⌈N / c⌉ of a GEMM, else ⌈O / 4096⌉, at least 1                 waves = ⌈tiles / U⌉
+    matrix  = waves (⌈K / r⌉ r / gemm_efficiency.matrix + r + c) / f                   one row of c results per clock
+    vector  = waves (tile MACs / rate + (EW + special_function_operations SF) / tiles / v) / f
+    rate    = q gemm_efficiency.vector of a GEMM, else min(v, q) depthwise_efficiency
+    launch  = layer_cost
 
 Depthwise and grouped convolutions and whatever is no GEMM run on the vector unit, at 16 bits for int8. Matrix engine
 and vector unit work side by side: a kernel takes as long as the busier one.
@@ -14,22 +18,28 @@ Data moves by DMA into a software-managed scratch (L2, MSMC or VTCM), which keep
 
 Energy. Vector and matrix instructions are issued in packets; each packet is fetched, decoded and dispatched once,
 whatever its slots do. There is no register renaming and no branch prediction: inner loops are hardware loops.
+
+    local read = max(share x MACs (1 / r + 1 / c) p, R) of a GEMM, else R
+    packets    = vector instructions / vector_per_packet + cycles of the matrix engine
+
+Source: Horowitz, ISSCC 2014; Ariane, Zaruba and Benini, 2019.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
-from joulemap.model.kernel import KernelColumns, Placement, overlap_engines
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement, overlap_engines
 from joulemap.model.traffic import ceil_divide, memory_time
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Booleans, Floats
 
-GEMM_KINDS: Final = ("conv", "linear", "matmul")
 MATRIX_PRECISIONS: Final = frozenset({"int8"})
 """Precisions that the matrix engine has. Source: TI SPRY344 (16 bits run there too, but are no precision here)."""
 ACCUMULATOR_BYTES: Final = 4.0
@@ -39,20 +49,28 @@ ELEMENTS_PER_TASK: Final = 4096.0
 """Outputs that one context takes of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class DspPlacement(Placement):
+    """Operators on the vector unit and the matrix engine."""
+
+    on_matrix: Booleans
+    """What the matrix engine computes."""
+    matrix_packets: Floats
+    """Packets that drive the matrix engine."""
+    tile_rows: Floats
+    tile_columns: Floats
+
+
 class Dsp:
     """Digital signal processors with a wide vector unit."""
 
-    name = "dsp"
-
-    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> DspPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
-        active = kernels.is_active
         peak = hardware.peaks[kernels.precision]
         units = float(peak.unit_count)
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        has_macs = (work.mac_count > 0) & active
-        is_gemm = work.of_kind(*GEMM_KINDS) & has_macs
+        is_gemm = work.is_gemm & work.has_macs
         on_matrix = is_gemm & self._has_matrix(kernels.precision, hardware)
         lanes = self._lanes(kernels.precision, hardware)
         lane_rate = lanes * hardware.coefficient("vector_pipes")
@@ -67,7 +85,7 @@ class Dsp:
             work.gemm_groups * ceil_divide(work.gemm_m, rows) * ceil_divide(work.gemm_n, columns),
             ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
         )
-        tiles = np.where(active, np.maximum(tiles, 1.0), 0.0)
+        tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
 
         depth = ceil_divide(work.gemm_k, rows) * rows
@@ -81,35 +99,30 @@ class Dsp:
         )
         simple = work.elementwise_count + hardware.coefficient("special_function_operations") * work.special_count
         vector_cycles = waves * (
-            np.where(has_macs & ~on_matrix, tile_macs / mac_rate, 0.0) + simple / np.maximum(tiles, 1.0) / lane_rate
+            np.where(work.has_macs & ~on_matrix, tile_macs / mac_rate, 0.0)
+            + simple / np.maximum(tiles, 1.0) / lane_rate
         )
-        vector_cycles = np.where(active, vector_cycles, 0.0)
         compute = overlap_engines(kernels, matrix_cycles / peak.clock_hz, vector_cycles / peak.clock_hz)
 
         memory, read, written = memory_time(kernels, hardware, hardware.memory_levels[-1])
         launch = hardware.coefficient("layer_cost")
-        if kernels.runtime == "eager":
-            launch += hardware.coefficient("host_launch")
         shown = np.where(kernels.rides, 0.0, tiles)
         executed = np.where(is_gemm, tiles * rows * columns * np.where(on_matrix, depth, work.gemm_k), work.mac_count)
-        executed = np.where(active, executed, 0.0)
-        return Placement(
+        return DspPlacement(
             compute_s=compute,
-            memory_s=np.where(active, memory, 0.0),
+            memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
-            dram_read_bytes=np.where(active, read, 0.0),
-            dram_write_bytes=np.where(active, written, 0.0),
+            dram_read_bytes=read,
+            dram_write_bytes=written,
             tile_count=shown,
             wave_count=np.where(shown > 0, waves, 0.0),
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
             executed_macs=executed,
-            detail={
-                "on_matrix": on_matrix.astype(np.float64),
-                "matrix_packets": np.where(on_matrix, tiles * panel, 0.0),
-                "rows": np.where(is_gemm, rows, 1.0),
-                "columns": np.where(is_gemm, columns, 1.0),
-            },
+            on_matrix=on_matrix,
+            matrix_packets=np.where(on_matrix, tiles * panel, 0.0),
+            tile_rows=np.where(is_gemm, rows, 1.0),
+            tile_columns=np.where(is_gemm, columns, 1.0),
         )
 
     @staticmethod
@@ -122,39 +135,35 @@ class Dsp:
         item = max(PRECISION_BYTES[precision], NARROWEST_ELEMENTWISE_BYTES)
         return hardware.geometry["simd_width"].value / 8.0 / item
 
-    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+    def count(self, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the nine categories; the catalogue states each formula in words."""
         work = kernels.work
-        active = kernels.is_active
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
         width = hardware.geometry["simd_width"].value / 8.0
         lanes = self._lanes(precision, hardware)
-        on_matrix = placement.detail["on_matrix"]
-        is_gemm = work.of_kind(*GEMM_KINDS) & active
-        macs = np.where(active, work.mac_count, 0.0)
+        on_matrix = placement.on_matrix
+        macs = work.mac_count
         matrix_macs = macs * on_matrix
         vector_macs = macs - matrix_macs
-        elementwise = np.where(active, work.elementwise_count, 0.0)
-        special = np.where(active, work.special_count, 0.0)
-        special_operations = special * hardware.coefficient("special_function_operations")
+        special_operations = work.special_count * hardware.coefficient("special_function_operations")
         written = kernels.output_bytes
         crossing = kernels.input_bytes + kernels.weight_bytes
-        panels = macs * (1.0 / placement.detail["rows"] + 1.0 / placement.detail["columns"]) * item
-        local_read = np.where(is_gemm, np.maximum(panels * kernels.outside_read_share, crossing), crossing)
+        panels = macs * (1.0 / placement.tile_rows + 1.0 / placement.tile_columns) * item
+        local_read = np.where(work.is_gemm, np.maximum(panels * kernels.outside_read_share, crossing), crossing)
 
         macs_per_instruction = np.where(
-            is_gemm,
+            work.is_gemm,
             hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / hardware.coefficient("vector_pipes"),
             lanes,
         )
         fmas = vector_macs / macs_per_instruction
-        simple = (elementwise + special_operations) / lanes
+        simple = (work.elementwise_count + special_operations) / lanes
         loads = (1.0 - on_matrix) * local_read / width
         stores = written / width
         vector_instructions = fmas + simple + loads + stores
         packets = vector_instructions / hardware.coefficient("vector_per_packet")
-        packets = packets + placement.detail["matrix_packets"]
+        packets = packets + placement.matrix_packets
         scalar = packets * hardware.coefficient("scalar_per_packet")
         moved = crossing + written
         dram = placement.dram_read_bytes + placement.dram_write_bytes
@@ -166,8 +175,8 @@ class Dsp:
             ("hardware_loop", "iteration"): packets / hardware.coefficient("packets_per_iteration"),
             ("scalar_alu", "operation"): scalar,
             ("vector_fma", f"{precision}_mac"): vector_macs,
-            ("vector_alu", "elementwise"): elementwise,
-            ("vector_alu", "special_function"): special,
+            ("vector_alu", "elementwise"): work.elementwise_count,
+            ("vector_alu", "special_function"): work.special_count,
             ("vector_register", "read"): (3.0 * fmas + 2.0 * simple + stores) * width,
             ("vector_register", "write"): (fmas + simple + loads) * width,
             ("address_generation", "operation"): local_read / width + stores,
@@ -187,10 +196,12 @@ class Dsp:
         return counts
 
     @staticmethod
-    def _matrix_counts(macs: Floats, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+    def _matrix_counts(
+        macs: Floats, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware
+    ) -> ActionCounts:
         """Return what the matrix engine does: MACs, panels loaded, partial sums, slots without a MAC."""
         rows = hardware.geometry["matrix_rows"].value
-        on_matrix = placement.detail["on_matrix"]
+        on_matrix = placement.on_matrix
         depth_blocks = ceil_divide(kernels.work.gemm_k, rows) * on_matrix
         results = kernels.work.gemm_groups * kernels.work.gemm_m * kernels.work.gemm_n
         return {

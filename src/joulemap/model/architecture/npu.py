@@ -15,12 +15,18 @@ geometry:
     tensor = busy / (clock x e)                                                  e = tensor_efficiency
     vector = (EW + special_function_clocks SF) / (vector lanes x clock)
 
+    launch = layer_cost
+
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work side by side: a kernel takes as long as the busier of them.
 
 Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `resident_programs` keeps a model in SRAM if its
 weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
+
+Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
+network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
+Source: AWS NKI architecture guide; Intel Gaudi 3, Hot Chips 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
 """
 
 from __future__ import annotations
@@ -33,10 +39,11 @@ import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
-from joulemap.model.kernel import KernelColumns, Placement, overlap_engines
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement, overlap_engines
 from joulemap.model.traffic import ceil_divide, dram_bytes
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Booleans, Floats
 
 ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
@@ -62,54 +69,62 @@ class _Engine:
     """Partial sums written."""
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class NpuPlacement(Placement):
+    """Operators on the tensor engines, or on the vector engines."""
+
+    on_tensor: Booleans
+    """What the tensor engines compute."""
+    activations: Floats
+    """Elements streamed into the tensor engines."""
+    weights: Floats
+    """Elements of the second operand, streamed or loaded."""
+    sums: Floats
+    """Partial sums written."""
+    slots: Floats
+    """MAC slots of all tensor engines while the operator runs."""
+
+
 class Npu:
     """Neural processing units with a static schedule."""
 
-    name = "npu"
-
-    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> NpuPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
-        active = kernels.is_active
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        has_macs = (work.mac_count > 0) & active
         engine = self._engine(kernels, hardware)
         tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
         lane_rate = min(self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC)
-        on_tensor = has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
+        on_tensor = work.has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
         simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
-        vector_macs = np.where(has_macs & ~on_tensor, work.mac_count, 0.0)
-        vector_s = np.where(active, (simple + vector_macs) / lane_rate, 0.0)
+        vector_macs = np.where(work.has_macs & ~on_tensor, work.mac_count, 0.0)
+        vector_s = (simple + vector_macs) / lane_rate
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
         read, written = self._outside_bytes(kernels, hardware)
         memory = self._memory_s(kernels, read + written, hardware)
         launch = hardware.coefficient("layer_cost")
-        if kernels.runtime == "eager":
-            launch += hardware.coefficient("host_launch")
         slots = tensor_s * peak.clock_hz * peak.unit_count * unit_macs
         unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
         vector_rows = ceil_divide(vector_macs, unit_lanes)
-        return Placement(
+        return NpuPlacement(
             compute_s=compute,
-            memory_s=np.where(active, memory, 0.0),
+            memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
-            dram_read_bytes=np.where(active, read, 0.0),
-            dram_write_bytes=np.where(active, written, 0.0),
+            dram_read_bytes=read,
+            dram_write_bytes=written,
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
             wave_count=np.where(on_tensor, engine.waves, 0.0),
             units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), peak.unit_count),
             units_total=peak.unit_count,
-            executed_macs=np.where(on_tensor, engine.slots, np.where(active, work.mac_count, 0.0)),
-            detail={
-                "on_tensor": on_tensor.astype(np.float64),
-                "activations": np.where(on_tensor, engine.activations, 0.0),
-                "weights": np.where(on_tensor, engine.weights, 0.0),
-                "sums": np.where(on_tensor, engine.sums, 0.0),
-                "slots": slots,
-            },
+            executed_macs=np.where(on_tensor, engine.slots, work.mac_count),
+            on_tensor=on_tensor,
+            activations=np.where(on_tensor, engine.activations, 0.0),
+            weights=np.where(on_tensor, engine.weights, 0.0),
+            sums=np.where(on_tensor, engine.sums, 0.0),
+            slots=slots,
         )
 
     @staticmethod
@@ -176,12 +191,12 @@ class Npu:
         busy = waves * (streamed + hardware.coefficient("tile_overhead"))
         slots = tiles * streamed * unit_macs
         if Npu._is_dataflow(hardware):
-            macs = np.where(kernels.is_active, work.mac_count, 0.0)
+            macs = work.mac_count
             total = max(float(macs.sum()), 1.0)
-            positions = float(np.where(macs > 0, m, 0.0).max(initial=0.0)) / work.batch
+            positions = float(np.where(macs > 0, m, 0.0).max(initial=0.0)) / kernels.batch
             pace = positions * hardware.coefficient("clocks_per_position") * hardware.coefficient("tensor_efficiency")
-            interval = max(total / work.batch / (unit_macs * peak.unit_count), pace)
-            busy = macs / total * interval * (work.batch + geometry["dataflow_intervals"].value - 1.0)
+            interval = np.maximum(total / kernels.batch / (unit_macs * peak.unit_count), pace)
+            busy = macs / total * interval * (kernels.batch + geometry["dataflow_intervals"].value - 1.0)
             slots = macs
         return _Engine(
             tiles=tiles,
@@ -193,20 +208,16 @@ class Npu:
             sums=groups * m * n,
         )
 
-    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+    def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; the catalogue states each formula in words."""
         work = kernels.work
-        active = kernels.is_active
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
-        on_tensor = placement.detail["on_tensor"]
-        macs = np.where(active, work.mac_count, 0.0)
-        tensor_macs = macs * on_tensor
-        vector_macs = macs - tensor_macs
-        elementwise = np.where(active, work.elementwise_count, 0.0)
-        special = np.where(active, work.special_count, 0.0)
+        on_tensor = placement.on_tensor
+        tensor_macs = work.mac_count * on_tensor
+        vector_macs = work.mac_count - tensor_macs
         crossing = kernels.input_bytes + kernels.weight_bytes
-        streamed = (placement.detail["activations"] + placement.detail["weights"]) * item
+        streamed = (placement.activations + placement.weights) * item
         written = kernels.output_bytes
         sram_read = np.maximum(streamed * kernels.outside_read_share, crossing)
         noc = sram_read * hardware.coefficient("noc_share") + written
@@ -214,20 +225,20 @@ class Npu:
         tiles = placement.tile_count
         outside = placement.dram_read_bytes + placement.dram_write_bytes
         transfers = ceil_divide(crossing + written, hardware.coefficient("dma_block"))
-        lane_operations = elementwise + special + vector_macs
+        lane_operations = work.elementwise_count + work.special_count + vector_macs
         layers = kernels.at_leader(np.ones(kernels.kernel_count))
         instructions = tiles * hardware.coefficient("instructions_per_tile") + transfers + layers
         edge = "host_link" if "host_link_lanes" in hardware.geometry else "dram"
         counts: ActionCounts = {
             ("tensor_engine", f"{precision}_mac"): tensor_macs,
-            ("tensor_engine", "idle_cycle"): np.maximum(placement.detail["slots"] - tensor_macs, 0.0),
+            ("tensor_engine", "idle_cycle"): np.maximum(placement.slots - tensor_macs, 0.0),
             ("pe_register", "access"): tensor_macs,
-            ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * placement.detail["sums"],
-            ("weight_buffer", "read"): placement.detail["weights"] * item,
-            ("activation_buffer", "read"): placement.detail["activations"] * item,
+            ("accumulator", "access"): 2.0 * ACCUMULATOR_BYTES * placement.sums,
+            ("weight_buffer", "read"): placement.weights * item,
+            ("activation_buffer", "read"): placement.activations * item,
             ("vector_engine", f"{precision}_mac"): vector_macs,
-            ("vector_engine", "elementwise"): elementwise,
-            ("vector_engine", "special_function"): special,
+            ("vector_engine", "elementwise"): work.elementwise_count,
+            ("vector_engine", "special_function"): work.special_count,
             ("vector_register", "access"): VECTOR_OPERANDS * lane_operations * max(item, NARROWEST_VECTOR_BYTES),
             ("sram", "read"): sram_read + placement.dram_write_bytes,
             ("sram", "write"): written + placement.dram_read_bytes,

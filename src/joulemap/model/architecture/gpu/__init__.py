@@ -1,7 +1,12 @@
 """GPU: thread blocks of a SIMT machine in waves over streaming multiprocessors.
 
-`device` says what one kernel sees of the board, `product` how products are cut into tiles, `time` what every other
-kernel costs; here the times of kernels are put together and their actions counted.
+`device` is what one kernel sees of the board, `product` and `issue` are the times of products and of all other work,
+`time` puts them together; here kernels are placed and their actions counted.
+
+    kernel = launch + ‖sum of busy, sum of memory‖s        ‖a, b‖s = (a^s + b^s)^(1/s), s by the leader's kind
+    launch = fixed cost of its kind + kernels of the operator x kernel_gap
+
+What the norm is above the larger sum belongs to it. In eager the host runs ahead of the device.
 
 Which precisions run on tensor cores (matrix cores, on an AMD part) is the target's: each peak names its engine. What a
 warp is (32 lanes, or a wavefront of 64), which cache is the last before DRAM (L2, or an L3 behind it), and whether a
@@ -9,13 +14,22 @@ board is several devices of which one kernel sees one (`device_count`) are the t
 
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
 shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted
-at the board.
+at the board. With m x n the tile, wm x wn the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
+of a lane and clock, and x the outputs of what moves data:
+
+    L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a product, else R
+    shared read     = mult (wm + wn) / (wm wn) p of a product
+    instructions    = (MACs on lanes / k + EW + SF + x + (L2 read + out) / 4 + shared read / 16) / warp_size
+    near            = R + out - DRAM bytes + bytes of passes of its own that the last cache holds
+
+Source: Dally, AHA 2023 and DAC 2021 (335 pJ); AccelWattch (lanes of V100); board: Antepara et al., SC'25.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
@@ -31,8 +45,9 @@ from joulemap.model.architecture.gpu.device import (
 from joulemap.model.architecture.gpu.issue import padded_rows
 from joulemap.model.architecture.gpu.product import smooth_max
 from joulemap.model.architecture.gpu.time import Times, time_operators
-from joulemap.model.kernel import KernelColumns, Placement
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, dram_bytes, memory_time, tiled_bytes
 from joulemap.model.workload import Floats
 
@@ -45,7 +60,6 @@ LANES_PRICED: Final = 32.0
 """Lanes of the warp instruction that the catalogue prices; what drives lanes costs twice that for a wavefront of 64."""
 SECTOR_BYTES: Final = 32.0
 
-GEMM_KINDS: Final = ("conv", "linear", "matmul")
 
 _VECTOR_MAC: Final = {
     "fp64": "fp64_mac",
@@ -61,22 +75,35 @@ _VECTOR_MAC: Final = {
 """What a MAC costs on the vector lanes, for what does not run on tensor cores."""
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class GpuPlacement(Placement):
+    """Operators on the multiprocessors."""
+
+    tile_rows: Floats
+    tile_columns: Floats
+    instruction_s: Floats
+    """What the instructions of other work than products take at their rate, without waiting."""
+    product_s: Floats
+    """What products take, times the part of the units that are at it."""
+    multiplied_macs: Floats
+    """MAC slots, less what an algorithm of fewer multiplications saves."""
+    near_bytes: Floats
+    """Found in the last cache."""
+
+
 class Gpu:
     """SIMT data-parallel processors."""
 
-    name = "gpu"
-
-    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product` and `time`."""
         work = kernels.work
         units_total = hardware.peaks[kernels.precision].unit_count
         device = find_device(hardware)
         engine = Engine.of(device, kernels.precision)
-        active = kernels.is_active
         memory, read, written = memory_time(kernels, device, find_last_level(device))
-        times = time_operators(kernels, engine, np.where(active, memory, 0.0))
+        times = time_operators(kernels, engine, memory)
         tiling = times.tiling
-        simple = ~work.of_kind(*GEMM_KINDS, "grouped_conv") & active
+        simple = ~(work.is_gemm | work.of_kind("grouped_conv"))
         tiles = np.where(simple, ceil_divide(work.output_element_count, ELEMENTS_PER_BLOCK), tiling.count)
         tiles = np.where(kernels.rides, 0.0, np.maximum(tiles, times.block_count))
         waves = np.where(tiling.waves > 0.0, tiling.waves, ceil_divide(tiles, engine.units))
@@ -87,63 +114,56 @@ class Gpu:
         far = np.minimum(read + written, kernels.moved_bytes)
         again = np.where(times.pass_bytes > find_last_level(device).capacity.value, times.pass_bytes, 0.0)
         read, written = read + again / 2.0, written + again / 2.0
-        variable = np.maximum(kernels.per_kernel(compute), kernels.per_kernel(memory))
-        return Placement(
+        return GpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=_launch(kernels, engine, times, variable),
-            dram_read_bytes=np.where(active, read, 0.0),
-            dram_write_bytes=np.where(active, written, 0.0),
-            tile_count=np.where(active, tiles, 0.0),
-            wave_count=np.where(active, waves, 0.0),
-            units_used=np.where(active, np.minimum(tiles, engine.units), 0.0),
+            launch_s=(times.fixed_s + times.kernel_count * engine.value("kernel_gap"))[kernels.leader],
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            tile_count=tiles,
+            wave_count=waves,
+            units_used=np.minimum(tiles, engine.units),
             units_total=units_total,
-            executed_macs=np.where(active, executed, 0.0),
-            detail={
-                "tile_m": tiling.rows,
-                "tile_n": tiling.columns,
-                "instruction_s": times.instruction_s,
-                "product_s": np.where(active, times.product_s * occupancy, 0.0),
-                "busy_s": times.busy_s,
-                "multiplied": np.where(active, executed * tiling.multiplication_share, 0.0),
-                "kernel_count": np.where(kernels.leads, times.kernel_count, 0.0),
-                "near_bytes": np.where(active, kernels.moved_bytes - far + times.pass_bytes - again, 0.0),
-            },
+            executed_macs=executed,
+            host_call_count=1.0 + times.looped_count[kernels.leader],
+            host_runs_ahead=True,
+            tile_rows=tiling.rows,
+            tile_columns=tiling.columns,
+            instruction_s=times.instruction_s,
+            product_s=times.product_s * occupancy,
+            multiplied_macs=executed * tiling.multiplication_share,
+            near_bytes=kernels.moved_bytes - far + times.pass_bytes - again,
         )
 
-    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+    def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; the catalogue states each formula in words."""
         work = kernels.work
-        active = kernels.is_active
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
-        is_gemm = work.of_kind(*GEMM_KINDS) & active
-        may_use_tensor = work.of_kind(*GEMM_KINDS, "grouped_conv") & active
-        on_tensor = may_use_tensor if uses_tensor_cores(hardware, precision) else np.zeros_like(is_gemm)
+        may_use_tensor = work.is_gemm | work.of_kind("grouped_conv")
+        on_tensor = may_use_tensor if uses_tensor_cores(hardware, precision) else np.zeros_like(work.is_gemm)
         device = find_device(hardware)
-        macs = placement.detail["multiplied"]
+        macs = placement.multiplied_macs
         tensor_macs = np.where(on_tensor, macs, 0.0)
         vector_macs = macs - tensor_macs
-        packed = np.where(is_gemm, packing(hardware, precision), 1.0)
-        dot_macs = np.where(is_gemm, vector_macs, 0.0) if precision == "int8" else np.zeros_like(macs)
-        elementwise = np.where(active, work.elementwise_count, 0.0)
-        special = np.where(active, work.special_count, 0.0)
-        moves = work.of_kind("data_movement", "pool", "uncounted") & active
+        packed = np.where(work.is_gemm, packing(hardware, precision), 1.0)
+        dot_macs = np.where(work.is_gemm, vector_macs, 0.0) if precision == "int8" else np.zeros_like(macs)
+        moves = work.of_kind("data_movement", "pool", "uncounted")
         indexed = np.where(moves, work.output_element_count, 0.0)
 
         read_in = kernels.input_bytes + kernels.weight_bytes
         l2_read = np.where(
-            is_gemm,
-            tiled_bytes(kernels, placement.detail["tile_m"], placement.detail["tile_n"], item),
+            work.is_gemm,
+            tiled_bytes(kernels, placement.tile_rows, placement.tile_columns, item),
             read_in,
         )
         warp_m = hardware.coefficient("warp_tile_m")
         warp_n = hardware.coefficient("warp_tile_n")
-        shared_read = np.where(is_gemm, macs * (warp_m + warp_n) / (warp_m * warp_n) * item, 0.0)
-        loaded = np.where(is_gemm, 0.0, read_in)
+        shared_read = np.where(work.is_gemm, macs * (warp_m + warp_n) / (warp_m * warp_n) * item, 0.0)
+        loaded = np.where(work.is_gemm, 0.0, read_in)
 
         mac_lanes = vector_macs / packed
-        plain = elementwise + special + indexed
+        plain = work.elementwise_count + work.special_count + indexed
         warp = hardware.geometry["warp_size"].value
         warps = (
             (mac_lanes + plain) / warp
@@ -153,7 +173,7 @@ class Gpu:
         lane_groups = warps * warp / LANES_PRICED
         tensor_instructions = tensor_macs / hardware.coefficient("mma_macs_per_instruction")
         engine = Engine.of(device, precision)
-        idle_lanes = np.where(work.of_kind("softmax") & active, padded_rows(kernels) - work.output_element_count, 0.0)
+        idle_lanes = np.where(work.of_kind("softmax"), padded_rows(kernels) - work.output_element_count, 0.0)
         register = max(REGISTER_BYTES, item)
         mac_register = np.maximum(register / packed, item)
         operands = vector_macs * mac_register
@@ -166,12 +186,12 @@ class Gpu:
             ("tensor_core", f"{precision}_mac"): tensor_macs,
             ("cuda_core", _VECTOR_MAC[precision]): vector_macs - dot_macs,
             ("cuda_core", "int8_mac"): dot_macs,
-            ("cuda_core", "elementwise"): elementwise,
+            ("cuda_core", "elementwise"): work.elementwise_count,
             ("integer_unit", "index_operation"): indexed,
-            ("special_function_unit", "operation"): special,
+            ("special_function_unit", "operation"): work.special_count,
             ("register_file", "operand"): 3.0 * operands,
             ("register_file", "result"): operands,
-            ("register_file", "read"): (elementwise + plain) * register + tensor_registers * 2.0 / 3.0,
+            ("register_file", "read"): (work.elementwise_count + plain) * register + tensor_registers * 2.0 / 3.0,
             ("register_file", "write"): plain * register + tensor_registers / 3.0,
             ("operand_collector", "transfer"): 3.0 * operands,
             ("instruction_cache", "fetch"): warps,
@@ -179,13 +199,13 @@ class Gpu:
             ("dispatcher", "dispatch"): lane_groups,
             ("result_bus", "commit"): lane_groups,
             ("tensor_core", "instruction"): tensor_macs,
-            ("simt_core", "product_cycle"): placement.detail["product_s"] * engine.issue_hz,
-            ("simt_core", "issue_cycle"): placement.detail["instruction_s"] * engine.issue_hz,
+            ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
+            ("simt_core", "issue_cycle"): placement.instruction_s * engine.issue_hz,
             ("shared_memory", "read"): shared_read,
-            ("shared_memory", "write"): np.where(is_gemm, l2_read, 0.0),
+            ("shared_memory", "write"): np.where(work.is_gemm, l2_read, 0.0),
             ("l1", "load"): loaded,
             ("l1", "store"): kernels.output_bytes,
-            ("l2", "stream"): placement.detail["near_bytes"],
+            ("l2", "stream"): placement.near_bytes,
             **self._cache_counts(kernels, placement, device, l2_read),
             ("dram_controller", "transfer"): placement.dram_read_bytes + placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,
@@ -196,7 +216,7 @@ class Gpu:
             ("coalescing", "extra_sector"): np.where(
                 moves, kernels.moved_bytes / SECTOR_BYTES * hardware.coefficient("uncoalesced_share"), 0.0
             ),
-            ("barrier", "arrival"): np.where(is_gemm, arrivals, 0.0),
+            ("barrier", "arrival"): np.where(work.is_gemm, arrivals, 0.0),
             ("coherence", "fence"): kernels.at_leader(fences),
             ("thread_block", "launch"): placement.tile_count,
             ("kernel", "launch"): kernels.host_launch_count,
@@ -204,7 +224,7 @@ class Gpu:
 
     @staticmethod
     def _cache_counts(
-        kernels: KernelColumns, placement: Placement, hardware: Hardware, inner_read: Floats
+        kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware, inner_read: Floats
     ) -> ActionCounts:
         """Return the counts of the caches beyond the units: of an L2, an L3 behind it, or an L3 alone."""
         levels = {level.name: level for level in hardware.memory_levels}
@@ -214,8 +234,7 @@ class Gpu:
             return {**counts, ("l2", "read"): inner_read, ("l2", "write"): out + fills}
         read, written = inner_read, out
         if "l2" in levels:
-            missed = dram_bytes(kernels, levels["l2"].capacity.value, keeps_weights=True)
-            read, written = (np.where(kernels.is_active, column, 0.0) for column in missed)
+            read, written = dram_bytes(kernels, levels["l2"].capacity.value, keeps_weights=True)
             counts |= {
                 ("l2", "read"): inner_read,
                 ("l2", "write"): out + read,
@@ -237,17 +256,6 @@ def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
     busy_factor = kernels.per_operator(np.where(is_busy, grow, 1.0))
     memory_factor = kernels.per_operator(np.where(is_busy, 1.0, grow))
     return times.busy_s * busy_factor, times.memory_s * memory_factor
-
-
-def _launch(kernels: KernelColumns, engine: Engine, times: Times, device_s: Floats) -> Floats:
-    """Return the fixed cost per kernel: that of its leader, the gap after it, and in `eager` the host's pace."""
-    leader = kernels.leader
-    count = times.kernel_count[leader]
-    cost = times.fixed_s[leader] + count * engine.value("kernel_gap")
-    if kernels.runtime == "eager":
-        calls = 1.0 + times.looped_count[leader]
-        cost = np.maximum(cost, calls * engine.value("host_launch") - device_s)
-    return cost
 
 
 ARCHITECTURE = Gpu()

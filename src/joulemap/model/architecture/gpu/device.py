@@ -1,4 +1,9 @@
-"""What one kernel sees of a board: its device, the precision's engine, lanes, and the cache before DRAM."""
+"""Device that one kernel sees of a board: its share, the precision's engine, lanes, and the cache before DRAM.
+
+A coefficient of products is that of the engine, `NAME.tensor` or `NAME.vector`; any other that of the element's width,
+`NAME.wide` from four bytes on or `NAME.narrow`; one without either holds for all. Coefficients per clock use the clock
+of the fp32 peak at every precision. A cache whose bandwidth nobody published has last_level_bytes_per_clock per unit.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,22 @@
 
 Two times of each operator: how long its kernel keeps the units busy, and how long the instructions alone take at the
 rate of their kind. A kernel of few blocks waits more than it computes, so the first can be far longer; energy follows
-the second.
+the second. With idx = 1 / (indexed_elements_per_clock x U x clock), the instructions of an operator without products:
+
+    rides on another         EW / lanes + SF / special function lanes, of all units
+    activation function      O / activations_per_clock
+    broadcast                O idx
+    data movement            O idx x permutation_ratio; without it for cat, twice for roll, 0 for index and fill
+    softmax                  O with rows padded to a power of 2 x softmax_ratio x idx
+    normalization            rows x normalized_row_clocks
+    reduction                elements read x reduction_ratio x idx; busy long_reduction_cost from 512 an output on
+    batch norm               O x batch_norm_ratio x idx; busy steps x batch_norm_step from four bytes an element on
+    maximum pooling          O k min(k, stride) / pooled_loads_per_clock; busy ‖that, pool_latency‖4
+    other pooling            O (1 + averaged_tap_ratio taps) / averaged_outputs_per_clock
+    depthwise convolution    MACs / depthwise_macs_per_clock; busy ‖that, taps x depthwise_tap_clocks‖2
+    any other elementwise    0: bytes bound it
+
+Source: as `product`.
 """
 
 from __future__ import annotations
@@ -104,7 +119,7 @@ def _instruction_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
     found = np.where(work.of_kind("reduction"), read * engine.value("reduction_ratio") * index_s, found)
     found = np.where(work.of_kind("batch_norm"), outputs * engine.value("batch_norm_ratio") * index_s, found)
     found = np.where(work.of_kind("pool"), _pool_seconds(kernels, engine), found)
-    return np.where(work.mac_count > 0.0, 0.0, found)
+    return np.where(work.has_macs, 0.0, found)
 
 
 def padded_rows(kernels: KernelColumns) -> Floats:

@@ -121,20 +121,19 @@ LEFT_OUT: Final = 1.9
 def sort_products(kernels: KernelColumns, engine: Engine) -> Products:
     """Return the sorts of the products of these kernels on an engine."""
     work = kernels.work
-    has_macs = work.mac_count > 0
-    conv = work.of_kind("conv") & has_macs
+    conv = work.of_kind("conv") & work.has_macs
     channels = work.gemm_k / np.maximum(work.tap_count, 1.0)
     positions = input_positions(kernels)
     several = work.tap_count > 1.0
     image = conv & several & (channels < STEM_CHANNELS) & (engine.mode == "tensor")
-    matmul = work.of_kind("matmul") & has_macs
+    matmul = work.of_kind("matmul") & work.has_macs
     return Products(
         dense=conv & several & ~image,
         pointwise=conv & ~several,
         stem=image,
-        linear=(work.of_kind("linear") & has_macs) | (matmul & (work.gemm_groups <= 1.0)),
+        linear=(work.of_kind("linear") & work.has_macs) | (matmul & (work.gemm_groups <= 1.0)),
         batched=matmul & (work.gemm_groups > 1.0),
-        grouped=work.of_kind("grouped_conv") & has_macs,
+        grouped=work.of_kind("grouped_conv") & work.has_macs,
         strided=work.of_kind("conv", "grouped_conv", "depthwise_conv") & (positions > LEFT_OUT * work.gemm_m),
     )
 

@@ -1,14 +1,23 @@
 """Time of every operator on a SIMT machine: what its kernel costs before it runs, and how long the units are busy.
 
-Per kernel, with p between 2 and 8 by kind:
-
-    kernel = fixed cost of its kind + gap + (busy^p + memory^p)^(1/p)
-
 Elementwise kernels are bound by bytes; whatever computes an address for each element (broadcasts, permutations,
-concatenations, pooling) by the rate of index arithmetic, which does not depend on the element's size.
+concatenations, pooling) by the rate of index arithmetic, which does not depend on the element's size (`issue`).
+Products take (`product`), by sort:
+
+    dense, pointwise, linear, grouped    tiles; a linear one of at most 4 rows K x vector_product_step on tensor cores
+                                         up to K = 2048, else its bytes bound it; grouped ‖tiles, group_latency √G‖
+                                         on tensor cores, where no kernel of its own takes it
+    stem, batched, native grouped        forms of their own
+    attention      half of ‖max(b / U, 1) x MACs / b / rate of a unit, max(N, K) / 2 x step‖4 for each product, b blocks
+
+Memory takes the time of its bytes x reduction_traffic_factor for reductions, x batch_norm_traffic_factor for a batch
+norm alone. The softmax of a fused attention has no time of its own.
 
 An operator that runs alone may be several kernels: a convolution adds its bias in one of its own, batch norm at
-half precision converts its parameters first, a roll moves data once per direction. A compiler merges them.
+half precision converts its parameters first, a roll moves data once per direction. A compiler merges them, and leaves
+products to a library, whose result goes through memory epilogue_passes times more where something follows.
+
+Source: as `product`.
 """
 
 from __future__ import annotations
@@ -102,10 +111,10 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     return Times(
         fixed_s=_fixed_seconds(kernels, engine, sorts, attends) + passes.fixed_s,
         kernel_count=1.0 + passes.count,
-        busy_s=np.where(kernels.is_active, busy, 0.0),
-        memory_s=np.where(kernels.is_active, memory_s * _traffic_factor(kernels, engine), 0.0),
+        busy_s=busy,
+        memory_s=memory_s * _traffic_factor(kernels, engine),
         product_s=products,
-        instruction_s=np.where(kernels.is_active, instruction, 0.0),
+        instruction_s=instruction,
         sharpness=sharpness,
         tiling=tiling,
         native_macs=native_macs,
@@ -212,7 +221,7 @@ def _epilogue_passes(kernels: KernelColumns, engine: Engine, attends: Booleans) 
     """
     work = kernels.work
     follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
-    passes = kernels.leads & follows & (work.mac_count > 0.0) & ~attends
+    passes = kernels.leads & follows & work.has_macs & ~attends
     often = np.where(passes, engine.value("epilogue_passes"), 0.0)
     moved = 2.0 * often * work.output_element_count * kernels.item_bytes
     return _Passes(

@@ -1,0 +1,550 @@
+-- What views and queries share.
+
+-- Exact femtojoules to the nearest double; those that a double does not hold as decimals, then as the reading of digits.
+CREATE MACRO joules(energy_fj) AS
+    CASE
+        WHEN abs(energy_fj) <= 9007199254740992 THEN CAST(energy_fj AS DOUBLE) / 1e15
+        ELSE CAST(CAST(CAST(energy_fj AS DECIMAL(22, 0)) * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS VARCHAR) AS DOUBLE)
+    END;
+
+-- Femtoseconds to seconds.
+CREATE MACRO seconds(latency_fs) AS CAST(latency_fs AS DOUBLE) / 1e15;
+
+-- A share of a whole, both whole numbers of any size; null of nothing.
+CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole AS DOUBLE), 0e0);
+
+-- The additive share of an energy-delay product: (E_i T + E t_i) / 2.
+CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
+    (joules(energy_fj) * seconds(run_latency_fs) + joules(run_energy_fj) * seconds(latency_fs)) / 2e0;
+
+-- Energy of a group of ledger lines by part, exact.
+CREATE MACRO energy_by_part(part, energy_fj) AS {
+    'energy_fj': sum(energy_fj),
+    'compute_fj': sum(CASE WHEN part = 'compute' THEN energy_fj ELSE 0 END),
+    'memory_fj': sum(CASE WHEN part = 'memory' THEN energy_fj ELSE 0 END),
+    'control_fj': sum(CASE WHEN part = 'control' THEN energy_fj ELSE 0 END),
+    'static_fj': sum(CASE WHEN part = 'static' THEN energy_fj ELSE 0 END)
+};
+
+-- How people see a configuration's hardware: jetson_orin_nano_8gb@15W, or the id alone at the default operating point.
+CREATE MACRO configuration_name(hardware, power_mode) AS
+    CASE WHEN power_mode = 'default' THEN hardware ELSE hardware || '@' || power_mode END;
+
+-- A configuration in words: jetson_orin_nano_8gb@15W int8 batch 8, with the runtime where it is not fused.
+CREATE MACRO configuration_label(hardware, power_mode, "precision", batch, runtime) AS
+    configuration_name(hardware, power_mode) || ' ' || "precision" || ' batch ' || batch
+        || CASE WHEN runtime = 'fused' THEN '' ELSE ' ' || runtime END;
+
+-- What a model was built with, as it stands at the end of a workload's source.
+CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);
+
+-- An assumption as a person gave it, or for a negative number that of the catalogue.
+CREATE MACRO assumed(name, given) AS
+    CASE WHEN given >= 0e0 THEN given ELSE (SELECT a.value FROM cost_assumption AS a WHERE a.assumption = name) END;
+
+-- Grams of CO2 per kWh as a person gave them, or for a negative number those of a region; of the world for ''.
+CREATE MACRO assumed_gco2_per_kwh(region_id, given) AS
+    CASE
+        WHEN given >= 0e0 THEN given
+        ELSE (
+            SELECT g.gco2_per_kwh
+            FROM grid_region AS g
+            WHERE g.region = CASE WHEN region_id = '' THEN 'world' ELSE region_id END
+        )
+    END;
+
+-- One row per run, refused ones included with null figures: every figure that a metric may name, prices apart from use.
+CREATE MACRO configurations(run_ids) AS TABLE
+WITH asked AS (
+    SELECT DISTINCT unnest(run_ids) AS run_id
+),
+time AS (
+    SELECT s.run_id, CAST(sum(s.latency_fs) AS DOUBLE) AS latency_fs
+    FROM run_subgraph AS s
+    JOIN asked AS a ON a.run_id = s.run_id
+    GROUP BY s.run_id
+),
+work AS (
+    SELECT p.run_id, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
+    FROM run_operator AS p
+    JOIN asked AS a ON a.run_id = p.run_id
+    JOIN run AS r ON r.run_id = p.run_id
+    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+    GROUP BY p.run_id
+),
+energy AS (
+    SELECT l.run_id, sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN asked AS a ON a.run_id = l.run_id
+    GROUP BY l.run_id
+),
+fact AS (
+    SELECT
+        f.hardware_digest,
+        max(f.value) FILTER (WHERE f.quantity = 'price_cloud') AS price_cloud_usd_per_hour,
+        max(f.value) FILTER (WHERE f.quantity = 'price_purchase') AS price_purchase_usd,
+        max(f.value) FILTER (WHERE f.quantity = 'idle_power') AS idle_power_w,
+        max(f.value) FILTER (WHERE f.quantity = 'static_power') AS static_power_w
+    FROM hardware_fact AS f
+    WHERE f.quantity IN ('price_cloud', 'price_purchase', 'idle_power', 'static_power')
+    GROUP BY f.hardware_digest
+)
+SELECT
+    r.run_id,
+    r.model,
+    r.hardware,
+    r.configured_hardware,
+    r.power_mode,
+    r.architecture,
+    r.deployment,
+    r.precision,
+    r.batch,
+    r.runtime,
+    seconds(t.latency_fs) AS latency_s,
+    joules(e.energy_fj) AS energy_j,
+    joules(e.energy_fj) / r.batch AS energy_per_inference_j,
+    r.batch / nullif(joules(e.energy_fj), 0e0) AS inferences_per_j,
+    joules(e.energy_fj) * seconds(t.latency_fs) AS edp_js,
+    joules(e.energy_fj) / r.batch * seconds(t.latency_fs) AS edp_per_inference_js,
+    r.batch / nullif(seconds(t.latency_fs), 0e0) AS throughput_per_s,
+    CAST(e.energy_fj AS DOUBLE) / nullif(t.latency_fs, 0e0) AS average_power_w,
+    r.peak_memory_bytes,
+    2 * o.mac_count / nullif(seconds(t.latency_fs), 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    f.price_cloud_usd_per_hour,
+    f.price_purchase_usd,
+    coalesce(f.idle_power_w, f.static_power_w) AS idle_power_w,
+    CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
+    r.is_projection,
+    r.refusal,
+    r.hardware_digest
+FROM asked AS a
+JOIN run_configurations AS r ON r.run_id = a.run_id
+LEFT JOIN time AS t ON t.run_id = r.run_id
+LEFT JOIN energy AS e ON e.run_id = r.run_id
+LEFT JOIN work AS o ON o.run_id = r.run_id
+LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest;
+
+-- The same rows with what a million inferences need, cost and emit. A chip is powered (or rented) for
+-- 1 / (throughput x utilization) seconds per inference: it works for 1 / throughput, and idles for the rest.
+-- cloud_usd_per_million contains the energy; a bought chip costs purchase_usd_per_million and energy_usd_per_million.
+CREATE MACRO configuration_costs(
+    run_ids, utilization, lifetime_years, hours_per_year, pue, usd_per_kwh, region, gco2_per_kwh
+) AS TABLE
+WITH assumption AS (
+    SELECT
+        assumed('utilization', utilization) AS utilization_fraction,
+        assumed('lifetime', lifetime_years) AS life_years,
+        assumed('hours', hours_per_year) AS powered_hours_per_year,
+        assumed('pue', pue) AS pue_ratio,
+        assumed('electricity', usd_per_kwh) AS electricity_usd_per_kwh,
+        assumed_gco2_per_kwh(region, gco2_per_kwh) AS grid_gco2_per_kwh
+),
+powered AS (
+    SELECT
+        c.* EXCLUDE (deployment),
+        a.electricity_usd_per_kwh,
+        a.grid_gco2_per_kwh,
+        CASE WHEN list_contains(c.deployment, 'datacenter') THEN a.pue_ratio ELSE 1e0 END AS pue_ratio,
+        1e6 / (c.throughput_per_s * a.utilization_fraction) / 3600e0 AS hours_per_million,
+        c.throughput_per_s * a.utilization_fraction * 3600e0 * a.powered_hours_per_year AS inferences_per_year,
+        c.throughput_per_s * a.utilization_fraction * 3600e0 * a.powered_hours_per_year * a.life_years
+            AS inferences_per_life,
+        c.energy_per_inference_j
+            + c.idle_power_w * (1e0 - a.utilization_fraction) / a.utilization_fraction / c.throughput_per_s
+            AS powered_j
+    FROM configurations(run_ids) AS c
+    CROSS JOIN assumption AS a
+)
+SELECT
+    p.* EXCLUDE (hours_per_million, powered_j, electricity_usd_per_kwh, grid_gco2_per_kwh),
+    p.powered_j * p.pue_ratio * 1e6 / 3.6e6 AS kwh_per_million,
+    p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.grid_gco2_per_kwh AS gco2_per_million,
+    p.price_cloud_usd_per_hour * p.hours_per_million AS cloud_usd_per_million,
+    p.price_purchase_usd / p.inferences_per_life * 1e6 AS purchase_usd_per_million,
+    p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.electricity_usd_per_kwh AS energy_usd_per_million,
+    least(
+        p.price_cloud_usd_per_hour * p.hours_per_million,
+        p.price_purchase_usd / p.inferences_per_life * 1e6
+            + p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.electricity_usd_per_kwh
+    ) AS usd_per_million
+FROM powered AS p;
+
+-- The column that holds a metric, and how to read it: rows of the table `metric`, which is that of the program.
+CREATE MACRO metric_column(metric_name) AS
+    coalesce(
+        (SELECT m.column_name FROM metric AS m WHERE m.name = metric_name),
+        error(
+            'unknown metric ' || metric_name || ', expected one of '
+                || (SELECT string_agg(m.name, ', ' ORDER BY m.metric_index) FROM metric AS m)
+        )
+    );
+CREATE MACRO metric_unit(metric_name) AS (SELECT m.unit FROM metric AS m WHERE m.name = metric_name);
+CREATE MACRO is_higher_better(metric_name) AS (SELECT m.is_higher_better FROM metric AS m WHERE m.name = metric_name);
+-- What is not known where the metric is null.
+CREATE MACRO metric_missing(metric_name) AS (SELECT m.missing FROM metric AS m WHERE m.name = metric_name);
+
+-- The value of a metric in a row that has a column for it: one of runs, configurations or configuration_costs.
+CREATE MACRO column_value(column_name, one) AS CAST(to_json(one) ->> column_name AS DOUBLE);
+CREATE MACRO metric_value(metric_name, one) AS
+    CASE
+        WHEN (to_json(one) -> metric_column(metric_name)) IS NULL
+            THEN error('the metric ' || metric_name || ' is not known of these runs: it needs prices and use')
+        ELSE column_value(metric_column(metric_name), one)
+    END;
+
+-- A value as a cost: lower is better. And how many times better a value is than another one: above 1 where it is.
+CREATE MACRO as_cost(is_higher_better, value) AS CASE WHEN is_higher_better THEN -value ELSE value END;
+CREATE MACRO better_ratio(is_higher_better, value, other) AS
+    CASE WHEN is_higher_better THEN value / nullif(other, 0e0) ELSE other / nullif(value, 0e0) END;
+
+-- The limits above 0 that evaluated runs do not keep; an unknown price keeps none.
+-- violation_fraction is value / bound - 1, for throughput bound / value - 1.
+CREATE MACRO missed_limits(
+    run_ids, max_latency_s, max_energy_j, max_energy_per_inference_j, max_memory_bytes, max_power_w,
+    min_throughput_per_s, max_price_usd_per_hour, max_purchase_usd
+) AS TABLE
+WITH limits AS (
+    SELECT l.limit_index, l.limit_name, 0e0 + l.bound AS bound, m.column_name, m.unit, m.missing, m.is_higher_better
+    FROM (
+        VALUES
+            (1, 'latency', max_latency_s),
+            (2, 'energy', max_energy_j),
+            (3, 'energy_per_inference', max_energy_per_inference_j),
+            (4, 'memory', max_memory_bytes),
+            (5, 'power', max_power_w),
+            (6, 'throughput', min_throughput_per_s),
+            (7, 'price', max_price_usd_per_hour),
+            (8, 'purchase', max_purchase_usd)
+    ) AS l (limit_index, limit_name, bound)
+    JOIN metric AS m ON m.name = l.limit_name
+    WHERE l.bound > 0e0
+),
+checked AS (
+    SELECT c.run_id, l.*, column_value(l.column_name, c) AS value
+    FROM configurations(run_ids) AS c
+    CROSS JOIN limits AS l
+    WHERE c.refusal IS NULL
+)
+SELECT
+    run_id,
+    limit_index,
+    limit_name,
+    value,
+    bound,
+    as_cost(is_higher_better, value) - as_cost(is_higher_better, bound) AS excess,
+    better_ratio(is_higher_better, bound, value) - 1e0 AS violation_fraction,
+    unit,
+    missing
+FROM checked
+WHERE NOT coalesce(as_cost(is_higher_better, value) <= as_cost(is_higher_better, bound), FALSE);
+
+-- What a framework that keeps a workspace for each stream reports; null where the streams are not known.
+CREATE MACRO allocated_bytes(run_bytes, workspace_bytes, stream_limit, stream_count) AS
+    CASE
+        WHEN workspace_bytes IS NULL THEN run_bytes
+        WHEN stream_count IS NOT NULL THEN CAST(run_bytes + least(stream_count, stream_limit) * workspace_bytes AS BIGINT)
+    END;
+
+-- What a profile and a trace can agree on. A profile lists shapes as they stand in memory, so operators that differ in
+-- more than this share a row. It does not tell what a concatenation joins; an attention is one kernel.
+-- Signatures of the operators of these workloads, of all for null. What is not asked about is not aggregated.
+CREATE MACRO signatures_among(workload_ids) AS TABLE
+SELECT
+    o.workload_id,
+    o.operator_index,
+    CASE
+        WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN 'scaled_dot_product_attention'
+        ELSE o.operation
+    END AS operation,
+    CASE
+        WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN regexp_replace(o.output_shape, 'x[0-9]+$', '')
+        WHEN o.operation = 'cat' THEN ''
+        WHEN o.operation IN ('reshape', 'contiguous', 'clone') THEN o.copied_shape || ' -> ' || o.output_shape
+        ELSE concat(p.shapes, CASE WHEN p.shapes IS NULL THEN '' ELSE ' -> ' END, o.output_shape)
+    END AS shapes,
+    CASE WHEN o.aten LIKE 'aten.scaled_dot_product_attention%' THEN 'attention' ELSE o.kind END AS kind,
+    o.copied_shape
+FROM (
+    SELECT
+        workload_id,
+        operator_index,
+        operation,
+        kind,
+        aten,
+        output_shape,
+        CASE
+            WHEN lag(kind) OVER before = 'view' AND lag(output_element_count) OVER before = output_element_count
+                THEN lag(output_shape) OVER before
+            ELSE output_shape
+        END AS copied_shape
+    FROM workload_operator
+    WHERE workload_ids IS NULL OR list_contains(workload_ids, workload_id)
+    WINDOW before AS (PARTITION BY workload_id ORDER BY operator_index ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
+) AS o
+LEFT JOIN (
+    SELECT a.workload_id, a.operator_index, string_agg(t.shape, ' ' ORDER BY a.access_index) AS shapes
+    FROM workload_access AS a
+    JOIN workload_tensor AS t ON t.workload_id = a.workload_id AND t.tensor_index = a.tensor_index
+    WHERE a.role <> 'output' AND (workload_ids IS NULL OR list_contains(workload_ids, a.workload_id))
+    GROUP BY a.workload_id, a.operator_index
+) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
+
+-- Two runs' energy by action: a row per action that either has, each side's count and price, the difference B minus A in
+-- fJ and what of it the counts moved, at the mean of both prices.
+CREATE MACRO ledger_pairs(run_a, run_b) AS TABLE
+WITH side AS (
+    SELECT
+        l.run_id,
+        a.component,
+        a.action,
+        a.category,
+        a.part,
+        a.per,
+        sum(l.action_count ORDER BY l.operator_index) AS action_count,
+        max(e.energy_per_action_fj) AS price_fj,
+        max(e.basis) AS basis,
+        sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    WHERE l.run_id IN (run_a, run_b)
+    GROUP BY ALL
+),
+joined AS (
+    SELECT
+        coalesce(a.component, b.component) AS component,
+        coalesce(a.action, b.action) AS action,
+        coalesce(a.part, b.part) AS part,
+        coalesce(a.per, b.per) AS per,
+        a.category AS category_a,
+        b.category AS category_b,
+        coalesce(a.action_count, 0e0) AS count_a,
+        coalesce(b.action_count, 0e0) AS count_b,
+        a.price_fj AS price_a,
+        b.price_fj AS price_b,
+        a.basis AS basis_a,
+        b.basis AS basis_b,
+        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
+    FROM (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = run_a
+    ) AS a
+    FULL JOIN (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = run_b
+    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
+)
+SELECT
+    component,
+    action,
+    part,
+    per,
+    category_a,
+    category_b,
+    count_a,
+    count_b,
+    price_a,
+    price_b,
+    basis_a,
+    basis_b,
+    difference_fj,
+    price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
+    CASE
+        WHEN price_a = price_b THEN difference_fj
+        WHEN count_a = count_b THEN 0
+        ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
+    END AS by_count_fj
+FROM joined;
+
+-- Why run B takes longer than run A, exactly: terms over what bounds each subgraph, subgraphs matched by name.
+CREATE MACRO latency_terms(run_a, run_b) AS TABLE
+WITH time AS (
+    SELECT
+        s.run_id,
+        g.name,
+        s.latency_fs,
+        least(s.latency_fs, CAST(round(s.launch_s * 1e15) AS BIGINT)) AS launch_fs,
+        s.compute_s >= s.memory_s AS is_computing,
+        s.kernel_count,
+        s.executed_mac_count,
+        s.moved_bytes
+    FROM run_subgraph AS s
+    JOIN run AS r ON r.run_id = s.run_id
+    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+    WHERE s.run_id IN (run_a, run_b)
+),
+spent AS (
+    SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count
+    FROM time
+    UNION ALL
+    SELECT
+        run_id,
+        name,
+        CASE WHEN is_computing THEN 'compute' ELSE 'memory' END,
+        latency_fs - launch_fs,
+        CASE WHEN is_computing THEN coalesce(executed_mac_count, 0e0) ELSE moved_bytes END
+    FROM time
+),
+met AS (
+    SELECT
+        coalesce(a.name, b.name) AS name,
+        coalesce(a.resource, b.resource) AS resource,
+        coalesce(a.spent_fs, 0) AS spent_a,
+        coalesce(b.spent_fs, 0) AS spent_b,
+        coalesce(a.work_count, 0e0) AS work_a,
+        coalesce(b.work_count, 0e0) AS work_b,
+        a.spent_fs IS NOT NULL AND b.spent_fs IS NOT NULL AS is_met,
+        b.spent_fs IS NULL AS is_a
+    FROM (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = run_a AND spent_fs > 0) AS a
+    FULL JOIN (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = run_b AND spent_fs > 0) AS b
+        ON b.name = a.name AND b.resource = a.resource
+),
+parted AS (
+    SELECT
+        name,
+        resource,
+        spent_a,
+        spent_b,
+        work_a,
+        work_b,
+        is_met,
+        is_a,
+        CASE
+            WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
+            ELSE CAST(round_even((work_b - work_a) * ((spent_a / work_a + spent_b / work_b) / 2e0), 0) AS BIGINT)
+        END AS by_work_fs
+    FROM met
+),
+delay AS (
+    SELECT
+        CASE WHEN is_a THEN 'only in A' ELSE 'only in B' END AS term,
+        resource, spent_a, spent_b, work_a, work_b,
+        spent_b - spent_a AS difference_fs
+    FROM parted
+    WHERE NOT is_met
+    UNION ALL
+    SELECT 'count', resource, spent_a, spent_b, work_a, work_b, by_work_fs
+    FROM parted
+    WHERE is_met
+    UNION ALL
+    SELECT 'price', resource, spent_a, spent_b, work_a, work_b, spent_b - spent_a - by_work_fs
+    FROM parted
+    WHERE is_met
+)
+SELECT
+    term,
+    resource,
+    CASE resource WHEN 'launch' THEN 'kernel' WHEN 'compute' THEN 'MAC slot' ELSE 'B' END AS per,
+    CAST(count(*) AS BIGINT) AS part_count,
+    sum(CAST(work_a AS DECIMAL(38, 6))) AS work_a,
+    sum(CAST(work_b AS DECIMAL(38, 6))) AS work_b,
+    sum(spent_a) AS spent_a,
+    sum(spent_b) AS spent_b,
+    sum(difference_fs) AS difference_fs
+FROM delay
+GROUP BY term, resource
+HAVING sum(difference_fs) <> 0;
+
+-- Every subgraph or operator of runs, with what it costs: value is of the metric.
+CREATE MACRO parts(run_ids, level, metric) AS TABLE
+WITH asked AS (
+    SELECT
+        r.run_id,
+        r.workload_id,
+        w.model,
+        configuration_name(v.hardware, r.power_mode) AS hardware,
+        CASE WHEN level IN ('subgraph', 'operator') THEN level = 'operator'
+            ELSE error('level is ' || level || ', expected subgraph or operator')
+        END AS is_operator
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    WHERE list_contains(run_ids, r.run_id) AND r.refusal IS NULL
+        AND CASE
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains(run_ids, run_id)) > 32
+                THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
+            ELSE TRUE
+        END
+),
+energy AS (
+    SELECT
+        l.run_id,
+        CASE WHEN level = 'operator' THEN l.operator_index ELSE l.subgraph_index END AS part_index,
+        sum(l.energy_fj) AS energy_fj,
+        sum(
+            CASE
+                WHEN level = 'operator' AND l.action_id IN (SELECT action_id FROM action WHERE component = 'dram')
+                    THEN CAST(l.action_count AS DECIMAL(38, 9))
+            END
+        ) AS dram_bytes
+    FROM ledger_line AS l
+    WHERE list_contains(run_ids, l.run_id)
+    GROUP BY ALL
+),
+placed AS (
+    SELECT
+        s.run_id,
+        s.subgraph_index,
+        s.subgraph_index AS part_index,
+        s.latency_fs,
+        s.dram_bytes,
+        FALSE AS is_operator
+    FROM run_subgraph AS s
+    WHERE level <> 'operator' AND list_contains(run_ids, s.run_id)
+    UNION ALL
+    SELECT
+        o.run_id,
+        o.subgraph_index,
+        o.operator_index,
+        o.latency_fs,
+        s.dram_bytes * coalesce(
+            o.moved_bytes / nullif(sum(o.moved_bytes) OVER in_kernel, 0e0),
+            1e0 / count(*) OVER in_kernel
+        ),
+        TRUE
+    FROM run_operator AS o
+    JOIN run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
+    WHERE level = 'operator' AND list_contains(run_ids, o.run_id) AND list_contains(run_ids, s.run_id)
+    WINDOW in_kernel AS (
+        PARTITION BY o.run_id, o.subgraph_index ORDER BY o.operator_index
+        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+    )
+),
+figure AS (
+    SELECT
+        a.run_id,
+        a.workload_id,
+        a.model,
+        a.hardware,
+        p.part_index,
+        p.subgraph_index,
+        joules(coalesce(e.energy_fj, 0)) AS energy_j,
+        seconds(p.latency_fs) AS latency_s,
+        (
+            joules(coalesce(e.energy_fj, 0))
+                * (seconds(sum(p.latency_fs) OVER (PARTITION BY a.run_id)))
+            + joules(sum(e.energy_fj) OVER (PARTITION BY a.run_id)) * seconds(p.latency_fs)
+        ) / 2e0 AS edp_share_js,
+        CASE
+            WHEN a.is_operator AND count(e.dram_bytes) OVER (PARTITION BY a.run_id) > 0
+                THEN coalesce(CAST(e.dram_bytes AS DOUBLE), 0e0)
+            ELSE p.dram_bytes
+        END AS memory_bytes
+    FROM asked AS a
+    JOIN placed AS p ON p.run_id = a.run_id AND p.is_operator = a.is_operator
+    LEFT JOIN energy AS e ON e.run_id = a.run_id AND e.part_index = p.part_index
+)
+SELECT
+    run_id, workload_id, model, hardware, part_index, subgraph_index,
+    energy_j, latency_s, edp_share_js, memory_bytes,
+    CASE metric
+        WHEN 'energy' THEN energy_j
+        WHEN 'latency' THEN latency_s
+        WHEN 'edp' THEN edp_share_js
+        WHEN 'memory' THEN memory_bytes
+        ELSE error('metric is ' || metric || ', expected energy, latency, edp or memory')
+    END AS value
+FROM figure;

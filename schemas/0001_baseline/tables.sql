@@ -1,0 +1,674 @@
+-- Tables: stored facts. What can be derived is a view. Energy is integer femtojoules and latency integer femtoseconds,
+-- because sums of integers do not depend on their order; the only stored energy is ledger_line.energy_fj.
+
+CREATE TABLE hardware_version (
+    hardware_digest VARCHAR PRIMARY KEY,
+    hardware VARCHAR NOT NULL,
+    name VARCHAR NOT NULL,
+    vendor VARCHAR NOT NULL,
+    architecture VARCHAR NOT NULL,
+    deployment VARCHAR[] NOT NULL,
+    microarchitecture VARCHAR NOT NULL,
+    unit_name VARCHAR NOT NULL,
+    memory_type VARCHAR NOT NULL,
+    projection VARCHAR NOT NULL,
+    package_version VARCHAR NOT NULL,
+    power_mode VARCHAR NOT NULL,
+    aliases VARCHAR[] NOT NULL,
+    doubts VARCHAR[] NOT NULL
+);
+COMMENT ON TABLE hardware_version IS 'A hardware target as one catalogue described it; never changed, a new description is a new digest';
+COMMENT ON COLUMN hardware_version.hardware_digest IS 'Of every byte that the description was made from: data file and class file';
+COMMENT ON COLUMN hardware_version.hardware IS 'Catalogue id, e.g. h100_sxm5';
+COMMENT ON COLUMN hardware_version.name IS 'Name for people';
+COMMENT ON COLUMN hardware_version.vendor IS 'Who makes it';
+COMMENT ON COLUMN hardware_version.architecture IS 'Architecture class: cpu, gpu, tpu, kpu, dsp, dpu, cgra or npu';
+COMMENT ON COLUMN hardware_version.deployment IS 'Where it is used: datacenter, edge, embedded';
+COMMENT ON COLUMN hardware_version.microarchitecture IS 'The vendor''s name of the design';
+COMMENT ON COLUMN hardware_version.unit_name IS 'What one unit is called: core, SM, MXU, tile';
+COMMENT ON COLUMN hardware_version.memory_type IS 'Off-chip memory';
+COMMENT ON COLUMN hardware_version.projection IS 'Why the key numbers are projections; empty for a chip that exists';
+COMMENT ON COLUMN hardware_version.package_version IS 'joulemap version that wrote the row';
+COMMENT ON COLUMN hardware_version.power_mode IS 'Operating point that the numbers are of';
+COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for by';
+COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
+
+CREATE TABLE hardware_fact (
+    hardware_digest VARCHAR NOT NULL,
+    fact_index INTEGER NOT NULL CHECK (fact_index >= 0),
+    quantity VARCHAR NOT NULL,
+    value DOUBLE NOT NULL,
+    unit VARCHAR NOT NULL,
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    note VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_fact IS 'Every number of a hardware version except its energy reference table';
+COMMENT ON COLUMN hardware_fact.hardware_digest IS 'hardware_version that the number belongs to';
+COMMENT ON COLUMN hardware_fact.fact_index IS 'Order in the description';
+COMMENT ON COLUMN hardware_fact.quantity IS 'Dotted name, e.g. memory.l2.capacity';
+COMMENT ON COLUMN hardware_fact.value IS 'In unit';
+COMMENT ON COLUMN hardware_fact.unit IS 'SI unit; 1 for a count or ratio';
+COMMENT ON COLUMN hardware_fact.basis IS 'Where the number comes from: measured, published, derived, scaled, recalled, assumed';
+COMMENT ON COLUMN hardware_fact.source IS 'Document, measurement or arithmetic';
+COMMENT ON COLUMN hardware_fact.note IS 'What a reader must know to use it well';
+
+CREATE TABLE hardware_precision (
+    hardware_digest VARCHAR NOT NULL,
+    precision_index INTEGER NOT NULL CHECK (precision_index >= 0),
+    precision VARCHAR NOT NULL,
+    peak_ops_per_s DOUBLE NOT NULL CHECK (peak_ops_per_s > 0),
+    units_count INTEGER NOT NULL CHECK (units_count > 0),
+    clock_hz DOUBLE NOT NULL CHECK (clock_hz > 0),
+    operations_per_clock DOUBLE,
+    engine VARCHAR NOT NULL,
+    explanation VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_precision IS 'Precisions that a hardware version runs';
+COMMENT ON COLUMN hardware_precision.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN hardware_precision.precision_index IS 'Order in the description';
+COMMENT ON COLUMN hardware_precision.precision IS 'fp32, bf16, int8 ...';
+COMMENT ON COLUMN hardware_precision.peak_ops_per_s IS 'Dense peak; one MAC is two operations';
+COMMENT ON COLUMN hardware_precision.units_count IS 'Units that have this precision';
+COMMENT ON COLUMN hardware_precision.clock_hz IS 'Clock that the peak is quoted at';
+COMMENT ON COLUMN hardware_precision.operations_per_clock IS 'Of one unit';
+COMMENT ON COLUMN hardware_precision.engine IS 'Component that gives the peak where a unit has several, e.g. tensor_core; empty if unknown';
+COMMENT ON COLUMN hardware_precision.explanation IS 'Why units x operations per clock x clock is not the peak, where it is not';
+
+CREATE TABLE action (
+    action_id USMALLINT PRIMARY KEY,
+    architecture VARCHAR NOT NULL,
+    category VARCHAR NOT NULL,
+    common_category VARCHAR NOT NULL CHECK (
+        common_category IN (
+            'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'control', 'static'
+        )
+    ),
+    component VARCHAR NOT NULL,
+    action VARCHAR NOT NULL,
+    part VARCHAR NOT NULL CHECK (part IN ('compute', 'memory', 'control', 'static')),
+    per VARCHAR NOT NULL,
+    UNIQUE (architecture, category, common_category, component, action, part, per)
+);
+COMMENT ON TABLE action IS 'Vocabulary of the ledger: what can happen on an architecture';
+COMMENT ON COLUMN action.action_id IS 'Number used in ledger_line';
+COMMENT ON COLUMN action.architecture IS 'Architecture class';
+COMMENT ON COLUMN action.category IS 'The architecture''s own grouping';
+COMMENT ON COLUMN action.common_category IS 'Grouping that all architectures share: unit_memory belongs to one unit, chip_memory to all of them';
+COMMENT ON COLUMN action.component IS 'What acts; equal (component, action) on two architectures is the same physical act';
+COMMENT ON COLUMN action.action IS 'What it does';
+COMMENT ON COLUMN action.part IS 'compute, memory, control or static';
+COMMENT ON COLUMN action.per IS 'What one count is: MAC, B, instruction, s';
+
+CREATE TABLE energy_per_action (
+    hardware_digest VARCHAR NOT NULL,
+    action_id USMALLINT NOT NULL,
+    energy_per_action_fj DOUBLE NOT NULL CHECK (energy_per_action_fj >= 0),
+    low_fj DOUBLE,
+    high_fj DOUBLE,
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    count_formula VARCHAR NOT NULL,
+    action_index INTEGER NOT NULL CHECK (action_index >= 0)
+);
+COMMENT ON TABLE energy_per_action IS 'Energy reference table of each hardware version, at its process node';
+COMMENT ON COLUMN energy_per_action.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN energy_per_action.action_id IS 'action';
+COMMENT ON COLUMN energy_per_action.energy_per_action_fj IS 'Femtojoules of one count';
+COMMENT ON COLUMN energy_per_action.low_fj IS 'Lower end of the plausible range; null where none is known';
+COMMENT ON COLUMN energy_per_action.high_fj IS 'Upper end of the plausible range';
+COMMENT ON COLUMN energy_per_action.basis IS 'Where the number comes from';
+COMMENT ON COLUMN energy_per_action.source IS 'Document, measurement or arithmetic';
+COMMENT ON COLUMN energy_per_action.count_formula IS 'How the count follows from an operator, in words';
+COMMENT ON COLUMN energy_per_action.action_index IS 'Order in the description';
+
+CREATE TABLE catalogue_entry (
+    catalogue_digest VARCHAR NOT NULL,
+    hardware_index INTEGER NOT NULL CHECK (hardware_index >= 0),
+    hardware VARCHAR NOT NULL,
+    hardware_digest VARCHAR NOT NULL
+);
+COMMENT ON TABLE catalogue_entry IS 'Which hardware version each id means now; replaced when the catalogue changes';
+COMMENT ON COLUMN catalogue_entry.catalogue_digest IS 'Of all data files of the catalogue';
+COMMENT ON COLUMN catalogue_entry.hardware_index IS 'Order in the catalogue';
+COMMENT ON COLUMN catalogue_entry.hardware IS 'Catalogue id';
+COMMENT ON COLUMN catalogue_entry.hardware_digest IS 'hardware_version';
+
+CREATE TABLE model_entry (
+    model VARCHAR PRIMARY KEY,
+    family VARCHAR NOT NULL,
+    task VARCHAR NOT NULL,
+    input_shape VARCHAR NOT NULL,
+    input_layout VARCHAR NOT NULL CHECK (input_layout IN ('tensors', 'images', 'pair')),
+    parameter_count BIGINT,
+    traced_parameter_count BIGINT,
+    mac_count BIGINT,
+    published_mac_count BIGINT,
+    is_traceable BOOLEAN NOT NULL,
+    reason VARCHAR NOT NULL
+);
+COMMENT ON TABLE model_entry IS 'Models that can be asked for by name';
+COMMENT ON COLUMN model_entry.model IS 'Name';
+COMMENT ON COLUMN model_entry.family IS 'Family of architectures, e.g. resnet';
+COMMENT ON COLUMN model_entry.task IS 'classification, segmentation, video ...';
+COMMENT ON COLUMN model_entry.input_shape IS 'Of one sample, without the batch';
+COMMENT ON COLUMN model_entry.input_layout IS 'How inputs are handed over: tensors, a list of images, a pair of tensors';
+COMMENT ON COLUMN model_entry.parameter_count IS 'As published with the default weights';
+COMMENT ON COLUMN model_entry.traced_parameter_count IS 'Elements of all parameters, as the package traced it';
+COMMENT ON COLUMN model_entry.mac_count IS 'Multiply-accumulates at batch 1, as the package traced it';
+COMMENT ON COLUMN model_entry.published_mac_count IS 'As published with the default weights, batch 1';
+COMMENT ON COLUMN model_entry.is_traceable IS 'Whether joulemap traces it';
+COMMENT ON COLUMN model_entry.reason IS 'Why not, if not';
+
+CREATE TABLE workload (
+    workload_id INTEGER PRIMARY KEY,
+    workload_key VARCHAR NOT NULL UNIQUE,
+    model VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    input_spec VARCHAR NOT NULL,
+    input_shape VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    parameter_count BIGINT NOT NULL CHECK (parameter_count >= 0),
+    weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
+    torch_version VARCHAR NOT NULL,
+    torchvision_version VARCHAR NOT NULL,
+    tracer_version VARCHAR NOT NULL,
+    notes VARCHAR[] NOT NULL,
+    created_at TIMESTAMP NOT NULL
+);
+COMMENT ON TABLE workload IS 'A traced model at one input shape';
+COMMENT ON COLUMN workload.workload_id IS 'Number used in the tables of its parts';
+COMMENT ON COLUMN workload.workload_key IS 'Digest of all that a trace depends on';
+COMMENT ON COLUMN workload.model IS 'The name that it was asked for by';
+COMMENT ON COLUMN workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:FACTORY, exported:DIGEST:, timm:NAME or hf:NAME, with the arguments that it was built with in brackets';
+COMMENT ON COLUMN workload.input_spec IS 'Input shapes and dtypes';
+COMMENT ON COLUMN workload.input_shape IS 'Of one sample of each input, without the batch, e.g. 3x224x224';
+COMMENT ON COLUMN workload.batch IS 'Samples in one input';
+COMMENT ON COLUMN workload.parameter_count IS 'Elements of all parameters, shared ones once';
+COMMENT ON COLUMN workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
+COMMENT ON COLUMN workload.torch_version IS 'torch that traced it';
+COMMENT ON COLUMN workload.torchvision_version IS 'torchvision that built it';
+COMMENT ON COLUMN workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
+COMMENT ON COLUMN workload.notes IS 'What the trace had to assume';
+COMMENT ON COLUMN workload.created_at IS 'When it was stored, UTC';
+
+CREATE TABLE workload_subgraph (
+    workload_id INTEGER NOT NULL,
+    subgraph_index INTEGER NOT NULL CHECK (subgraph_index >= 0),
+    name VARCHAR NOT NULL,
+    pattern VARCHAR NOT NULL
+);
+COMMENT ON TABLE workload_subgraph IS 'Operators fused together; independent of hardware';
+COMMENT ON COLUMN workload_subgraph.workload_id IS 'workload';
+COMMENT ON COLUMN workload_subgraph.subgraph_index IS 'Order of first operators';
+COMMENT ON COLUMN workload_subgraph.name IS 'Of the operator that leads it';
+COMMENT ON COLUMN workload_subgraph.pattern IS 'Operations in order, e.g. conv2d+batch_norm+relu';
+
+CREATE TABLE workload_operator (
+    workload_id INTEGER NOT NULL,
+    operator_index INTEGER NOT NULL CHECK (operator_index >= 0),
+    subgraph_index INTEGER NOT NULL CHECK (subgraph_index >= 0),
+    name VARCHAR NOT NULL,
+    module_path VARCHAR NOT NULL,
+    operation VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL,
+    aten VARCHAR NOT NULL,
+    output_shape VARCHAR NOT NULL,
+    dtype VARCHAR NOT NULL,
+    mac_count BIGINT NOT NULL CHECK (mac_count >= 0),
+    elementwise_count BIGINT NOT NULL CHECK (elementwise_count >= 0),
+    special_count BIGINT NOT NULL CHECK (special_count >= 0),
+    output_element_count BIGINT NOT NULL CHECK (output_element_count >= 0),
+    gemm_m BIGINT NOT NULL CHECK (gemm_m >= 0),
+    gemm_n BIGINT NOT NULL CHECK (gemm_n >= 0),
+    gemm_k BIGINT NOT NULL CHECK (gemm_k >= 0),
+    gemm_groups BIGINT NOT NULL CHECK (gemm_groups >= 0),
+    tap_count BIGINT NOT NULL CHECK (tap_count >= 1),
+    is_foldable BOOLEAN NOT NULL,
+    scalars VARCHAR NOT NULL
+);
+COMMENT ON TABLE workload_operator IS 'ATen-level operators in execution order; counts are for the whole batch';
+COMMENT ON COLUMN workload_operator.workload_id IS 'workload';
+COMMENT ON COLUMN workload_operator.operator_index IS 'Execution order';
+COMMENT ON COLUMN workload_operator.subgraph_index IS 'The one subgraph that holds it';
+COMMENT ON COLUMN workload_operator.name IS 'Unique: module path, with the operation where the module holds several';
+COMMENT ON COLUMN workload_operator.module_path IS 'e.g. layer4.0.conv2';
+COMMENT ON COLUMN workload_operator.operation IS 'conv2d, relu, add ...';
+COMMENT ON COLUMN workload_operator.kind IS 'What it is to a mapping model; uncounted where no formula is known';
+COMMENT ON COLUMN workload_operator.aten IS 'Dispatched ATen operator';
+COMMENT ON COLUMN workload_operator.output_shape IS 'e.g. 1x64x56x56';
+COMMENT ON COLUMN workload_operator.dtype IS 'Of the output, as traced';
+COMMENT ON COLUMN workload_operator.mac_count IS 'Multiply-accumulates';
+COMMENT ON COLUMN workload_operator.elementwise_count IS 'Additions, multiplications, comparisons';
+COMMENT ON COLUMN workload_operator.special_count IS 'exp, tanh, erf, rsqrt ...';
+COMMENT ON COLUMN workload_operator.output_element_count IS 'Elements of the first output';
+COMMENT ON COLUMN workload_operator.gemm_m IS 'Rows of the GEMM view; 0 where there are no MACs';
+COMMENT ON COLUMN workload_operator.gemm_n IS 'Columns of the GEMM view';
+COMMENT ON COLUMN workload_operator.gemm_k IS 'Inner dimension of the GEMM view';
+COMMENT ON COLUMN workload_operator.gemm_groups IS 'Independent GEMMs';
+COMMENT ON COLUMN workload_operator.tap_count IS 'Taps of a convolution or pooling window';
+COMMENT ON COLUMN workload_operator.is_foldable IS 'Depends on no model input';
+COMMENT ON COLUMN workload_operator.scalars IS 'Scalar arguments that matter';
+
+CREATE TABLE workload_tensor (
+    workload_id INTEGER NOT NULL,
+    tensor_index INTEGER NOT NULL CHECK (tensor_index >= 0),
+    shape VARCHAR NOT NULL,
+    dtype VARCHAR NOT NULL,
+    byte_count BIGINT NOT NULL CHECK (byte_count >= 0),
+    role VARCHAR NOT NULL CHECK (role IN ('activation', 'parameter', 'input', 'constant')),
+    name VARCHAR NOT NULL,
+    producer_index INTEGER,
+    buffer_index INTEGER,
+    is_output BOOLEAN NOT NULL
+);
+COMMENT ON TABLE workload_tensor IS 'Values between operators, parameters and inputs';
+COMMENT ON COLUMN workload_tensor.workload_id IS 'workload';
+COMMENT ON COLUMN workload_tensor.tensor_index IS 'Order of appearance';
+COMMENT ON COLUMN workload_tensor.shape IS 'e.g. 64x3x7x7';
+COMMENT ON COLUMN workload_tensor.dtype IS 'As traced';
+COMMENT ON COLUMN workload_tensor.byte_count IS 'Of the storage that it owns; 0 for a view';
+COMMENT ON COLUMN workload_tensor.role IS 'activation, parameter, input or constant';
+COMMENT ON COLUMN workload_tensor.name IS 'Of a parameter or buffer';
+COMMENT ON COLUMN workload_tensor.producer_index IS 'Operator that made it';
+COMMENT ON COLUMN workload_tensor.buffer_index IS 'Activation storage that holds it';
+COMMENT ON COLUMN workload_tensor.is_output IS 'Returned by the model';
+
+CREATE TABLE workload_access (
+    workload_id INTEGER NOT NULL,
+    access_index INTEGER NOT NULL CHECK (access_index >= 0),
+    operator_index INTEGER NOT NULL,
+    tensor_index INTEGER NOT NULL,
+    role VARCHAR NOT NULL CHECK (role IN ('input', 'weight', 'output')),
+    byte_count BIGINT NOT NULL CHECK (byte_count >= 0),
+    fused_byte_count BIGINT NOT NULL CHECK (fused_byte_count >= 0 AND fused_byte_count <= byte_count),
+    item_bytes UTINYINT NOT NULL,
+    is_boundary BOOLEAN NOT NULL
+);
+COMMENT ON TABLE workload_access IS 'Traffic of one operator on one tensor';
+COMMENT ON COLUMN workload_access.workload_id IS 'workload';
+COMMENT ON COLUMN workload_access.access_index IS 'Execution order; an operator may read several parts of one tensor';
+COMMENT ON COLUMN workload_access.operator_index IS 'Who reads or writes';
+COMMENT ON COLUMN workload_access.tensor_index IS 'What';
+COMMENT ON COLUMN workload_access.role IS 'input, weight or output';
+COMMENT ON COLUMN workload_access.byte_count IS 'When the operator is a kernel of its own, at the traced dtype';
+COMMENT ON COLUMN workload_access.fused_byte_count IS 'When its subgraph is one kernel';
+COMMENT ON COLUMN workload_access.item_bytes IS 'Of one element if floating point, else 0';
+COMMENT ON COLUMN workload_access.is_boundary IS 'Enters or leaves the model';
+
+CREATE TABLE workload_edge (
+    workload_id INTEGER NOT NULL,
+    edge_index INTEGER NOT NULL CHECK (edge_index >= 0),
+    producer_index INTEGER NOT NULL,
+    consumer_index INTEGER NOT NULL,
+    tensor_index INTEGER NOT NULL,
+    CHECK (producer_index < consumer_index)
+);
+COMMENT ON TABLE workload_edge IS 'Data dependences between operators';
+COMMENT ON COLUMN workload_edge.workload_id IS 'workload';
+COMMENT ON COLUMN workload_edge.edge_index IS 'Execution order; an operator may read one result twice';
+COMMENT ON COLUMN workload_edge.producer_index IS 'Operator that writes';
+COMMENT ON COLUMN workload_edge.consumer_index IS 'Operator that reads';
+COMMENT ON COLUMN workload_edge.tensor_index IS 'What flows';
+
+CREATE TABLE workload_buffer (
+    workload_id INTEGER NOT NULL,
+    buffer_index INTEGER NOT NULL CHECK (buffer_index >= 0),
+    birth_index INTEGER NOT NULL,
+    death_index INTEGER NOT NULL,
+    byte_count BIGINT NOT NULL CHECK (byte_count >= 0),
+    item_bytes UTINYINT NOT NULL,
+    is_hidden BOOLEAN NOT NULL,
+    release_index INTEGER NOT NULL,
+    CHECK (birth_index <= death_index)
+);
+COMMENT ON TABLE workload_buffer IS 'Activation storage with its lifetime';
+COMMENT ON COLUMN workload_buffer.workload_id IS 'workload';
+COMMENT ON COLUMN workload_buffer.buffer_index IS 'Number used in workload_tensor';
+COMMENT ON COLUMN workload_buffer.birth_index IS 'Operator that allocates it';
+COMMENT ON COLUMN workload_buffer.death_index IS 'Last operator that reads it';
+COMMENT ON COLUMN workload_buffer.byte_count IS 'At the traced dtype';
+COMMENT ON COLUMN workload_buffer.item_bytes IS 'Of one element if floating point, else 0';
+COMMENT ON COLUMN workload_buffer.is_hidden IS 'Never leaves its subgraph, so a fused kernel does not allocate it';
+COMMENT ON COLUMN workload_buffer.release_index IS 'Last operator during which a program that runs operator by operator holds it';
+
+CREATE TABLE run (
+    run_id INTEGER PRIMARY KEY,
+    run_key VARCHAR NOT NULL UNIQUE,
+    workload_id INTEGER NOT NULL,
+    hardware_digest VARCHAR NOT NULL,
+    power_mode VARCHAR NOT NULL,
+    precision VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused')),
+    calibration VARCHAR NOT NULL,
+    refusal VARCHAR,
+    units_total_count INTEGER CHECK (units_total_count > 0),
+    peak_ops_per_s DOUBLE CHECK (peak_ops_per_s > 0),
+    memory_bandwidth_bytes_per_s DOUBLE CHECK (memory_bandwidth_bytes_per_s > 0),
+    weight_bytes BIGINT CHECK (weight_bytes >= 0),
+    activation_bytes BIGINT CHECK (activation_bytes >= 0),
+    clock_fraction DOUBLE CHECK (clock_fraction > 0 AND clock_fraction <= 1),
+    formula_version VARCHAR NOT NULL,
+    package_version VARCHAR NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    calibration_digest VARCHAR NOT NULL,
+    CHECK (refusal IS NOT NULL OR peak_ops_per_s IS NOT NULL)
+);
+COMMENT ON TABLE run IS 'One workload on one configuration: evaluated, or refused with the reason';
+COMMENT ON COLUMN run.run_id IS 'Number used in the tables of its parts';
+COMMENT ON COLUMN run.run_key IS 'Digest of all that the answer depends on; the same question is stored once';
+COMMENT ON COLUMN run.workload_id IS 'workload';
+COMMENT ON COLUMN run.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN run.power_mode IS 'Operating point';
+COMMENT ON COLUMN run.precision IS 'Of weights, activations and products';
+COMMENT ON COLUMN run.batch IS 'Samples in one input';
+COMMENT ON COLUMN run.runtime IS 'How the software stack launches work';
+COMMENT ON COLUMN run.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
+COMMENT ON COLUMN run.refusal IS 'Why the hardware cannot run it; null for an evaluated run';
+COMMENT ON COLUMN run.units_total_count IS 'Units that have this precision';
+COMMENT ON COLUMN run.peak_ops_per_s IS 'Dense peak at this precision';
+COMMENT ON COLUMN run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, as published';
+COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, at this precision';
+COMMENT ON COLUMN run.activation_bytes IS 'Peak of live activations over the execution order';
+COMMENT ON COLUMN run.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
+COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
+COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
+COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';
+COMMENT ON COLUMN run.calibration_digest IS 'calibration; empty for none';
+
+CREATE TABLE run_subgraph (
+    run_id INTEGER NOT NULL,
+    subgraph_index INTEGER NOT NULL,
+    latency_fs BIGINT NOT NULL CHECK (latency_fs >= 0),
+    compute_s DOUBLE NOT NULL CHECK (compute_s >= 0),
+    memory_s DOUBLE NOT NULL CHECK (memory_s >= 0),
+    launch_s DOUBLE NOT NULL CHECK (launch_s >= 0),
+    dram_bytes DOUBLE NOT NULL CHECK (dram_bytes >= 0),
+    moved_bytes DOUBLE NOT NULL CHECK (moved_bytes >= 0),
+    tile_count DOUBLE NOT NULL CHECK (tile_count >= 0),
+    wave_count DOUBLE NOT NULL CHECK (wave_count >= 0),
+    units_used_count INTEGER NOT NULL CHECK (units_used_count >= 0),
+    kernel_count INTEGER NOT NULL CHECK (kernel_count > 0),
+    bottleneck VARCHAR NOT NULL CHECK (bottleneck IN ('compute', 'memory', 'launch')),
+    executed_mac_count DOUBLE NOT NULL CHECK (executed_mac_count >= 0)
+);
+COMMENT ON TABLE run_subgraph IS 'Allocation: a subgraph placed on the hardware of a run';
+COMMENT ON COLUMN run_subgraph.run_id IS 'run';
+COMMENT ON COLUMN run_subgraph.subgraph_index IS 'workload_subgraph of the run''s workload';
+COMMENT ON COLUMN run_subgraph.latency_fs IS 'Femtoseconds; subgraphs sum to the run';
+COMMENT ON COLUMN run_subgraph.compute_s IS 'Time of the units, padded tiles and partial waves included';
+COMMENT ON COLUMN run_subgraph.memory_s IS 'Time of the slowest memory level';
+COMMENT ON COLUMN run_subgraph.launch_s IS 'Fixed cost of its kernels';
+COMMENT ON COLUMN run_subgraph.dram_bytes IS 'Read and written off chip';
+COMMENT ON COLUMN run_subgraph.moved_bytes IS 'Crossing kernel boundaries at any level';
+COMMENT ON COLUMN run_subgraph.tile_count IS 'Tiles of work';
+COMMENT ON COLUMN run_subgraph.wave_count IS 'Rounds of tiles over the units';
+COMMENT ON COLUMN run_subgraph.units_used_count IS 'Units with work in the fullest wave';
+COMMENT ON COLUMN run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise';
+COMMENT ON COLUMN run_subgraph.bottleneck IS 'The largest of compute, memory and launch time';
+COMMENT ON COLUMN run_subgraph.executed_mac_count IS 'MAC slots of its tiles, padding included, at least its MACs';
+
+CREATE TABLE run_operator (
+    run_id INTEGER NOT NULL,
+    subgraph_index INTEGER NOT NULL,
+    operator_index INTEGER NOT NULL,
+    latency_fs BIGINT NOT NULL CHECK (latency_fs >= 0),
+    moved_bytes DOUBLE NOT NULL CHECK (moved_bytes >= 0),
+    separate_latency_fs BIGINT NOT NULL CHECK (separate_latency_fs >= 0),
+    separate_energy_fj BIGINT NOT NULL CHECK (separate_energy_fj >= 0)
+);
+COMMENT ON TABLE run_operator IS 'An operator''s exact share of its subgraph, and what it would cost alone';
+COMMENT ON COLUMN run_operator.run_id IS 'run';
+COMMENT ON COLUMN run_operator.subgraph_index IS 'The subgraph that holds it';
+COMMENT ON COLUMN run_operator.operator_index IS 'workload_operator of the run''s workload';
+COMMENT ON COLUMN run_operator.latency_fs IS 'Femtoseconds; operators sum to their subgraph';
+COMMENT ON COLUMN run_operator.moved_bytes IS 'Its part of what crosses the kernel''s boundary';
+COMMENT ON COLUMN run_operator.separate_latency_fs IS 'As a kernel of its own';
+COMMENT ON COLUMN run_operator.separate_energy_fj IS 'As a kernel of its own, static energy included';
+
+CREATE TABLE ledger_line (
+    run_id INTEGER NOT NULL,
+    subgraph_index INTEGER NOT NULL,
+    operator_index INTEGER NOT NULL,
+    action_id USMALLINT NOT NULL,
+    action_count DOUBLE NOT NULL CHECK (action_count >= 0),
+    energy_fj BIGINT NOT NULL CHECK (energy_fj >= 0)
+);
+COMMENT ON TABLE ledger_line IS 'The ledger: the only stored energy. Every energy total is a sum of these lines';
+COMMENT ON COLUMN ledger_line.run_id IS 'run';
+COMMENT ON COLUMN ledger_line.subgraph_index IS 'Where: subgraph';
+COMMENT ON COLUMN ledger_line.operator_index IS 'Where: operator';
+COMMENT ON COLUMN ledger_line.action_id IS 'What: action';
+COMMENT ON COLUMN ledger_line.action_count IS 'How often';
+COMMENT ON COLUMN ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj)';
+
+CREATE TABLE measurement (
+    measurement_id INTEGER PRIMARY KEY,
+    hardware VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    precision VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused')),
+    scope VARCHAR NOT NULL,
+    latency_s DOUBLE CHECK (latency_s > 0),
+    energy_j DOUBLE CHECK (energy_j > 0),
+    power_w DOUBLE CHECK (power_w > 0),
+    peak_memory_bytes BIGINT CHECK (peak_memory_bytes > 0),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    conditions VARCHAR NOT NULL,
+    seen VARCHAR NOT NULL,
+    stream_count INTEGER
+);
+COMMENT ON TABLE measurement IS 'What somebody measured, to score predictions against';
+COMMENT ON COLUMN measurement.measurement_id IS 'Number of the row';
+COMMENT ON COLUMN measurement.hardware IS 'Catalogue id';
+COMMENT ON COLUMN measurement.model IS 'Model name';
+COMMENT ON COLUMN measurement.precision IS 'As measured';
+COMMENT ON COLUMN measurement.batch IS 'Samples in one input';
+COMMENT ON COLUMN measurement.runtime IS 'eager, graph or fused';
+COMMENT ON COLUMN measurement.scope IS 'What the measurement covers, e.g. whole board';
+COMMENT ON COLUMN measurement.latency_s IS 'Per batch';
+COMMENT ON COLUMN measurement.energy_j IS 'Per batch';
+COMMENT ON COLUMN measurement.power_w IS 'Average';
+COMMENT ON COLUMN measurement.peak_memory_bytes IS 'As the framework reports it';
+COMMENT ON COLUMN measurement.source IS 'Where the row comes from';
+COMMENT ON COLUMN measurement.conditions IS 'Versions, clocks, cooling: what the number depends on';
+COMMENT ON COLUMN measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
+COMMENT ON COLUMN measurement.stream_count IS 'Streams of the measuring process that had run a product by then; null where not known';
+
+CREATE TABLE hardware_level (
+    hardware_digest VARCHAR NOT NULL,
+    level_index INTEGER NOT NULL CHECK (level_index >= 0),
+    level VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL CHECK (kind IN ('cache', 'scratchpad')),
+    per VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_level IS 'On-chip memory levels; capacity and bandwidth are hardware_fact memory.LEVEL.capacity and .bandwidth';
+COMMENT ON COLUMN hardware_level.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN hardware_level.level_index IS 'Nearest to the units first';
+COMMENT ON COLUMN hardware_level.level IS 'Name, e.g. l2';
+COMMENT ON COLUMN hardware_level.kind IS 'A cache keeps what was used last, a scratchpad what the program put there';
+COMMENT ON COLUMN hardware_level.per IS 'What one instance belongs to';
+
+CREATE TABLE hardware_power_mode (
+    hardware_digest VARCHAR NOT NULL,
+    mode_index INTEGER NOT NULL CHECK (mode_index >= 0),
+    power_mode VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_power_mode IS 'Named operating points; their numbers are hardware_fact power_mode.NAME.clock, .tdp ...';
+COMMENT ON COLUMN hardware_power_mode.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN hardware_power_mode.mode_index IS 'Order in the description';
+COMMENT ON COLUMN hardware_power_mode.power_mode IS 'Name, e.g. 15W';
+
+CREATE TABLE calibration (
+    calibration_digest VARCHAR PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    hardware VARCHAR NOT NULL,
+    hardware_digest VARCHAR NOT NULL,
+    place VARCHAR NOT NULL,
+    formula_version VARCHAR NOT NULL,
+    data_digest VARCHAR NOT NULL,
+    measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
+    latency_count INTEGER NOT NULL CHECK (latency_count >= 0),
+    energy_count INTEGER NOT NULL CHECK (energy_count >= 0),
+    runtimes VARCHAR[] NOT NULL,
+    precisions VARCHAR[] NOT NULL,
+    families VARCHAR[] NOT NULL
+);
+COMMENT ON TABLE calibration IS 'A calibration that runs have used; never changed, another fit is another digest';
+COMMENT ON COLUMN calibration.calibration_digest IS 'Of every byte of its file';
+COMMENT ON COLUMN calibration.name IS 'Of its file';
+COMMENT ON COLUMN calibration.hardware IS 'Id of the hardware that it is for';
+COMMENT ON COLUMN calibration.hardware_digest IS 'hardware_version that it was fitted to: without it, at the default power mode';
+COMMENT ON COLUMN calibration.place IS 'shipped, the file, or given by a program';
+COMMENT ON COLUMN calibration.formula_version IS 'Digest of the formulas that it was fitted with';
+COMMENT ON COLUMN calibration.data_digest IS 'Of the measurements that it was fitted to';
+COMMENT ON COLUMN calibration.measurement_count IS 'Measurements that it was fitted to';
+COMMENT ON COLUMN calibration.latency_count IS 'Of them, with a latency';
+COMMENT ON COLUMN calibration.energy_count IS 'Of them, with an energy';
+COMMENT ON COLUMN calibration.runtimes IS 'Of the measurements';
+COMMENT ON COLUMN calibration.precisions IS 'Of the measurements';
+COMMENT ON COLUMN calibration.families IS 'Of the models measured';
+
+CREATE TABLE calibration_coefficient (
+    calibration_digest VARCHAR NOT NULL,
+    coefficient_index INTEGER NOT NULL CHECK (coefficient_index >= 0),
+    part VARCHAR NOT NULL CHECK (part IN ('time', 'energy', 'static')),
+    name VARCHAR NOT NULL,
+    default_value DOUBLE NOT NULL,
+    value DOUBLE NOT NULL,
+    unit VARCHAR NOT NULL,
+    meaning VARCHAR NOT NULL
+);
+COMMENT ON TABLE calibration_coefficient IS 'What a calibration changed';
+COMMENT ON COLUMN calibration_coefficient.calibration_digest IS 'calibration';
+COMMENT ON COLUMN calibration_coefficient.coefficient_index IS 'Order in the file';
+COMMENT ON COLUMN calibration_coefficient.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
+COMMENT ON COLUMN calibration_coefficient.name IS 'Coefficient or energy scale';
+COMMENT ON COLUMN calibration_coefficient.default_value IS 'Without the calibration';
+COMMENT ON COLUMN calibration_coefficient.value IS 'With it';
+COMMENT ON COLUMN calibration_coefficient.unit IS 'SI unit; 1 for a factor or share';
+COMMENT ON COLUMN calibration_coefficient.meaning IS 'What it is';
+
+CREATE TABLE calibration_error (
+    calibration_digest VARCHAR NOT NULL,
+    error_index INTEGER NOT NULL CHECK (error_index >= 0),
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy')),
+    split VARCHAR NOT NULL CHECK (split IN ('uncalibrated', 'fitted', 'cross_validated')),
+    runtime VARCHAR,
+    precision VARCHAR,
+    batch INTEGER,
+    family VARCHAR,
+    measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
+    mean_error_fraction DOUBLE NOT NULL,
+    median_error_fraction DOUBLE NOT NULL,
+    worst_error_fraction DOUBLE NOT NULL,
+    rank_correlation DOUBLE
+);
+COMMENT ON TABLE calibration_error IS 'How far predictions were from the measurements that a calibration was fitted to';
+COMMENT ON COLUMN calibration_error.calibration_digest IS 'calibration';
+COMMENT ON COLUMN calibration_error.error_index IS 'Order in the file';
+COMMENT ON COLUMN calibration_error.quantity IS 'latency or energy';
+COMMENT ON COLUMN calibration_error.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
+COMMENT ON COLUMN calibration_error.runtime IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.precision IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.batch IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_error.family IS 'Of the rows'' models; null for all';
+COMMENT ON COLUMN calibration_error.measurement_count IS 'Rows';
+COMMENT ON COLUMN calibration_error.mean_error_fraction IS 'Mean absolute relative error';
+COMMENT ON COLUMN calibration_error.median_error_fraction IS 'Median absolute relative error';
+COMMENT ON COLUMN calibration_error.worst_error_fraction IS 'Signed relative error of the row that is furthest off; positive is predicted too high';
+COMMENT ON COLUMN calibration_error.rank_correlation IS 'Spearman''s; null below three rows';
+
+CREATE TABLE operator_measurement (
+    hardware VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    precision VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused')),
+    operation VARCHAR NOT NULL,
+    shapes VARCHAR NOT NULL,
+    operator_count INTEGER NOT NULL CHECK (operator_count >= 0),
+    kernels VARCHAR NOT NULL CHECK (kernels <> ''),
+    call_count INTEGER NOT NULL CHECK (call_count > 0),
+    device_time_s DOUBLE NOT NULL CHECK (device_time_s > 0),
+    is_overlapping BOOLEAN NOT NULL,
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    conditions VARCHAR NOT NULL,
+    seen VARCHAR NOT NULL
+);
+COMMENT ON TABLE operator_measurement IS 'Device time of operators inside a model; replaced with the catalogue';
+COMMENT ON COLUMN operator_measurement.hardware IS 'Catalogue id';
+COMMENT ON COLUMN operator_measurement.model IS 'Model name';
+COMMENT ON COLUMN operator_measurement.precision IS 'As measured';
+COMMENT ON COLUMN operator_measurement.batch IS 'Samples in one input';
+COMMENT ON COLUMN operator_measurement.runtime IS 'eager, graph or fused';
+COMMENT ON COLUMN operator_measurement.operation IS 'As in operator_signatures; empty for kernels that no operator of the trace stands for';
+COMMENT ON COLUMN operator_measurement.shapes IS 'As in operator_signatures; of a row without operation, the shapes of its kernels'' arguments';
+COMMENT ON COLUMN operator_measurement.operator_count IS 'Operators of the trace with this operation and these shapes';
+COMMENT ON COLUMN operator_measurement.kernels IS 'ATen operators that run them, in alphabetical order';
+COMMENT ON COLUMN operator_measurement.call_count IS 'Calls of those in one pass of the model';
+COMMENT ON COLUMN operator_measurement.device_time_s IS 'Of all calls, without the gaps between kernels';
+COMMENT ON COLUMN operator_measurement.is_overlapping IS 'Its kernels run side by side in a graph and take less time there: a grouped convolution';
+COMMENT ON COLUMN operator_measurement.source IS 'Where the row comes from';
+COMMENT ON COLUMN operator_measurement.conditions IS 'What the number depends on';
+COMMENT ON COLUMN operator_measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
+
+CREATE TABLE cost_assumption (
+    assumption_index INTEGER NOT NULL CHECK (assumption_index >= 0),
+    assumption VARCHAR PRIMARY KEY,
+    value DOUBLE NOT NULL CHECK (value >= 0),
+    unit VARCHAR NOT NULL,
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    note VARCHAR NOT NULL
+);
+COMMENT ON TABLE cost_assumption IS 'What a price per inference assumes of the use of a chip, of the current catalogue';
+COMMENT ON COLUMN cost_assumption.assumption_index IS 'Order in the catalogue';
+COMMENT ON COLUMN cost_assumption.assumption IS 'utilization, lifetime, hours, pue or electricity';
+COMMENT ON COLUMN cost_assumption.value IS 'In unit';
+COMMENT ON COLUMN cost_assumption.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
+COMMENT ON COLUMN cost_assumption.basis IS 'Where the number comes from';
+COMMENT ON COLUMN cost_assumption.source IS 'Document or arithmetic';
+COMMENT ON COLUMN cost_assumption.note IS 'What a reader must know to use it well';
+
+CREATE TABLE grid_region (
+    region_index INTEGER NOT NULL CHECK (region_index >= 0),
+    region VARCHAR PRIMARY KEY,
+    name VARCHAR NOT NULL,
+    year INTEGER NOT NULL,
+    gco2_per_kwh DOUBLE NOT NULL CHECK (gco2_per_kwh >= 0),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    note VARCHAR NOT NULL
+);
+COMMENT ON TABLE grid_region IS 'How much carbon dioxide a kilowatt-hour stands for, by grid, of the current catalogue';
+COMMENT ON COLUMN grid_region.region_index IS 'Order in the catalogue';
+COMMENT ON COLUMN grid_region.region IS 'Id: world, eu, or a country''s two letters';
+COMMENT ON COLUMN grid_region.name IS 'Name for people';
+COMMENT ON COLUMN grid_region.year IS 'Of the figure';
+COMMENT ON COLUMN grid_region.gco2_per_kwh IS 'Yearly average, grams of CO2 equivalents';
+COMMENT ON COLUMN grid_region.basis IS 'Where the number comes from';
+COMMENT ON COLUMN grid_region.source IS 'Document or arithmetic';
+COMMENT ON COLUMN grid_region.note IS 'What a reader must know to use it well';
+
+CREATE TABLE metric (
+    metric_index INTEGER NOT NULL CHECK (metric_index >= 0),
+    name VARCHAR PRIMARY KEY,
+    label VARCHAR NOT NULL,
+    unit VARCHAR NOT NULL,
+    column_name VARCHAR NOT NULL,
+    per VARCHAR NOT NULL,
+    is_higher_better BOOLEAN NOT NULL,
+    missing VARCHAR NOT NULL
+);
+COMMENT ON TABLE metric IS 'What runs are compared, ranked and chosen by: the table of the program';
+COMMENT ON COLUMN metric.metric_index IS 'Order in the program';
+COMMENT ON COLUMN metric.name IS 'Name';
+COMMENT ON COLUMN metric.label IS 'Name for people';
+COMMENT ON COLUMN metric.unit IS 'SI unit, or USD';
+COMMENT ON COLUMN metric.column_name IS 'Column that holds it, in runs or what a choice adds to it';
+COMMENT ON COLUMN metric.per IS 'What one value is of: batch, inference, second, chip, million inferences';
+COMMENT ON COLUMN metric.is_higher_better IS 'Whether more of it is better';
+COMMENT ON COLUMN metric.missing IS 'What is not known where it is null; empty where it always is';

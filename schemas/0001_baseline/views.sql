@@ -1,0 +1,910 @@
+-- The promised surface for ad-hoc SQL: names and meaning are part of the contract.
+
+CREATE VIEW hardware AS
+SELECT
+    v.hardware,
+    v.name,
+    v.vendor,
+    v.architecture,
+    v.deployment,
+    v.microarchitecture,
+    v.unit_name,
+    CAST(max(f.value) FILTER (WHERE f.quantity = 'unit_count') AS INTEGER) AS units_total_count,
+    max(f.value) FILTER (WHERE f.quantity = 'clock') AS clock_hz,
+    max(f.value) FILTER (WHERE f.quantity = 'process_node') AS process_node_nm,
+    CAST(max(f.value) FILTER (WHERE f.quantity = 'launch_year') AS INTEGER) AS launch_year,
+    v.memory_type,
+    max(f.value) FILTER (WHERE f.quantity = 'memory_capacity') AS memory_capacity_bytes,
+    max(f.value) FILTER (WHERE f.quantity = 'memory_bandwidth') AS memory_bandwidth_bytes_per_s,
+    max(f.value) FILTER (WHERE f.quantity = 'tdp') AS tdp_w,
+    max(f.value) FILTER (WHERE f.quantity = 'static_power') AS static_power_w,
+    max(f.value) FILTER (WHERE f.quantity = 'price_purchase') AS price_purchase_usd,
+    max(f.value) FILTER (WHERE f.quantity = 'price_cloud') AS price_cloud_usd_per_hour,
+    v.projection <> '' AS is_projection,
+    v.projection,
+    v.hardware_digest,
+    c.catalogue_digest,
+    c.hardware_index
+FROM catalogue_entry AS c
+JOIN hardware_version AS v ON v.hardware_digest = c.hardware_digest
+JOIN hardware_fact AS f ON f.hardware_digest = v.hardware_digest
+GROUP BY ALL;
+COMMENT ON VIEW hardware IS 'Hardware targets of the current catalogue';
+COMMENT ON COLUMN hardware.name IS 'Name for people';
+
+CREATE VIEW hardware_facts AS
+SELECT
+    v.hardware,
+    f.quantity,
+    f.value,
+    f.unit,
+    f.basis,
+    f.source,
+    f.note,
+    f.fact_index,
+    f.hardware_digest,
+    coalesce(c.hardware_digest = f.hardware_digest, FALSE) AS is_current
+FROM hardware_fact AS f
+JOIN hardware_version AS v ON v.hardware_digest = f.hardware_digest
+LEFT JOIN catalogue_entry AS c ON c.hardware_digest = f.hardware_digest;
+COMMENT ON VIEW hardware_facts IS 'One row per number of each hardware, with unit, basis and source; old versions stay, marked by is_current';
+
+CREATE VIEW energy_reference AS
+SELECT
+    v.hardware,
+    a.category,
+    a.common_category,
+    a.component,
+    a.action,
+    a.part,
+    a.per,
+    e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    e.low_fj / 1e15 AS low_j,
+    e.high_fj / 1e15 AS high_j,
+    e.basis,
+    e.source,
+    e.count_formula,
+    e.hardware_digest,
+    coalesce(c.hardware_digest = e.hardware_digest, FALSE) AS is_current
+FROM energy_per_action AS e
+JOIN action AS a ON a.action_id = e.action_id
+JOIN hardware_version AS v ON v.hardware_digest = e.hardware_digest
+LEFT JOIN catalogue_entry AS c ON c.hardware_digest = e.hardware_digest;
+COMMENT ON VIEW energy_reference IS 'Energy reference table: one row per hardware, component and action, at the hardware''s process node';
+
+CREATE VIEW metrics AS
+SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
+FROM metric;
+COMMENT ON VIEW metrics IS 'What runs are compared, ranked and chosen by, and the column that holds it';
+COMMENT ON COLUMN metrics.unit IS 'SI unit, or USD';
+COMMENT ON COLUMN metrics.per IS 'What one value is of: batch, inference, second, chip, million inferences';
+
+CREATE VIEW operators AS
+SELECT
+    w.workload_id,
+    w.model,
+    w.batch,
+    o.operator_index,
+    o.name,
+    o.module_path,
+    o.operation,
+    o.kind,
+    o.aten,
+    o.output_shape,
+    o.dtype,
+    o.mac_count,
+    o.elementwise_count,
+    o.special_count,
+    coalesce(b.input_bytes, 0) AS input_bytes,
+    coalesce(b.weight_bytes, 0) AS weight_bytes,
+    coalesce(b.output_bytes, 0) AS output_bytes,
+    o.gemm_m,
+    o.gemm_n,
+    o.gemm_k,
+    o.gemm_groups,
+    o.subgraph_index,
+    s.pattern,
+    o.is_foldable,
+    o.scalars
+FROM workload_operator AS o
+JOIN workload AS w ON w.workload_id = o.workload_id
+JOIN workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
+LEFT JOIN (
+    SELECT
+        workload_id,
+        operator_index,
+        CAST(sum(byte_count) FILTER (WHERE role = 'input') AS BIGINT) AS input_bytes,
+        CAST(sum(byte_count) FILTER (WHERE role = 'weight') AS BIGINT) AS weight_bytes,
+        CAST(sum(byte_count) FILTER (WHERE role = 'output') AS BIGINT) AS output_bytes
+    FROM workload_access
+    GROUP BY workload_id, operator_index
+) AS b ON b.workload_id = o.workload_id AND b.operator_index = o.operator_index;
+COMMENT ON VIEW operators IS 'Operators of every stored workload, with shapes, counts and bytes at the traced dtype';
+COMMENT ON COLUMN operators.weight_bytes IS 'Of parameters and buffers read, at the traced dtype';
+
+CREATE VIEW uncounted AS
+SELECT
+    w.workload_id,
+    w.model,
+    w.batch,
+    o.operator_index,
+    o.name,
+    o.aten,
+    'no formula for its arithmetic: only its bytes are counted' AS reason
+FROM workload_operator AS o
+JOIN workload AS w ON w.workload_id = o.workload_id
+WHERE o.kind = 'uncounted';
+COMMENT ON VIEW uncounted IS 'What could not be counted: a row, never a silent zero';
+
+CREATE VIEW assumptions AS
+SELECT n.workload_id, n.model, n.batch, n.assumption
+FROM (SELECT workload_id, model, batch, unnest(notes) AS assumption FROM workload) AS n;
+COMMENT ON VIEW assumptions IS 'What a trace had to assume: worst cases for what depends on data';
+
+CREATE VIEW run_configurations AS
+SELECT
+    r.run_id,
+    w.model,
+    w.input_shape,
+    model_arguments(w.source) AS model_arguments,
+    v.hardware,
+    configuration_name(v.hardware, r.power_mode) AS configured_hardware,
+    v.architecture,
+    r.power_mode,
+    r.precision,
+    r.batch,
+    r.runtime,
+    r.calibration,
+    r.refusal,
+    v.deployment,
+    v.unit_name,
+    v.projection <> '' AS is_projection,
+    r.units_total_count,
+    r.peak_ops_per_s,
+    r.memory_bandwidth_bytes_per_s,
+    r.weight_bytes + r.activation_bytes AS peak_memory_bytes,
+    r.weight_bytes,
+    r.activation_bytes,
+    r.clock_fraction,
+    w.parameter_count,
+    r.created_at,
+    r.formula_version,
+    r.package_version,
+    w.torch_version,
+    w.torchvision_version,
+    w.tracer_version,
+    r.run_key,
+    w.workload_key,
+    r.workload_id,
+    r.hardware_digest,
+    r.calibration_digest
+FROM run AS r
+JOIN workload AS w ON w.workload_id = r.workload_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
+COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with what was asked: a workload on a configuration';
+
+CREATE VIEW newest_runs AS
+SELECT max(r.run_id) AS run_id
+FROM run AS r
+JOIN workload AS w ON w.workload_id = r.workload_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+WHERE r.refusal IS NULL
+GROUP BY w.model, w.input_spec, w.source, v.hardware, r.power_mode, r.precision, r.batch, r.runtime;
+COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware';
+
+CREATE VIEW refused_runs AS
+SELECT
+    run_id, model, input_shape, model_arguments, hardware, architecture, power_mode, precision, batch, runtime, refusal
+FROM run_configurations
+WHERE refusal IS NOT NULL;
+COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
+
+-- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
+-- one model reads the rows of its runs and not every row. Each view has one lateral join that refers to both run_id and
+-- workload_id: with two, or with run_id alone, the engine makes plain joins of them and sums everything first.
+-- Bytes are added as decimals, whose sum does not depend on the order.
+CREATE VIEW runs AS
+SELECT
+    r.run_id,
+    r.model,
+    r.input_shape,
+    r.model_arguments,
+    r.hardware,
+    r.architecture,
+    r.power_mode,
+    r.precision,
+    r.batch,
+    r.runtime,
+    n.run_id IS NOT NULL AS is_newest,
+    seconds(x.latency_fs) AS latency_s,
+    joules(x.energy_fj) AS energy_j,
+    joules(x.energy_fj) / r.batch AS energy_per_inference_j,
+    r.batch / joules(x.energy_fj) AS inferences_per_j,
+    joules(x.energy_fj) * seconds(x.latency_fs) AS edp_js,
+    joules(x.energy_fj) / r.batch * seconds(x.latency_fs) AS edp_per_inference_js,
+    r.batch / seconds(x.latency_fs) AS throughput_per_s,
+    CAST(x.energy_fj AS DOUBLE) / CAST(x.latency_fs AS DOUBLE) AS average_power_w,
+    r.peak_memory_bytes,
+    r.weight_bytes,
+    r.activation_bytes,
+    x.mac_count,
+    2 * x.mac_count / seconds(x.latency_fs) AS attained_ops_per_s,
+    r.peak_ops_per_s,
+    2 * x.mac_count / seconds(x.latency_fs) / r.peak_ops_per_s AS compute_utilization_fraction,
+    x.dram_bytes / seconds(x.latency_fs) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+    2 * x.mac_count / nullif(x.moved_bytes, 0) AS arithmetic_intensity_ops_per_byte,
+    CAST((x.unit_fs + x.latency_fs - 1) // nullif(x.latency_fs, 0) AS INTEGER) AS units_used_count,
+    r.units_total_count,
+    2 * x.mac_count / joules(x.energy_fj) AS ops_per_j,
+    r.clock_fraction,
+    r.is_projection,
+    r.created_at,
+    r.calibration,
+    r.formula_version,
+    r.package_version,
+    r.torch_version,
+    r.torchvision_version,
+    r.tracer_version,
+    r.workload_key,
+    r.hardware_digest,
+    r.run_key,
+    r.workload_id
+FROM run_configurations AS r
+JOIN LATERAL (
+    SELECT s.latency_fs, s.dram_bytes, s.moved_bytes, s.unit_fs, e.energy_fj, o.mac_count
+    FROM (
+        SELECT
+            sum(t.latency_fs) AS latency_fs,
+            CAST(sum(CAST(t.dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
+            CAST(sum(CAST(t.moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
+            sum(CAST(t.units_used_count AS HUGEINT) * t.latency_fs) AS unit_fs
+        FROM run_subgraph AS t
+        WHERE t.run_id = r.run_id
+    ) AS s
+    CROSS JOIN (
+        SELECT sum(l.energy_fj) AS energy_fj
+        FROM ledger_line AS l
+        WHERE l.run_id = r.run_id
+    ) AS e
+    CROSS JOIN (
+        SELECT CAST(sum(q.mac_count) AS BIGINT) AS mac_count
+        FROM run_operator AS p
+        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+        WHERE p.run_id = r.run_id
+    ) AS o
+) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL AND x.mac_count IS NOT NULL
+LEFT JOIN newest_runs AS n ON n.run_id = r.run_id
+WHERE r.refusal IS NULL;
+COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; units_used_count is the mean over time of the units with work, rounded up';
+COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time, rounded up';
+COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
+
+CREATE VIEW subgraph_results AS
+SELECT
+    r.run_id,
+    r.model,
+    r.input_shape,
+    r.model_arguments,
+    r.hardware,
+    r.architecture,
+    r.power_mode,
+    r.precision,
+    r.batch,
+    r.runtime,
+    n.run_id IS NOT NULL AS is_newest,
+    p.subgraph_index,
+    g.name,
+    g.pattern AS fusion_pattern,
+    p.operator_count,
+    p.mac_count,
+    p.moved_bytes,
+    p.dram_bytes,
+    seconds(p.latency_fs) AS latency_s,
+    p.compute_s,
+    p.memory_s,
+    p.launch_s,
+    joules(p.spent.energy_fj) AS energy_j,
+    joules(p.spent.compute_fj) AS compute_energy_j,
+    joules(p.spent.memory_fj) AS memory_energy_j,
+    joules(p.spent.control_fj) AS control_energy_j,
+    joules(p.spent.static_fj) AS static_energy_j,
+    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
+    edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
+    p.units_used_count,
+    r.units_total_count,
+    p.tile_count,
+    p.wave_count,
+    p.kernel_count,
+    2 * p.mac_count / nullif(seconds(p.latency_fs), 0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    p.dram_bytes / nullif(seconds(p.latency_fs), 0) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+    p.bottleneck,
+    p.executed_mac_count,
+    p.tile_count / nullif(p.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
+    1e0 - p.mac_count / nullif(p.executed_mac_count, 0e0) AS padding_fraction
+FROM run_configurations AS r
+JOIN LATERAL (
+    SELECT
+        subgraph_index,
+        any_value(latency_fs) AS latency_fs,
+        any_value(compute_s) AS compute_s,
+        any_value(memory_s) AS memory_s,
+        any_value(launch_s) AS launch_s,
+        any_value(dram_bytes) AS dram_bytes,
+        any_value(moved_bytes) AS moved_bytes,
+        any_value(tile_count) AS tile_count,
+        any_value(wave_count) AS wave_count,
+        any_value(units_used_count) AS units_used_count,
+        any_value(kernel_count) AS kernel_count,
+        any_value(executed_mac_count) AS executed_mac_count,
+        any_value(bottleneck) AS bottleneck,
+        any_value(operator_count) AS operator_count,
+        any_value(mac_count) AS mac_count,
+        coalesce(
+            any_value(spent), {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0}
+        ) AS spent,
+        sum(any_value(latency_fs)) OVER () AS run_latency_fs,
+        sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
+    FROM (
+        SELECT
+            s.subgraph_index,
+            s.latency_fs,
+            s.compute_s,
+            s.memory_s,
+            s.launch_s,
+            s.dram_bytes,
+            s.moved_bytes,
+            s.tile_count,
+            s.wave_count,
+            s.units_used_count,
+            s.kernel_count,
+            s.executed_mac_count,
+            s.bottleneck
+        FROM run_subgraph AS s
+        WHERE s.run_id = r.run_id
+        UNION ALL BY NAME
+        SELECT
+            l.subgraph_index,
+            energy_by_part(a.part, l.energy_fj) AS spent
+        FROM ledger_line AS l
+        JOIN action AS a ON a.action_id = l.action_id
+        WHERE l.run_id = r.run_id
+        GROUP BY l.subgraph_index
+        UNION ALL BY NAME
+        SELECT o.subgraph_index, count(*) AS operator_count, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
+        FROM run_operator AS o
+        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+        WHERE o.run_id = r.run_id
+        GROUP BY o.subgraph_index
+    )
+    GROUP BY subgraph_index
+) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
+LEFT JOIN newest_runs AS n ON n.run_id = r.run_id;
+COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not';
+COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
+
+CREATE VIEW operator_results AS
+SELECT
+    r.run_id,
+    r.model,
+    r.input_shape,
+    r.model_arguments,
+    r.hardware,
+    r.architecture,
+    r.power_mode,
+    r.precision,
+    r.batch,
+    r.runtime,
+    n.run_id IS NOT NULL AS is_newest,
+    p.subgraph_index,
+    p.operator_index,
+    p.name,
+    p.operation,
+    p.kind,
+    p.mac_count,
+    p.moved_bytes,
+    seconds(p.latency_fs) AS latency_s,
+    joules(p.spent.energy_fj) AS energy_j,
+    joules(p.spent.compute_fj) AS compute_energy_j,
+    joules(p.spent.memory_fj) AS memory_energy_j,
+    joules(p.spent.control_fj) AS control_energy_j,
+    joules(p.spent.static_fj) AS static_energy_j,
+    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
+    edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
+    r.runtime = 'fused' AND p.subgraph_operator_count > 1 AS is_fused,
+    joules(p.separate_energy_fj) AS separate_energy_j,
+    seconds(p.separate_latency_fs) AS separate_latency_s
+FROM run_configurations AS r
+JOIN LATERAL (
+    SELECT
+        operator_index,
+        any_value(subgraph_index) AS subgraph_index,
+        any_value(name) AS name,
+        any_value(operation) AS operation,
+        any_value(kind) AS kind,
+        any_value(mac_count) AS mac_count,
+        any_value(latency_fs) AS latency_fs,
+        any_value(moved_bytes) AS moved_bytes,
+        any_value(separate_latency_fs) AS separate_latency_fs,
+        any_value(separate_energy_fj) AS separate_energy_fj,
+        coalesce(
+            any_value(spent), {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0}
+        ) AS spent,
+        count(any_value(latency_fs)) OVER (PARTITION BY any_value(subgraph_index)) AS subgraph_operator_count,
+        sum(any_value(latency_fs)) OVER () AS run_latency_fs,
+        sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
+    FROM (
+        SELECT
+            o.operator_index,
+            o.subgraph_index,
+            q.name,
+            q.operation,
+            q.kind,
+            q.mac_count,
+            o.latency_fs,
+            o.moved_bytes,
+            o.separate_latency_fs,
+            o.separate_energy_fj
+        FROM run_operator AS o
+        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+        WHERE o.run_id = r.run_id
+        UNION ALL BY NAME
+        SELECT
+            l.operator_index,
+            energy_by_part(a.part, l.energy_fj) AS spent
+        FROM ledger_line AS l
+        JOIN action AS a ON a.action_id = l.action_id
+        WHERE l.run_id = r.run_id
+        GROUP BY l.operator_index
+    )
+    GROUP BY operator_index
+) AS p ON p.latency_fs IS NOT NULL
+LEFT JOIN newest_runs AS n ON n.run_id = r.run_id;
+COMMENT ON VIEW operator_results IS 'Each operator''s exact share of a run, and what it would cost as a kernel of its own';
+COMMENT ON COLUMN operator_results.moved_bytes IS 'Its part of what crosses the boundary of its kernel';
+COMMENT ON COLUMN operator_results.latency_s IS 'Its share of its kernel; operators add up to their subgraph';
+
+CREATE VIEW energy_ledger AS
+SELECT
+    l.run_id,
+    l.subgraph_index,
+    g.name AS subgraph_name,
+    g.pattern AS fusion_pattern,
+    l.operator_index,
+    o.name AS operator_name,
+    o.operation,
+    o.kind,
+    a.category,
+    a.common_category,
+    a.component,
+    a.action,
+    a.part,
+    a.per,
+    l.action_count,
+    e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    l.energy_fj AS line_energy_fj,
+    l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
+    e.basis,
+    e.source
+FROM ledger_line AS l
+JOIN run AS r ON r.run_id = l.run_id
+JOIN action AS a ON a.action_id = l.action_id
+JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
+COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action. Shares no column but run_id with runs. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
+
+CREATE VIEW energy_ledger_wide AS
+SELECT
+    l.run_id,
+    r.model,
+    r.input_shape,
+    r.model_arguments,
+    r.hardware,
+    r.architecture,
+    r.power_mode,
+    r.precision,
+    r.batch,
+    r.runtime,
+    n.run_id IS NOT NULL AS is_newest,
+    l.subgraph_index,
+    g.name AS subgraph_name,
+    g.pattern AS fusion_pattern,
+    l.operator_index,
+    o.name AS operator_name,
+    o.operation,
+    o.kind,
+    a.category,
+    a.common_category,
+    a.component,
+    a.action,
+    a.part,
+    a.per,
+    l.action_count,
+    e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    l.energy_fj AS line_energy_fj,
+    l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
+    e.basis,
+    e.source
+FROM ledger_line AS l
+JOIN run_configurations AS r ON r.run_id = l.run_id
+JOIN action AS a ON a.action_id = l.action_id
+JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index
+LEFT JOIN newest_runs AS n ON n.run_id = r.run_id;
+COMMENT ON VIEW energy_ledger_wide IS 'energy_ledger with the configuration of the run on each line, for statements that do not join';
+
+CREATE VIEW energy_parts AS
+SELECT
+    l.run_id,
+    l.subgraph_index,
+    l.operator_index,
+    unnest(energy_by_part(a.part, l.energy_fj))
+FROM ledger_line AS l
+JOIN action AS a ON a.action_id = l.action_id
+GROUP BY l.run_id, l.subgraph_index, l.operator_index;
+COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, exact, in femtojoules';
+
+CREATE VIEW cost_assumptions AS
+SELECT assumption, value, unit, basis, source, note, assumption_index
+FROM cost_assumption;
+COMMENT ON VIEW cost_assumptions IS 'What a price per inference assumes where nothing else is said';
+COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue or electricity';
+COMMENT ON COLUMN cost_assumptions.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
+
+CREATE VIEW grid_regions AS
+SELECT region, name, year, gco2_per_kwh, basis, source, note, region_index
+FROM grid_region;
+COMMENT ON VIEW grid_regions IS 'Carbon dioxide per kilowatt-hour by grid';
+COMMENT ON COLUMN grid_regions.name IS 'Name for people';
+
+CREATE VIEW calibrations AS
+WITH score AS (
+    SELECT
+        calibration_digest,
+        quantity,
+        arg_max(median_error_fraction, split = 'cross_validated') AS error_fraction
+    FROM calibration_error
+    WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
+    GROUP BY calibration_digest, quantity
+)
+SELECT
+    c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
+    c.hardware,
+    c.place,
+    c.formula_version,
+    c.measurement_count,
+    c.latency_count,
+    c.energy_count,
+    c.runtimes,
+    c.precisions,
+    c.families,
+    t.error_fraction AS latency_error_fraction,
+    e.error_fraction AS energy_error_fraction,
+    c.data_digest,
+    c.hardware_digest,
+    c.calibration_digest
+FROM calibration AS c
+LEFT JOIN score AS t ON t.calibration_digest = c.calibration_digest AND t.quantity = 'latency'
+LEFT JOIN score AS e ON e.calibration_digest = c.calibration_digest AND e.quantity = 'energy';
+COMMENT ON VIEW calibrations IS 'Calibrations that runs have used. The error fractions are medians over all rows: of families left out of the fit, or as fitted where there is one alone';
+COMMENT ON COLUMN calibrations.formula_version IS 'Digest of the formulas that it was fitted with';
+
+CREATE VIEW calibration_coefficients AS
+SELECT
+    c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
+    c.hardware,
+    k.part,
+    k.name,
+    k.default_value,
+    k.value,
+    k.value / k.default_value AS ratio,
+    k.unit,
+    k.meaning,
+    k.coefficient_index,
+    c.calibration_digest
+FROM calibration_coefficient AS k
+JOIN calibration AS c ON c.calibration_digest = k.calibration_digest;
+COMMENT ON VIEW calibration_coefficients IS 'What each calibration changed: before and after, with the meaning';
+COMMENT ON COLUMN calibration_coefficients.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
+COMMENT ON COLUMN calibration_coefficients.value IS 'With the calibration';
+
+CREATE VIEW calibration_errors AS
+SELECT
+    c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
+    c.hardware,
+    e.quantity,
+    e.split,
+    e.runtime,
+    e.precision,
+    e.batch,
+    e.family,
+    e.measurement_count,
+    e.mean_error_fraction,
+    e.median_error_fraction,
+    e.worst_error_fraction,
+    e.rank_correlation,
+    e.error_index,
+    c.calibration_digest
+FROM calibration_error AS e
+JOIN calibration AS c ON c.calibration_digest = e.calibration_digest;
+COMMENT ON VIEW calibration_errors IS 'How far each calibration was from its measurements: as fitted, and by fits that had not seen the family';
+COMMENT ON COLUMN calibration_errors.quantity IS 'latency or energy';
+COMMENT ON COLUMN calibration_errors.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
+COMMENT ON COLUMN calibration_errors.runtime IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.precision IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.batch IS 'Of the rows; null for all';
+COMMENT ON COLUMN calibration_errors.family IS 'Of the models of the rows; null for all';
+
+CREATE VIEW measurements AS
+SELECT
+    measurement_id,
+    hardware,
+    model,
+    precision,
+    batch,
+    runtime,
+    scope,
+    latency_s,
+    energy_j,
+    power_w,
+    peak_memory_bytes,
+    source,
+    conditions,
+    seen,
+    stream_count
+FROM measurement;
+COMMENT ON VIEW measurements IS 'What somebody measured';
+COMMENT ON COLUMN measurements.energy_j IS 'Per batch, as measured';
+COMMENT ON COLUMN measurements.latency_s IS 'Per batch, as measured';
+COMMENT ON COLUMN measurements.peak_memory_bytes IS 'As the framework reports it';
+COMMENT ON COLUMN measurements.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
+
+CREATE VIEW measurement_splits AS
+SELECT
+    m.measurement_id,
+    coalesce(e.family, 'other') AS family,
+    CASE
+        WHEN coalesce(m.seen, '') <> '' THEN 'fitted'
+        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware, coalesce(e.family, 'other'))
+            THEN 'same family'
+        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware) THEN 'unseen family'
+        ELSE 'unseen hardware'
+    END AS split
+FROM measurement AS m
+LEFT JOIN model_entry AS e ON e.model = m.model;
+COMMENT ON VIEW measurement_splits IS 'How new each measurement is to the coefficients: fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
+COMMENT ON COLUMN measurement_splits.split IS 'fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
+
+CREATE VIEW allocators AS
+SELECT
+    hardware_digest,
+    max(value) FILTER (quantity = 'coefficient.allocator_workspace') AS workspace_bytes,
+    max(value) FILTER (quantity = 'coefficient.allocator_stream_limit') AS stream_limit
+FROM hardware_fact
+WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
+GROUP BY hardware_digest;
+COMMENT ON VIEW allocators IS 'Hardware on which a framework''s allocator keeps a workspace for each stream that it has used';
+
+CREATE VIEW calibrated_prediction_errors AS
+SELECT
+    n.measurement_id,
+    n.run_id,
+    n.hardware,
+    n.model,
+    n.precision,
+    n.batch,
+    n.runtime,
+    n.measured_latency_s,
+    seconds(x.latency_fs) AS predicted_latency_s,
+    seconds(x.latency_fs) / n.measured_latency_s - 1e0 AS latency_error_fraction,
+    n.measured_energy_j,
+    joules(x.energy_fj) AS predicted_energy_j,
+    joules(x.energy_fj) / n.measured_energy_j - 1e0 AS energy_error_fraction,
+    CAST(x.energy_fj AS DOUBLE) / CAST(x.latency_fs AS DOUBLE) / n.measured_power_w - 1e0 AS power_error_fraction,
+    n.predicted_memory_bytes / CAST(n.measured_memory_bytes AS DOUBLE) - 1e0 AS memory_error_fraction,
+    n.measured_power_w,
+    CAST(x.energy_fj AS DOUBLE) / CAST(x.latency_fs AS DOUBLE) AS predicted_power_w,
+    n.measured_memory_bytes,
+    n.predicted_memory_bytes,
+    coalesce(e.family, 'other') AS family,
+    n.architecture,
+    concat_ws(
+        '; ',
+        nullif(n.measurement_seen, ''),
+        CASE WHEN list_contains(c.families, coalesce(e.family, 'other')) THEN 'calibration ' || n.calibration END
+    ) AS seen,
+    n.calibration
+FROM (
+    SELECT
+        m.measurement_id,
+        r.run_id,
+        r.workload_id,
+        m.hardware,
+        m.model,
+        m.precision,
+        m.batch,
+        m.runtime,
+        m.latency_s AS measured_latency_s,
+        m.energy_j AS measured_energy_j,
+        m.power_w AS measured_power_w,
+        m.peak_memory_bytes AS measured_memory_bytes,
+        m.seen AS measurement_seen,
+        allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count)
+            AS predicted_memory_bytes,
+        r.calibration,
+        r.calibration_digest,
+        r.architecture
+    FROM measurement AS m
+    JOIN run_configurations AS r
+        ON r.configured_hardware = m.hardware
+        AND r.hardware = split_part(m.hardware, '@', 1)
+        AND r.model = m.model
+        AND r.precision = m.precision
+        AND r.batch = m.batch
+        AND r.runtime = m.runtime
+    LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
+    WHERE r.refusal IS NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
+        ORDER BY r.run_id DESC
+    ) = 1
+) AS n
+JOIN LATERAL (
+    SELECT s.latency_fs, l.energy_fj
+    FROM (
+        SELECT sum(t.latency_fs) AS latency_fs
+        FROM run_subgraph AS t
+        WHERE t.run_id = n.run_id
+    ) AS s
+    CROSS JOIN (
+        SELECT sum(q.energy_fj) AS energy_fj
+        FROM ledger_line AS q
+        WHERE q.run_id = n.run_id
+    ) AS l
+) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL
+LEFT JOIN calibration AS c ON c.calibration_digest = n.calibration_digest
+LEFT JOIN model_entry AS e ON e.model = n.model;
+COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measurement, signed: positive is predicted too high. seen says which coefficients were chosen with the row or its family in view';
+
+CREATE VIEW prediction_errors AS
+SELECT
+    measurement_id,
+    run_id,
+    hardware,
+    model,
+    precision,
+    batch,
+    runtime,
+    measured_latency_s,
+    predicted_latency_s,
+    latency_error_fraction,
+    measured_energy_j,
+    predicted_energy_j,
+    energy_error_fraction,
+    power_error_fraction,
+    memory_error_fraction,
+    measured_power_w,
+    predicted_power_w,
+    measured_memory_bytes,
+    predicted_memory_bytes,
+    family,
+    architecture,
+    seen,
+    calibration
+FROM calibrated_prediction_errors
+QUALIFY row_number() OVER (PARTITION BY measurement_id ORDER BY run_id DESC) = 1;
+COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measurement, signed: positive is predicted too high';
+
+CREATE VIEW operator_measurements AS
+SELECT
+    hardware,
+    model,
+    precision,
+    batch,
+    runtime,
+    operation,
+    shapes,
+    operator_count,
+    kernels,
+    call_count,
+    device_time_s,
+    is_overlapping,
+    source,
+    conditions,
+    seen
+FROM operator_measurement;
+COMMENT ON VIEW operator_measurements IS 'Measured device time of operators inside models, by operation and shapes, and of kernels without operator';
+COMMENT ON COLUMN operator_measurements.operation IS 'As in operator_signatures; empty for kernels that no operator of the trace stands for';
+COMMENT ON COLUMN operator_measurements.operator_count IS 'Operators of the trace with this operation and these shapes';
+
+CREATE VIEW operator_signatures AS
+SELECT workload_id, operator_index, operation, shapes, kind, copied_shape
+FROM signatures_among(CAST(NULL AS INTEGER[]));
+COMMENT ON VIEW operator_signatures IS 'What tells operators of a workload apart in a profile: operation and shapes read -> written, of a copy the shape that it makes contiguous. kind is that of the operator, attention for its three operators';
+COMMENT ON COLUMN operator_signatures.kind IS 'Of the operator, attention for its three operators';
+
+CREATE VIEW operator_prediction_errors AS
+WITH newest AS (
+    SELECT
+        m.hardware,
+        m.model,
+        m.precision,
+        m.batch,
+        m.runtime,
+        r.run_id,
+        r.workload_id,
+        r.calibration,
+        r.architecture,
+        coalesce(f.value, 0e0) * coalesce(g.value, 1e0) AS kernel_gap_s
+    FROM (
+        SELECT DISTINCT hardware, model, precision, batch, runtime
+        FROM operator_measurement
+    ) AS m
+    JOIN run_configurations AS r
+        ON r.configured_hardware = m.hardware
+        AND r.hardware = split_part(m.hardware, '@', 1)
+        AND r.model = m.model
+        AND r.precision = m.precision
+        AND r.batch = m.batch
+        AND r.runtime = m.runtime
+    LEFT JOIN hardware_fact AS f
+        ON f.hardware_digest = r.hardware_digest AND f.quantity = 'coefficient.kernel_gap'
+    LEFT JOIN hardware_fact AS g
+        ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
+    WHERE r.refusal IS NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime ORDER BY r.run_id DESC
+    ) = 1
+),
+predicted AS (
+    SELECT
+        n.run_id,
+        s.operation,
+        s.shapes,
+        s.kind,
+        count(*) AS operator_count,
+        seconds(sum(o.latency_fs)) - count(*) * any_value(n.kernel_gap_s) AS device_time_s
+    FROM newest AS n
+    JOIN signatures_among((SELECT coalesce(list(DISTINCT m.workload_id), []) FROM newest AS m)) AS s
+        ON s.workload_id = n.workload_id
+    JOIN run_operator AS o ON o.run_id = n.run_id AND o.operator_index = s.operator_index
+    GROUP BY n.run_id, s.operation, s.shapes, s.kind
+)
+SELECT
+    n.run_id,
+    m.hardware,
+    m.model,
+    m.precision,
+    m.batch,
+    m.runtime,
+    p.kind,
+    m.operation,
+    m.shapes,
+    m.operator_count,
+    m.kernels,
+    m.call_count,
+    m.device_time_s AS measured_s,
+    p.device_time_s AS predicted_s,
+    p.device_time_s / m.device_time_s - 1e0 AS error_fraction,
+    m.device_time_s / m.operator_count AS measured_per_operator_s,
+    m.is_overlapping,
+    coalesce(e.family, 'other') AS family,
+    n.architecture,
+    m.seen,
+    n.calibration
+FROM operator_measurement AS m
+JOIN newest AS n
+    ON n.hardware = m.hardware
+    AND n.model = m.model
+    AND n.precision = m.precision
+    AND n.batch = m.batch
+    AND n.runtime = m.runtime
+JOIN predicted AS p
+    ON p.run_id = n.run_id
+    AND p.operation = m.operation
+    AND p.shapes = m.shapes
+    AND p.operator_count = m.operator_count
+LEFT JOIN model_entry AS e ON e.model = m.model;
+COMMENT ON VIEW operator_prediction_errors IS 'Measured device time of operators against the newest prediction of the same configuration, without kernel gaps; signed: positive is predicted too high';

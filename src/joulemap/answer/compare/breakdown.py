@@ -1,0 +1,186 @@
+"""Whole runs: their figures side by side, and the tree of each run's energy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.compare.run import FigureRow
+from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_runs
+from joulemap.present.cell import show, show_quantity, show_units
+from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+FIGURES = (
+    ("energy", "energy_j", "J"),
+    ("energy per inference", "energy_per_inference_j", "J"),
+    *((f"- {part}", f"{part}_energy_j", "J") for part in ("compute", "memory", "control", "static")),
+    ("latency", "latency_s", "s"),
+    ("throughput", "throughput_per_s", "1/s"),
+    ("average power", "average_power_w", "W"),
+    ("energy x delay", "edp_js", "Js"),
+    ("compute utilization", "compute_utilization_fraction", ""),
+    ("bandwidth utilization", "bandwidth_utilization_fraction", ""),
+    ("peak memory", "peak_memory_bytes", "B"),
+    ("- activations", "activation_bytes", "B"),
+    ("- weights", "weight_bytes", "B"),
+    ("memory of the hardware", "memory_capacity_bytes", "B"),
+)
+"""Label, field and unit."""
+
+
+@attrs.frozen
+class RunFigure(FigureRow):
+    """One run as a whole."""
+
+    query: ClassVar[str] = "compare.detail"
+
+    precision: str
+    runtime: str
+    energy_fj: int | None
+    energy_per_inference_j: float | None
+    compute_energy_j: float | None
+    memory_energy_j: float | None
+    control_energy_j: float | None
+    static_energy_j: float | None
+    bandwidth_utilization_fraction: float | None
+    units_used_count: int | None
+    units_total_count: int | None
+    unit_name: str
+    activation_bytes: int | None
+    weight_bytes: int | None
+    memory_capacity_bytes: float | None
+    compute_bound_count: int | None
+    memory_bound_count: int | None
+    launch_bound_count: int | None
+    compute_time_fraction: float | None
+    memory_time_fraction: float | None
+    launch_time_fraction: float | None
+    clock_fraction: float | None
+
+
+@attrs.frozen
+class EnergyBranch:
+    """An action in its category, in one run."""
+
+    query: ClassVar[str] = "compare.tree"
+
+    model: str
+    hardware: str
+    category: str
+    category_energy_fj: int
+    category_energy_j: float
+    category_fraction: float | None
+    component: str
+    action: str
+    part: str
+    energy_fj: int
+    energy_j: float
+    share_fraction: float | None
+    category_share_fraction: float | None
+    run_id: int
+
+
+@attrs.frozen(kw_only=True)
+class BreakdownAnswer(Answer):
+    """Whole runs: figures, and a tree of energy whose leaves sum to each run exactly."""
+
+    rows: Table[RunFigure]
+    tree: Table[EnergyBranch]
+    """Run by run, the category with most energy first."""
+
+    def document(self, *, repeated: Sequence[str] = ()) -> Document:
+        """Return it; csv holds the figures."""
+        scope, steps = self.scope, self._steps(repeated)
+        answered = [row for row in self.rows if row.status == "ok"]
+        trees = [
+            Section(f"Energy of {row.model} on {scope.mark(row.hardware)}", self._branches(row)) for row in answered
+        ]
+        notes = [f"unsupported: {scope.mark(reason)}" for reason in scope.refusals]
+        return Document(
+            title=scope.title,
+            sections=close_sections(
+                (Section("Figures", (self._figures(answered),)), *trees), notes + scope.describe(), steps
+            ),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows,
+        )
+
+    def _figures(self, rows: Sequence[RunFigure]) -> Grid:
+        """Return a row per figure with a column per run."""
+        several = len(self.scope.models) > 1
+        names = [self.scope.mark(row.hardware) for row in rows]
+        table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in FIGURES]
+        units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
+        table.insert([label for label, _, _ in FIGURES].index("peak memory"), ("units", *units))
+        for bound in ("compute", "memory", "launch"):
+            table += [
+                (f"{bound}-bound subgraphs", *(str(getattr(row, f"{bound}_bound_count")) for row in rows)),
+                ("- of the time", *(show(getattr(row, f"{bound}_time_fraction"), "time_fraction") for row in rows)),
+            ]
+        return Grid(
+            headings=(
+                "per batch",
+                *(f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)),
+            ),
+            rows=tuple(table),
+        )
+
+    def _branches(self, row: RunFigure) -> tuple[Grid | Text, ...]:
+        """Return the categories of a run with their actions below them, and that they add up."""
+        branches = [branch for branch in self.tree if branch.run_id == row.run_id]
+        cells = []
+        for category, group in groupby(branches, lambda branch: branch.category):
+            actions = list(group)
+            one = actions[0]
+            share = show(one.category_fraction, "category_fraction")
+            cells.append((category, show_quantity(one.category_energy_j, "J"), share, ""))
+            cells += [
+                (
+                    f"  {branch.component}.{branch.action}",
+                    show_quantity(branch.energy_j, "J"),
+                    show(branch.share_fraction, "share_fraction"),
+                    branch.part,
+                )
+                for branch in actions
+            ]
+        summed = sum(branch.energy_fj for branch in branches)
+        word = "exact" if summed == row.energy_fj else "NOT EXACT"
+        return (
+            Grid(headings=("where", "energy", "share", "part"), rows=tuple(cells), is_tree=True),
+            Text(f"actions sum to {summed:,} fJ ({word})"),
+        )
+
+    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+        model = self.scope.model
+        hardware = [
+            self.scope.spell(row.hardware)
+            for row in self.rows
+            if row.status == "ok" and row.model == self.rows[0].model
+        ]
+        steps = [["analyze", model, hardware[0], *repeated]] if hardware else []
+        if len(hardware) > 1:
+            steps.append(["explain", model, *hardware[:2], *repeated])
+        return write_steps(steps)
+
+
+def break_down(source: Source, models: Sequence[str], settings: Settings) -> BreakdownAnswer:
+    """Return whole runs, as `Workspace.compare_runs` documents it."""
+    settings.check_single("compare")
+    with holding_runs(source, plan_runs(models, settings)) as runs:
+        scope, connection = find_scope(runs), runs.connection
+        scope.check_evaluated()
+        ids = list(scope.run_ids)
+        rows = start(connection, RunFigure, run_ids=ids)
+        return BreakdownAnswer(scope=scope, tree=fetch(connection, EnergyBranch, run_ids=ids), rows=rows())

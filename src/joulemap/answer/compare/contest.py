@@ -1,0 +1,194 @@
+"""Who wins each subgraph or operator, and what each hardware is good at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.scope import Scope, close_sections, find_scope, write_steps
+from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
+from joulemap.domain.settings import check_name
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_runs
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Grid, Lines, Section, Text, say_rest
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+Level = Literal["subgraph", "operator"]
+"""What is won."""
+
+
+@attrs.frozen
+class Contender:
+    """A subgraph or operator on one hardware."""
+
+    query: ClassVar[str] = "compare.part"
+
+    model: str
+    part_index: int
+    name: str
+    kind: str
+    fusion_pattern: str
+    hardware: str
+    metric: str
+    value: float
+    unit: str
+    rank: int
+    ratio: float | None
+    winner: str
+    is_winner: bool
+    tied_count: int
+    energy_j: float
+    latency_s: float
+    edp_share_js: float
+    memory_bytes: float
+    bottleneck: str
+    units_used_count: int
+    run_id: int
+    workload_id: int
+
+
+@attrs.frozen
+class Victory:
+    """How many subgraphs or operators of a kind one hardware runs at the least cost."""
+
+    query: ClassVar[str] = "compare.victory"
+
+    model: str
+    hardware: str
+    kind: str
+    part_count: int
+    won_count: int
+    tied_count: int
+    won_fraction: float
+    verdict: str
+    hardware_won_count: int
+    hardware_tied_count: int
+    all_part_count: int
+    workload_id: int
+
+
+@attrs.frozen(kw_only=True)
+class ContestAnswer(Answer):
+    """Who wins each subgraph or operator of models by a metric, and what each hardware wins."""
+
+    level: Level
+    metric: PartMetricName
+    rows: Table[Contender]
+    """Subgraph by subgraph or operator by operator, the least first."""
+    victories: Table[Victory]
+    """Hardware that wins most first."""
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with a sentence for each hardware that wins something."""
+        return {**super().data(), "level": self.level, "metric": self.metric, "summary": self.sentences()}
+
+    def document(self, *, limit: int = 60, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of each model's table; programs get all."""
+        steps = self._steps(repeated)
+        workloads = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
+        sections = [
+            Section(
+                rows[0].model if len(workloads) > 1 else f"Each {self.level} on each hardware",
+                lay_out(rows, self.scope, self.level, limit),
+            )
+            for rows in workloads
+        ]
+        notes = [f"unsupported: {self.scope.mark(reason)}" for reason in self.scope.refusals]
+        return Document(
+            title=f"{self.scope.title}: {METRIC[self.metric].label} of each {self.level}",
+            sections=close_sections(
+                (*sections, Section("Summary", (Lines(tuple(self.sentences())),))),
+                notes + self.scope.describe(),
+                steps,
+            ),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows,
+        )
+
+    def sentences(self) -> list[str]:
+        """Return a sentence for each hardware that wins something, made of the kinds that it wins."""
+        several = len({row.workload_id for row in self.victories}) > 1
+        lines = []
+        for (_, hardware), group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
+            kinds = list(group)
+            one = kinds[0]
+            text = f"{one.model}: " if several else ""
+            text += f"{self.scope.mark(hardware)}: {one.hardware_won_count} of {one.all_part_count} {self.level}s"
+            text += "".join(f", {phrase}" for phrase in _phrases(kinds))
+            if one.hardware_tied_count:
+                text += f"; shares the least of {one.hardware_tied_count}"
+            lines.append(text)
+        return lines
+
+    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+        model = self.scope.model
+        hardware = [self.scope.spell(name) for name in dict.fromkeys(row.hardware for row in self.victories)]
+        steps = []
+        if len(hardware) > 1:
+            steps.append(["explain", model, hardware[-1], hardware[0], "--metric", self.metric, *repeated])
+        if hardware and self.level == "subgraph":
+            steps.append(["analyze", model, hardware[0], "--level", "subgraph", *repeated])
+        return write_steps(steps)
+
+
+def lay_out(rows: Iterable[Contender], scope: Scope, level: Level, limit: int) -> tuple[Grid | Text, ...]:
+    """Return a row per subgraph or operator of one workload with a column per hardware, and who wins by how much."""
+    listed = list(rows)
+    hardware = list(dict.fromkeys(row.hardware for row in sorted(listed, key=lambda row: row.run_id)))
+    contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
+    cells = []
+    for contest in contests[:limit]:
+        first = contest[0]
+        values = {row.hardware: show_quantity(row.value, row.unit) for row in contest}
+        is_tied = first.tied_count > 1
+        ratio = contest[1].ratio if len(contest) > 1 and not is_tied else None
+        cells.append(
+            (
+                first.name,
+                first.fusion_pattern if level == "subgraph" else first.kind,
+                *(values.get(name, "") for name in hardware),
+                f"{first.tied_count} alike" if is_tied else scope.mark(first.hardware),
+                "" if ratio is None else f"{ratio:.3g}x",
+            )
+        )
+    names = tuple(map(scope.mark, hardware))
+    headings = (level, "pattern" if level == "subgraph" else "kind", *names, "winner", "next")
+    return (
+        Grid(headings=headings, rows=tuple(cells), keep=("winner", *names, "next")),
+        *say_rest(len(contests), limit, f"{level}s"),
+    )
+
+
+def _phrases(kinds: Sequence[Victory]) -> list[str]:
+    phrases = []
+    for verdict, word in (("all", "wins every"), ("most", "dominates"), ("some", "wins some")):
+        won = [f"{row.kind} ({row.won_count} of {row.part_count})" for row in kinds if row.verdict == verdict]
+        if won:
+            phrases.append(f"{word} {', '.join(won)}")
+    return phrases
+
+
+def hold_contest(
+    source: Source, models: Sequence[str], settings: Settings, level: Level, metric: PartMetricName
+) -> ContestAnswer:
+    """Return who wins each subgraph or operator, as `Workspace.compare_parts` documents it."""
+    check_name("level", level, get_args(Level))
+    check_name("metric", metric, PART_METRICS)
+    settings.check_single("compare")
+    with holding_runs(source, plan_runs(models, settings)) as runs:
+        scope, connection = find_scope(runs), runs.connection
+        scope.check_evaluated()
+        ids = list(scope.run_ids)
+        rows = start(connection, Contender, run_ids=ids, level=level, metric=metric)
+        victories = fetch(connection, Victory, run_ids=ids, level=level, metric=metric)
+        return ContestAnswer(scope=scope, level=level, metric=metric, victories=victories, rows=rows())

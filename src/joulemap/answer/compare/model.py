@@ -1,0 +1,162 @@
+"""Several models against several hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.compare.run import FigureRow
+from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
+from joulemap.domain.settings import check_name
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_runs
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Grid, Lines, Section, grid
+from joulemap.store.query import fetch
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+
+@attrs.frozen
+class ModelFigure(FigureRow):
+    """One model on one hardware, and its ranks both ways."""
+
+    query: ClassVar[str] = "compare.matrix"
+
+    metric: str
+    value: float | None
+    unit: str
+    hardware_rank: int | None
+    hardware_ratio: float | None
+    tied_count: int
+    model_rank: int | None
+    model_ratio: float | None
+    hardware_won_count: int
+    model_count: int
+    mac_count: int | None
+    ops_per_j: float | None
+    parameter_count: int
+    workload_id: int
+
+
+@attrs.frozen(kw_only=True)
+class ModelsAnswer(Answer):
+    """Several models on one or several hardware."""
+
+    metric: PartMetricName
+    rows: Table[ModelFigure]
+    """Model by model, the best hardware first."""
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences."""
+        return {**super().data(), "metric": self.metric, "insights": self.insights()}
+
+    def document(self, *, repeated: Sequence[str] = ()) -> Document:
+        """Return it; csv holds the rows."""
+        label = METRIC[self.metric].label
+        steps = self._steps(repeated)
+        sections = (
+            Section(f"{label.capitalize()} of each model on each hardware", (self._cross(),)),
+            Section("Figures (per batch)", (self._figures(),)),
+            Section("Key insights", (Lines(tuple(self.insights())),)),
+        )
+        notes = [f"unsupported: {self.scope.mark(reason)}" for reason in self.scope.refusals]
+        return Document(
+            title=self.scope.title,
+            sections=close_sections(sections, notes + self.scope.describe(), steps),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows,
+        )
+
+    def _cross(self) -> Grid:
+        """Return a row per model and a column per hardware, with the best one."""
+        hardware = list(dict.fromkeys(row.hardware for row in sorted(self.rows, key=lambda row: row.run_id)))
+        cells = []
+        for _, group in groupby(self.rows, lambda row: row.workload_id):
+            rows = {row.hardware: row for row in group}
+            first = next(iter(rows.values()))
+            best = "" if first.value is None else self.scope.mark(first.hardware)
+            cells.append(
+                (
+                    first.model,
+                    *(_value(rows[name]) if name in rows else "" for name in hardware),
+                    *((f"{first.tied_count} alike" if first.tied_count > 1 else best,) if len(hardware) > 1 else ()),
+                )
+            )
+        names = tuple(map(self.scope.mark, hardware))
+        return Grid(
+            headings=("model", *names, *(("best",) if len(hardware) > 1 else ())), rows=tuple(cells), keep=("best",)
+        )
+
+    def _figures(self) -> Grid:
+        return grid(
+            self.rows,
+            (
+                ("model", "model"),
+                ("hardware", "hardware"),
+                ("energy", lambda row: "unsupported" if row.energy_j is None else show_quantity(row.energy_j, "J")),
+                ("latency", "latency_s"),
+                ("power", "average_power_w"),
+                ("utilization", "compute_utilization_fraction"),
+                ("throughput", "throughput_per_s"),
+                ("energy x delay", "edp_js"),
+                ("memory", "peak_memory_bytes"),
+                ("efficiency", "ops_per_j"),
+            ),
+            projected=self.scope.projected,
+        )
+
+    def insights(self) -> list[str]:
+        """Return who is best for how many models, and what separates the models on each hardware."""
+        least = f"has the least {METRIC[self.metric].label}"
+        answered = [row for row in self.rows if row.value is not None]
+        hardware = {row.hardware: row for row in answered}
+        lines = []
+        if len(hardware) > 1 and all(row.tied_count == 1 for row in answered if row.hardware_rank == 1):
+            lines += [
+                f"{self.scope.mark(row.hardware)} {least} for {row.hardware_won_count} of {row.model_count} models"
+                for row in sorted(hardware.values(), key=lambda row: (-row.hardware_won_count, row.hardware))
+                if row.hardware_won_count
+            ]
+        for name in hardware:
+            rows = sorted(
+                (row for row in answered if row.hardware == name), key=lambda row: (row.model_rank or 0, row.model)
+            )
+            if len(rows) > 1 and (ratio := rows[-1].model_ratio) is not None and ratio > 1.0:
+                lines.append(
+                    f"on {self.scope.mark(name)}, {rows[0].model} {least}, {rows[-1].model} {ratio:.3g}x as much"
+                )
+        return lines
+
+    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+        hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"))
+        some = ["--hardware", ",".join(hardware[:4]), "--metric", self.metric]
+        return write_steps(
+            [
+                ["compare", self.rows[0].model, "--level", "subgraph", *some, *repeated],
+                ["compare", *self.scope.models, "--level", "detailed", "--hardware", hardware[0], *repeated],
+            ]
+        )
+
+
+def _value(row: ModelFigure) -> str:
+    return "unsupported" if row.value is None else show_quantity(row.value, row.unit)
+
+
+def compare_models(source: Source, models: Sequence[str], settings: Settings, metric: PartMetricName) -> ModelsAnswer:
+    """Return several models beside each other, as `Workspace.compare_models` documents it."""
+    check_name("metric", metric, PART_METRICS)
+    settings.check_single("compare")
+    with holding_runs(source, plan_runs(models, settings)) as runs:
+        scope = find_scope(runs)
+        scope.check_evaluated()
+        rows = fetch(runs.connection, ModelFigure, run_ids=list(scope.run_ids), metric=metric)
+        return ModelsAnswer(scope=scope, metric=metric, rows=rows)

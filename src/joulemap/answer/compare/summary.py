@@ -1,0 +1,240 @@
+"""One model on several hardware: the best for each goal, a row per hardware, where the differences come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.compare.run import FigureRow
+from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
+from joulemap.domain.metric import METRIC, MetricName, PartMetricName
+from joulemap.domain.table import Table
+from joulemap.errors import UnsupportedError
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_runs
+from joulemap.plan.selection import name_configuration
+from joulemap.present.cell import show, show_quantity, show_units
+from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+SHOWN_INSIGHTS: Final = 6
+"""Pairs that people see; programs get all."""
+
+TIE_RATIO: Final = 1.0005
+"""Runs closer than this look alike at the digits shown."""
+
+
+@attrs.frozen
+class Comparison(FigureRow):
+    """One configuration, answered or refused."""
+
+    query: ClassVar[str] = "compare.summary"
+
+    bandwidth_utilization_fraction: float | None
+    units_used_count: int | None
+    units_total_count: int | None
+    unit_name: str
+    energy_ratio: float | None
+    latency_ratio: float | None
+    baseline_hardware: str | None
+    clock_fraction: float | None
+    assumed_energy_fraction: float | None
+    """The part of the energy whose price per action rests on an assumption."""
+
+
+@attrs.frozen
+class Recommendation:
+    """The winner for one goal."""
+
+    query: ClassVar[str] = "compare.recommendation"
+
+    goal: MetricName
+    hardware: str
+    value: float
+    unit: str
+    advantage_ratio: float | None
+    runner_up: str | None
+    tied_count: int
+    """Runs that are exactly as good, the winner included."""
+    is_projection: bool
+    published_hardware: str | None
+    """The best whose key numbers are neither projections nor estimates."""
+    published_value: float | None
+
+
+@attrs.frozen
+class Insight:
+    """The run of lowest energy against another."""
+
+    query: ClassVar[str] = "compare.insight"
+
+    best_hardware: str
+    other_hardware: str
+    energy_ratio: float
+    latency_ratio: float
+    difference_j: float
+    part: str
+    part_difference_j: float
+    part_share_fraction: float | None
+    best_power_w: float
+    other_power_w: float
+
+
+@attrs.frozen(kw_only=True)
+class CompareAnswer(Answer):
+    """One model on several hardware."""
+
+    recommendations: Table[Recommendation]
+    rows: Table[Comparison]
+    """Lowest energy first, unsupported ones last."""
+    insights: Table[Insight]
+    """Lowest energy against each other run, the largest gap first."""
+
+    def document(self, *, metric: PartMetricName = "energy", repeated: Sequence[str] = ()) -> Document:
+        """Return it; `metric` is what the next steps go into, csv holds the rows."""
+        steps = self._steps(metric, repeated)
+        baseline = self.scope.mark(next(row.baseline_hardware for row in self.rows if row.baseline_hardware))
+        sections = (
+            Section("Recommendations", (self._best(),)),
+            Section(f"Comparison (per batch, ratios to {baseline})", (self._figures(),)),
+        )
+        return Document(
+            title=self.scope.title,
+            sections=close_sections(sections, self._sentences(), steps, "Key insights"),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows,
+        )
+
+    def _best(self) -> Grid:
+        has_published = any(row.is_projection and row.published_hardware for row in self.recommendations)
+        return grid(
+            self.recommendations,
+            (
+                ("goal", lambda row: f"{METRIC[row.goal].best} {METRIC[row.goal].label}"),
+                ("hardware", self._winner),
+                ("value", lambda row: show_quantity(row.value, row.unit)),
+                ("against the next", self._advantage),
+                *((("best published", _published),) if has_published else ()),
+            ),
+            keep=("hardware", "value"),
+        )
+
+    def _winner(self, row: Recommendation) -> str:
+        if row.tied_count == 1:
+            return self.scope.mark(row.hardware)
+        if row.tied_count == len(self.scope.evaluated_ids):
+            return f"all {row.tied_count} alike"
+        return f"{self.scope.mark(row.hardware)} and {row.tied_count - 1} more"
+
+    def _advantage(self, row: Recommendation) -> str:
+        if row.advantage_ratio is None or row.runner_up is None or row.tied_count > 1:
+            return ""
+        runner_up = self.scope.mark(row.runner_up)
+        if row.advantage_ratio < TIE_RATIO:
+            return f"same as {runner_up} to three digits"
+        return f"{row.advantage_ratio:.3g}x better than {runner_up}"
+
+    def _figures(self) -> Grid:
+        return grid(
+            self.rows,
+            (
+                ("hardware", "hardware"),
+                ("energy", lambda row: "unsupported" if row.energy_j is None else show_quantity(row.energy_j, "J")),
+                ("latency", "latency_s"),
+                ("power", "average_power_w"),
+                ("utilization", "compute_utilization_fraction"),
+                ("throughput", "throughput_per_s"),
+                ("memory", "peak_memory_bytes"),
+                ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
+                ("energy ratio", "energy_ratio"),
+                ("latency ratio", "latency_ratio"),
+                ("assumed", "assumed_energy_fraction"),
+            ),
+            projected=self.scope.projected,
+        )
+
+    def _sentences(self) -> list[str]:
+        """Return where the differences come from, and what a reader must know of the table."""
+        scope = self.scope
+        apart = [row for row in self.insights if row.energy_ratio >= TIE_RATIO]
+        lines = [self._tell(row) for row in apart[:SHOWN_INSIGHTS]]
+        if len(apart) > SHOWN_INSIGHTS:
+            lines.append(f"{len(apart) - SHOWN_INSIGHTS} more pairs with smaller gaps; --format json has all")
+        lines += [f"unsupported: {scope.mark(reason)}" for reason in scope.refusals]
+        lines += [
+            f"{scope.mark(row.hardware)} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its "
+            "power cap"
+            for row in self.rows
+            if row.clock_fraction is not None and row.clock_fraction < 1.0
+        ]
+        if any(row.assumed_energy_fraction for row in self.rows):
+            lines.append("assumed: the part of the energy whose price per action is an assumption")
+        return lines + scope.describe()
+
+    def _tell(self, row: Insight) -> str:
+        best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)
+        share = row.part_share_fraction
+        text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
+        if share is not None and share > 1.0:
+            more = show_quantity(row.part_difference_j, "J")
+            text += f"; {row.part} energy alone differs by {more}, other parts offset it"
+        elif share is not None:
+            much = "most" if share > 0.5 else "the largest part"
+            text += f"; {much} of the difference ({share * 100:.0f} %) is {row.part} energy"
+        if row.latency_ratio >= TIE_RATIO:
+            text += f", and it is {row.latency_ratio:.3g}x faster"
+        elif row.latency_ratio <= 1.0 / TIE_RATIO:
+            text += f", though {other} is {1.0 / row.latency_ratio:.3g}x faster"
+        return f"{text} ({show(row.best_power_w, '', 'W')} against {show(row.other_power_w, '', 'W')})"
+
+    def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> tuple[str, ...]:
+        best, *others = [row for row in self.rows if row.status == "ok"]
+        place = find_place(repeated)
+        distribution = ["query", "run", "edp.distribution", "-p", f"run_id={best.run_id}", *place]
+        if not others:
+            return write_steps([distribution])
+        pair = [self.scope.spell(row.hardware) for row in (others[-1], best)]
+        ids = ",".join(str(row.run_id) for row in (best, *others))
+        winner = "compare.part" if metric == "memory" else "compare.winner"
+        return write_steps(
+            [
+                ["explain", self.scope.model, *pair, *repeated, "--metric", metric],
+                distribution,
+                ["query", "run", winner, "-p", f"run_ids={ids}", "-p", f"metric={metric}", *place],
+            ]
+        )
+
+
+def _published(row: Recommendation) -> str:
+    """Return the best run that is no projection, where the winner is one."""
+    if row.published_hardware is None or row.published_value is None or not row.is_projection or row.tied_count > 1:
+        return ""
+    return f"{row.published_hardware} {show_quantity(row.published_value, row.unit)}"
+
+
+def compare(source: Source, model: str, settings: Settings, baseline: str) -> CompareAnswer:
+    """Return one model on several hardware, as `Workspace.compare` documents it."""
+    settings.check_single("compare")
+    plan = plan_runs((model,), settings)
+    baseline = name_configuration(baseline) if baseline else ""
+    with holding_runs(source, plan) as runs:
+        scope, connection = find_scope(runs), runs.connection
+        scope.check_evaluated()
+        ids = list(scope.run_ids)
+        rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
+        answer = CompareAnswer(
+            scope=scope,
+            recommendations=fetch(connection, Recommendation, run_ids=ids),
+            insights=fetch(connection, Insight, run_ids=ids),
+            rows=rows(),
+        )
+    if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):
+        raise UnsupportedError(f"the baseline {baseline} is not among the runs that could be answered")
+    return answer

@@ -1,0 +1,338 @@
+"""A run's energy-delay product: who takes how much of it, how few take most, and what could be gained at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.edp.row import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
+from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
+from joulemap.domain.table import Table
+from joulemap.errors import UnsupportedError
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware, select_one
+from joulemap.present.cell import show, show_quantity
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+Level = Literal["subgraph", "operator"]
+"""What shares an energy-delay product."""
+
+PARTS: Final = ("compute", "memory", "control", "static")
+
+REMEDIES: Final = {
+    "roofline": "every subgraph at its roofline",
+    "no_memory_wait": "arithmetic never waits for memory",
+    "full_units": "no padding, no partly filled wave",
+    "no_launch": "no fixed cost of kernels",
+    "no_static": "no static power",
+    "no_control": "no control energy",
+}
+
+WORTH_SAYING: Final = 0.01
+"""Part of the energy-delay product below which nothing is said about a saving."""
+
+
+@attrs.frozen(kw_only=True)
+class EdpAnswer(Answer):
+    """One run's energy-delay product: the shares of its subgraphs, and those of its operators, sum to it."""
+
+    totals: Table[EdpTotal]
+    """One row."""
+    subgraphs: Table[EdpShare]
+    """Largest share first."""
+    operators: Table[EdpOperatorShare]
+    """Largest share first."""
+    subgraph_cuts: Table[EdpCut]
+    operator_cuts: Table[EdpCut]
+    patterns: Table[EdpPattern]
+    """Largest share first."""
+    bounds: Table[EdpBound]
+    """Largest saving first."""
+    comparison: Table[EdpComparison]
+    """Subgraph by subgraph, the run itself first; empty where it was compared with nothing."""
+
+    @property
+    def total(self) -> EdpTotal:
+        """The run as a whole."""
+        return self.totals[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences."""
+        rows = super().data()
+        cuts = [*rows.pop("subgraph_cuts"), *rows.pop("operator_cuts")]
+        return {**rows, "cuts": cuts, "insights": self.insights(), "notes": self.notes()}
+
+    def document(self, *, level: Level = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+        """Return it with the table of one level, `limit` rows of it; programs get both levels, csv that one."""
+        rows: Table[Any] = self.subgraphs if level == "subgraph" else self.operators
+        cuts = self.subgraph_cuts if level == "subgraph" else self.operator_cuts
+        steps = self._steps(level, repeated)
+        sections = (
+            Section("Energy x delay", (self._facts(),)),
+            Section(f"By {level}, largest share first", (*self._shares(level, rows, limit), self._proof(level, rows))),
+            Section(
+                f"How few {level}s make up most of it",
+                (
+                    grid(
+                        cuts,
+                        (
+                            ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
+                            (f"{level}s", lambda row: f"top {row.top_count} of {row.total_count}"),
+                            ("reached", "reached_fraction"),
+                            ("the smallest of them", "last"),
+                        ),
+                    ),
+                ),
+            ),
+            Section("By fusion pattern", (self._patterns(),)),
+            Section("The most that could be gained", (self._bounds(),)),
+            Section("The same subgraph on other hardware", self._beside(limit)),
+            Section("Insights", (Lines(tuple(self.insights())),)),
+        )
+        return Document(
+            title=self.total.title(self.scope),
+            sections=close_sections(sections, self.notes(), steps),
+            data={**self.data(), "next_steps": steps},
+            table=rows,
+        )
+
+    def _facts(self) -> Grid:
+        total = self.total
+        energy, latency = show_quantity(total.energy_j, "J"), show_quantity(total.latency_s, "s")
+        parts = ", ".join(f"{part} {_share(getattr(total, f'{part}_share_fraction'))}" for part in PARTS)
+        own = f"energy x latency of each, added up: {_share(total.own_edp_fraction)} of it"
+        return Grid(
+            headings=("quantity", "value", "in detail"),
+            rows=(
+                ("energy x delay", _product(total.edp_js), f"{energy} x {latency}"),
+                ("by part", "", parts),
+                ("subgraphs' own", _product(total.own_edp_js), own),
+                ("kernels", str(total.subgraph_count), f"subgraphs, {total.operator_count} operators"),
+            ),
+        )
+
+    def _shares(self, level: Level, rows: Table[Any], limit: int) -> tuple[Grid | Text, ...]:
+        kind = () if level == "subgraph" else (("kind", "kind"),)
+        fused = () if level == "subgraph" else (("fused", "is_fused"),)
+        rest = rows.rows[limit:]
+        share = _share(sum(row.share_fraction for row in rest))
+        return (
+            grid(
+                rows,
+                (
+                    ("", "rank"),
+                    (level, "name"),
+                    *kind,
+                    ("pattern", "fusion_pattern"),
+                    *fused,
+                    ("energy", "energy_j"),
+                    ("latency", "latency_s"),
+                    ("own EDP", "edp_js"),
+                    ("EDP share", "edp_share_js"),
+                    ("of the run", "share_fraction"),
+                    ("added up", "cumulative_fraction"),
+                    *((part, f"{part}_share_fraction") for part in PARTS),
+                    ("halving it saves", "halving_fraction"),
+                    ("bound by", "bottleneck"),
+                ),
+                limit=limit,
+                keep=(level, "EDP share", "of the run", "energy", "latency", "added up", "bound by"),
+            ),
+            *say_rest(len(rows), limit, f"{level}s take {share}"),
+        )
+
+    def _proof(self, level: Level, rows: Table[Any]) -> Text:
+        energy, latency = sum(row.energy_fj for row in rows), sum(row.latency_fs for row in rows)
+        is_exact = (energy, latency) == (self.total.energy_fj, self.total.latency_fs)
+        return Text(
+            f"{level}s sum to {energy:,} fJ and {latency:,} fs, so their shares to E x T "
+            f"({'exact' if is_exact else 'NOT EXACT'})"
+        )
+
+    def _patterns(self) -> Grid:
+        return grid(
+            self.patterns,
+            (
+                ("pattern", "fusion_pattern"),
+                ("subgraphs", "subgraph_count"),
+                ("operators", "operator_count"),
+                ("energy", "energy_j"),
+                ("latency", "latency_s"),
+                ("of E x T", "share_fraction"),
+                ("added up", "cumulative_fraction"),
+                ("of MACs", "mac_fraction"),
+                ("bound by", lambda row: f"{row.bottleneck} ({row.bottleneck_fraction * 100:.0f} % of its time)"),
+            ),
+            keep=("of E x T", "energy", "latency"),
+        )
+
+    def _bounds(self) -> Grid:
+        return grid(
+            self.bounds,
+            (
+                ("what if", lambda row: REMEDIES[row.remedy]),
+                ("E x T saved", "saving_fraction"),
+                ("left", "edp_js"),
+                ("latency saved", "latency_saving_fraction"),
+                ("energy saved", "energy_saving_fraction"),
+                ("subgraphs touched", lambda row: f"{row.subgraph_count}/{row.total_count}"),
+            ),
+        )
+
+    def _beside(self, limit: int) -> tuple[Grid | Text, ...]:
+        """Return a row per subgraph and a column per hardware: EDP share, and its part of that run."""
+        if not self.comparison.rows:
+            return ()
+        names: dict[int, str] = {}
+        subgraphs: dict[int, dict[int, EdpComparison]] = {}
+        for row in self.comparison:
+            names[row.run_id] = self.scope.mark(row.hardware)
+            subgraphs.setdefault(row.subgraph_index, {})[row.run_id] = row
+        rows = []
+        for by_run in list(subgraphs.values())[:limit]:
+            first = next(iter(by_run.values()))
+            best = next(row for row in by_run.values() if row.is_best)
+            cells = [
+                f"{_product(by_run[run_id].edp_share_js)} ({_share(by_run[run_id].share_fraction)})"
+                if run_id in by_run
+                else ""
+                for run_id in names
+            ]
+            rows.append((first.name, first.fusion_pattern, *cells, names[best.run_id]))
+        return (
+            Grid(headings=("subgraph", "pattern", *names.values(), "least"), rows=tuple(rows), keep=("least",)),
+            *say_rest(len(subgraphs), limit, "subgraphs"),
+            Text("EDP share in Js, and its part of that run's E x T"),
+        )
+
+    def insights(self) -> list[str]:
+        """Return what the numbers say, largest first; nothing that they do not."""
+        total, half, top = self.total, self.subgraph_cuts[0], self.subgraphs[0]
+        lines = [
+            f"top {half.top_count} of {half.total_count} subgraphs = {_share(half.reached_fraction)} of E x T",
+            f"halving energy and time of {top.name} alone would take {_share(top.halving_fraction)} off E x T",
+        ]
+        if len(self.patterns) > 1:
+            pattern = self.patterns[0]
+            macs = "" if pattern.mac_fraction is None else f" with {_share(pattern.mac_fraction)} of the MACs"
+            lines.append(
+                f"{pattern.fusion_pattern} takes {_share(pattern.share_fraction)} of it in {pattern.subgraph_count} "
+                f"subgraphs{macs}"
+            )
+        part = max(PARTS, key=lambda name: getattr(total, f"{name}_share_fraction"))
+        lines.append(f"the largest part is {part}: {_share(getattr(total, f'{part}_share_fraction'))} of it")
+        lines += [_tell_bound(row, total) for row in self.bounds if row.saving_fraction >= WORTH_SAYING]
+        return lines + _tell_fusion(total) + self._tell_winners()
+
+    def _tell_winners(self) -> list[str]:
+        """Return for how many subgraphs each compared hardware has the least share."""
+        best = [row.hardware for row in self.comparison if row.is_best]
+        counts = sorted({name: best.count(name) for name in best}.items(), key=lambda item: (-item[1], item[0]))
+        return [
+            f"{self.scope.mark(name)} has the least EDP share in {count} of {len(best)} subgraphs"
+            for name, count in counts
+        ]
+
+    def notes(self) -> list[str]:
+        """Return what a reader must know of these numbers."""
+        lines = [f"unsupported: {reason}" for reason in self.scope.refusals]
+        if self.total.clock_fraction < 1.0:
+            lines.append(
+                f"the power cap lowers the clock to {_share(self.total.clock_fraction)} of nominal; gains are counted "
+                "at this clock, but for the roofline"
+            )
+        names = {self.total.hardware, *(row.hardware for row in self.comparison)}
+        return lines + self.scope.explain_marks(names) + self.scope.describe()
+
+    def _steps(self, level: Level, repeated: Sequence[str]) -> tuple[str, ...]:
+        total = self.total
+        hardware = self.scope.spell(total.hardware)
+        other = "operator" if level == "subgraph" else "subgraph"
+        return write_steps(
+            [
+                ["edp", total.model, hardware, "--level", other, *repeated],
+                ["analyze", total.model, hardware, "--level", other, *repeated],
+                ["query", "run", "edp.bound", "-p", f"run_id={total.run_id}", *find_place(repeated)],
+            ]
+        )
+
+
+def take_apart(
+    source: Source, model: str, hardware: str | Hardware, settings: Settings, against: Iterable[str | Hardware]
+) -> EdpAnswer:
+    """Return a run's energy-delay product taken apart, as `Workspace.edp` documents it."""
+    settings.check_single("edp")
+    select_one(hardware, settings)
+    selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
+    with holding_runs(source, plan_selected((model,), settings, selection)) as runs:
+        scope, connection = find_scope(runs), runs.connection
+        run_id = runs.ids[0]
+        if run_id in scope.refused:
+            raise UnsupportedError(scope.refused[run_id])
+        totals = start(connection, EdpTotal, run_id=run_id)
+        answer = EdpAnswer(
+            scope=scope,
+            subgraphs=fetch(connection, EdpShare, run_id=run_id),
+            operators=fetch(connection, EdpOperatorShare, run_id=run_id),
+            subgraph_cuts=fetch(connection, EdpCut, run_id=run_id, level="subgraph"),
+            operator_cuts=fetch(connection, EdpCut, run_id=run_id, level="operator"),
+            patterns=fetch(connection, EdpPattern, run_id=run_id),
+            bounds=fetch(connection, EdpBound, run_id=run_id),
+            comparison=fetch(connection, EdpComparison, run_ids=list(scope.evaluated_ids) if len(runs.ids) > 1 else []),
+            totals=totals(),
+        )
+    if not answer.totals.rows:
+        raise UnsupportedError(f"{model}: none of its operators runs as a kernel, so there is nothing to take apart")
+    return answer
+
+
+def _share(value: float) -> str:
+    return show(value, "share_fraction")
+
+
+def _product(value: float) -> str:
+    return show_quantity(value, "Js")
+
+
+def _tell_bound(row: EdpBound, total: EdpTotal) -> str:
+    saving = _share(row.saving_fraction)
+    where = f"{row.subgraph_count} of {row.total_count} subgraphs"
+    return {
+        "roofline": f"with every subgraph at its roofline, {_product(row.edp_js)} would be left, {saving} less",
+        "no_memory_wait": f"{where} wait for memory: without waiting, at most {saving} would go",
+        "full_units": f"tiles leave units idle or pad them in {where}: full units would take off at most {saving}",
+        "no_launch": f"the fixed cost of kernels: without it, {saving} would go",
+        "no_static": f"static power is {_share(total.static_energy_fraction)} of the energy: without it, {saving} "
+        "would go",
+        "no_control": f"control energy: without it, {saving} would go",
+    }[row.remedy]
+
+
+def _tell_fusion(total: EdpTotal) -> list[str]:
+    """Return what fewer or more kernels would change, where that is worth saying."""
+    ratio = total.separate_edp_js / total.edp_js
+    separate = _product(total.separate_edp_js)
+    lines = []
+    if total.runtime == "fused":
+        if ratio >= 1.0 + WORTH_SAYING:
+            lines.append(f"fusing saves {_share(1.0 - 1.0 / ratio)}: operators as kernels of their own take {separate}")
+        elif ratio <= 1.0 - WORTH_SAYING:
+            lines.append(f"fusing costs here: operators as kernels of their own take {separate}")
+        if total.alone_share_fraction >= WORTH_SAYING and total.alone_count < total.subgraph_count:
+            lines.append(
+                f"{total.alone_count} subgraphs of one operator, fused with nothing, take "
+                f"{_share(total.alone_share_fraction)}"
+            )
+    elif total.runtime == "eager" and ratio <= 1.0 - WORTH_SAYING:
+        lines.append(f"without launches by the host (--runtime graph), operators take {separate}")
+    return lines

@@ -1,0 +1,114 @@
+"""Energies per action of a target: those of its class at its process node, with its own in their place."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from joulemap.catalog.schema import ActionEntry, OverrideEntry
+from joulemap.domain.quantity import Quantity, least_sure
+from joulemap.domain.reference import STATIC_ACTION, EnergyAction, EnergyReference
+
+FJ_PER_PJ: Final = 1000.0
+
+LOGIC_EXPONENT: Final = 0.57
+"""Source: Jouppi et al., Ten Lessons, ISCA 2021, Table 2: geometric mean of eight operations from 45 to 7 nm
+falls by 2.87 = (45/7)^0.57."""
+
+BELOW_7NM: Final = {5.0: 0.70, 4.0: 0.65, 3.0: 0.48}
+"""Energy relative to 7 nm. Source: TSMC iso-speed power claims per node, compounded for 4 and 3 nm."""
+
+FINEST_NM: Final = 3.0
+COARSEST_NM: Final = 65.0
+
+
+def _relative_to_7nm(node_nm: float) -> float:
+    if not FINEST_NM <= node_nm <= COARSEST_NM:
+        raise ValueError(f"process node {node_nm:g} nm is outside {FINEST_NM:g} to {COARSEST_NM:g} nm")
+    if node_nm >= 7.0:
+        return float((node_nm / 7.0) ** LOGIC_EXPONENT)
+    points = sorted({**BELOW_7NM, 7.0: 1.0}.items())
+    for (low_nm, low), (high_nm, high) in itertools.pairwise(points):
+        if low_nm <= node_nm <= high_nm:
+            share = math.log(node_nm / low_nm) / math.log(high_nm / low_nm)
+            return float(low * (high / low) ** share)
+    raise AssertionError(node_nm)
+
+
+def node_factor(from_nm: float, to_nm: float) -> float:
+    """Return energy at `to_nm` over energy at `from_nm` for logic and SRAM.
+
+    Wires and DRAM do not follow it. Raises ValueError outside 3 to 65 nm.
+    """
+    return _relative_to_7nm(to_nm) / _relative_to_7nm(from_nm)
+
+
+def resolve_reference(
+    entries: Sequence[ActionEntry],
+    overrides: Iterable[OverrideEntry],
+    node_nm: float,
+    static_power: Quantity,
+) -> EnergyReference:
+    """Return the class's energies per action at `node_nm`, with this target's overrides and static power."""
+    better: dict[tuple[str, str], OverrideEntry] = {}
+    for override in overrides:
+        key = f"energy_overrides.{override.component}.{override.action}"
+        if (override.component, override.action) in better:
+            raise ValueError(f"{key}: stands twice")
+        if not 0.0 <= override.energy_pj < math.inf:
+            raise ValueError(f"{key}.energy_pj: {override.energy_pj:g} is not a number from 0")
+        better[override.component, override.action] = override
+    actions: list[EnergyAction] = []
+    for entry in entries:
+        found = better.get((entry.component, entry.action))
+        factor = 1.0
+        basis, source = entry.basis, entry.source
+        if found is not None:
+            basis, source = found.basis, found.source
+        elif entry.scaling == "logic":
+            if entry.node_nm is None:
+                raise ValueError(f"actions.{entry.component}.{entry.action}: scaling logic needs node_nm")
+            factor = node_factor(entry.node_nm, node_nm)
+            if factor != 1.0:
+                basis = least_sure("scaled", basis)
+                source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
+        energy_pj = found.energy_pj if found is not None else entry.energy_pj * factor
+        actions.append(
+            EnergyAction(
+                category=entry.category,
+                common_category=entry.common_category,
+                component=entry.component,
+                action=entry.action,
+                part=entry.part,
+                per=entry.per,
+                energy_per_action_fj=energy_pj * FJ_PER_PJ,
+                low_fj=None if found else entry.low_pj * factor * FJ_PER_PJ,
+                high_fj=None if found else entry.high_pj * factor * FJ_PER_PJ,
+                basis=basis,
+                source=source,
+                count_formula=entry.count,
+            )
+        )
+    surplus = better.keys() - {(entry.component, entry.action) for entry in entries}
+    if surplus:
+        raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in sorted(surplus))}")
+    return EnergyReference((*actions, static_action(static_power)))
+
+
+def static_action(static_power: Quantity) -> EnergyAction:
+    """Return the price of a second of leakage."""
+    component, action = STATIC_ACTION
+    return EnergyAction(
+        category="static",
+        common_category="static",
+        component=component,
+        action=action,
+        part="static",
+        per="s",
+        energy_per_action_fj=static_power.value * 1e15,
+        basis=static_power.basis,
+        source=static_power.source,
+        count_formula="latency",
+    )

@@ -1,0 +1,208 @@
+"""TPU: weight-stationary systolic arrays fed from software-managed memory.
+
+Time. An array of Dr x Dc (array_rows, array_columns) holds one weight tile while activation rows stream through it, in
+equal blocks of at most row_block; blocks are dealt to the arrays in waves. P is fp32_passes in fp32, else 1; h rows
+pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
+
+    tiles   = G ⌈K / Dr⌉ ⌈N / Dc⌉ b,   b = ⌈M / row_block⌉        waves = ⌈tiles / U⌉
+    busy    = P waves max(⌈M / b⌉, Dr) / h + Dr + Dc cycles       fill and drain included
+    v       = vector lanes x vector_operations_per_clock x f
+    compute = min(busy / f, MACs / v) + EW / v + SF special_function_clocks / (vector lanes x f)
+    launch  = program_cost
+
+Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Whatever fills
+the array badly (a depthwise convolution, a product with one row) runs on the vector unit where that is faster.
+
+Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM
+where the chip has one, else its vector memory; a bandwidth that nobody published is last_level_bytes_per_lane x lanes
+x clock. An Edge TPU keeps parameters in its one memory if the model fits; its DRAM is the host's, behind USB or PCIe.
+
+Energy. A partial sum leaves the array for each of ⌈K / Dr⌉ weight tiles, and rows enter once for each of ⌈N / Dc⌉. The
+bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM.
+Source: Jouppi et al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.quantity import Quantity
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placement
+from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
+from joulemap.model.workload import Booleans, Floats
+
+VECTOR_BYTES: Final = 4.0
+"""The vector unit computes in fp32."""
+VECTOR_OPERANDS: Final = 3.0
+
+
+def find_last_level(hardware: Hardware) -> MemoryLevel:
+    """Return the level before DRAM, all cores' instances together.
+
+    A bandwidth that nobody published is bytes per clock of a vector lane times lanes times clock.
+    """
+    level = hardware.memory_levels[-1]
+    cores = hardware.geometry["core_count"].value
+    if level.per == "core":
+        level = attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * cores))
+    if level.bandwidth is not None:
+        return level
+    rule = hardware.coefficients["last_level_bytes_per_lane"]
+    value = rule.value * hardware.geometry["vector_lane_count"].value * cores * hardware.clock.value
+    return attrs.evolve(level, bandwidth=Quantity(value=value, unit="B/s", basis=rule.basis, source=rule.source))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class TpuPlacement(Placement):
+    """Operators on the arrays, or on the vector unit."""
+
+    on_mxu: Booleans
+    """What the arrays compute."""
+    weight_tiles: Floats
+    row_blocks: Floats
+    """Blocks of rows that each weight tile is streamed in."""
+    cycles: Floats
+    """Of arrays and vector unit."""
+    slots: Floats
+    """MAC slots of all arrays over those cycles, at one pass."""
+
+
+class Tpu:
+    """Systolic-array machines."""
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
+        """Return tiles, waves and times; see the module's formulas."""
+        work = kernels.work
+        peak = hardware.peaks[kernels.precision]
+        units = float(peak.unit_count)
+        clock_hz = peak.clock_hz
+        rows = hardware.geometry["array_rows"].value
+        columns = hardware.geometry["array_columns"].value
+        block = hardware.coefficient("row_block")
+        passes = self._passes(kernels.precision, hardware)
+
+        weight_tiles = work.gemm_groups * ceil_divide(work.gemm_k, rows) * ceil_divide(work.gemm_n, columns)
+        row_blocks = ceil_divide(work.gemm_m, block)
+        tiles = weight_tiles * row_blocks
+        waves = ceil_divide(tiles, units)
+        streamed_rows = np.maximum(ceil_divide(work.gemm_m, row_blocks), rows)
+        row_rate = self._row_rate(kernels.precision, hardware)
+        cycles = passes * waves * streamed_rows / row_rate + rows + columns
+        on_array = cycles / clock_hz
+
+        lanes = hardware.geometry["vector_lane_count"].value * hardware.geometry["core_count"].value
+        vector_rate = lanes * hardware.coefficient("vector_operations_per_clock") * clock_hz
+        special_s = work.special_count * hardware.coefficient("special_function_clocks") / (lanes * clock_hz)
+        on_vector = work.mac_count / vector_rate
+        uses_vector = work.has_macs & (on_vector < on_array)
+        compute = np.where(work.has_macs, np.minimum(on_array, on_vector), 0.0)
+        compute = compute + work.elementwise_count / vector_rate + special_s
+
+        memory, read, written = memory_time(kernels, hardware, find_last_level(hardware))
+        launch = hardware.coefficient("program_cost")
+        on_mxu = work.has_macs & ~uses_vector
+        slots = np.where(on_mxu, cycles * units * rows * columns * row_rate / passes, 0.0)
+        return TpuPlacement(
+            compute_s=compute,
+            memory_s=memory,
+            launch_s=np.full(kernels.kernel_count, launch),
+            dram_read_bytes=read,
+            dram_write_bytes=written,
+            tile_count=np.where(on_mxu, tiles, 0.0),
+            wave_count=np.where(on_mxu, waves, 0.0),
+            units_used=np.where(on_mxu, np.minimum(tiles, units), 0.0),
+            units_total=peak.unit_count,
+            executed_macs=np.where(on_mxu, tiles * streamed_rows * rows * columns, work.mac_count),
+            on_mxu=on_mxu,
+            weight_tiles=np.where(on_mxu, weight_tiles, 0.0),
+            row_blocks=np.where(on_mxu, row_blocks, 0.0),
+            cycles=compute * clock_hz,
+            slots=slots,
+        )
+
+    @staticmethod
+    def _row_rate(precision: str, hardware: Hardware) -> float:
+        """Return the rows that an array takes each cycle: more than one where narrow integers run faster."""
+        elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
+        return max(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements)
+
+    @staticmethod
+    def _passes(precision: str, hardware: Hardware) -> float:
+        return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
+
+    def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:
+        """Return the counts of the six categories; the catalogue states each formula in words."""
+        work = kernels.work
+        precision = kernels.precision
+        item = PRECISION_BYTES[precision]
+        passes = self._passes(precision, hardware)
+        rows = hardware.geometry["array_rows"].value
+        columns = hardware.geometry["array_columns"].value
+        on_mxu = placement.on_mxu
+        mxu_macs = work.mac_count * on_mxu * passes
+        vector_macs = work.mac_count * (1.0 - on_mxu)
+        elementwise = work.elementwise_count + vector_macs
+        weights = placement.weight_tiles * rows * columns * passes
+        k_tiles = ceil_divide(work.gemm_k, rows)
+        n_tiles = ceil_divide(work.gemm_n, columns)
+        results = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_n * k_tiles * passes
+        pass_item = item if passes == 1.0 else PRECISION_BYTES["bf16"]
+        streamed = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_k * n_tiles * pass_item * passes
+        read_in = kernels.input_bytes + kernels.weight_bytes
+        vector_in = (1.0 - on_mxu) * read_in
+        stationary = np.where(
+            kernels.weight_bytes > 0, kernels.weight_bytes, work.gemm_groups * work.gemm_k * work.gemm_n * item
+        )
+        is_moved = work.of_kind("data_movement", "reduction", "softmax", "normalization", "uncounted")
+        descriptor = hardware.coefficient("dma_block")
+        dram = placement.dram_read_bytes + placement.dram_write_bytes
+        transfers = ceil_divide(read_in + kernels.output_bytes, descriptor)
+        cores = hardware.geometry["core_count"].value
+        bundles = placement.cycles * cores
+        tiles = placement.tile_count
+        mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
+        idle_slots = np.maximum(placement.slots * passes - mxu_macs, 0.0)
+        has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
+        vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)
+        panels = np.where(work.has_macs, level_bytes(kernels, vmem_bytes, item), read_in)
+        cmem_read = np.maximum(panels, placement.dram_read_bytes) if has_cmem else np.zeros_like(work.mac_count)
+        filled = cmem_read if has_cmem else placement.dram_read_bytes
+        drained = kernels.output_bytes if has_cmem else placement.dram_write_bytes
+        return {
+            ("mxu", mac_action): mxu_macs,
+            ("pe_register", "shift"): mxu_macs,
+            ("weight", "shift_in"): weights * placement.row_blocks,
+            ("mxu", "idle_cycle"): idle_slots / self._row_rate(precision, hardware),
+            ("partial_sum", "drain"): results,
+            ("vpu", "elementwise"): elementwise,
+            ("vpu", "special_function"): work.special_count,
+            ("vector_register", "access"): VECTOR_OPERANDS * elementwise * VECTOR_BYTES,
+            ("cross_lane", "permute"): np.where(is_moved, work.output_element_count, 0.0),
+            ("scalar_unit", "instruction"): bundles * hardware.coefficient("scalar_per_bundle"),
+            ("vmem", "read"): np.maximum(streamed, on_mxu * kernels.input_bytes) + vector_in + drained,
+            ("vmem", "write"): filled + kernels.output_bytes,
+            ("weight_fifo", "write"): stationary * on_mxu,
+            ("weight_fifo", "read"): weights * placement.row_blocks * pass_item,
+            ("accumulator", "access"): 2.0 * hardware.coefficient("bytes_per_accumulator") * results,
+            ("cmem", "read"): cmem_read,
+            ("cmem", "write"): has_cmem * (kernels.output_bytes + placement.dram_read_bytes),
+            ("dram", "read"): placement.dram_read_bytes,
+            ("dram", "write"): placement.dram_write_bytes,
+            ("dma", "descriptor"): transfers + ceil_divide(dram, descriptor),
+            ("vliw_bundle", "fetch"): bundles,
+            ("vliw_bundle", "decode"): bundles,
+            ("sync_flag", "wait"): transfers + 2.0 * tiles,
+            ("loop", "branch"): tiles,
+            ("program", "launch"): kernels.host_launch_count,
+            ("onchip_wire", "transfer"): (read_in + kernels.output_bytes) * hardware.coefficient("wire_length"),
+        }
+
+
+ARCHITECTURE = Tpu()

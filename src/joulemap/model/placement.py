@@ -1,0 +1,73 @@
+"""Kernels placed on a hardware: where their work goes, and how long units, memory and launches take.
+
+The host launches every kernel in `eager`, once for all of them in the other runtimes:
+
+    launch = fixed cost + calls x host launch                        where the host waits for each kernel
+    launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.workload import Floats
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Placement:
+    """Kernels placed on a hardware. Per-operator arrays unless said otherwise.
+
+    A class adds what its counts need besides.
+    """
+
+    compute_s: Floats
+    """Time of the units, padded tiles and partial waves included."""
+    memory_s: Floats
+    """Time of the slowest memory level for the operator's share of its kernel's traffic."""
+    launch_s: Floats
+    """Per kernel: fixed cost."""
+    host_call_count: Floats | float = 1.0
+    """Per kernel: calls that the host makes for it in `eager`."""
+    host_runs_ahead: bool = False
+    """Whether the device works on while the host makes further calls."""
+    dram_read_bytes: Floats
+    dram_write_bytes: Floats
+    tile_count: Floats
+    wave_count: Floats
+    units_used: Floats
+    """Units that have work in the fullest wave."""
+    units_total: int
+    """Units that have this precision."""
+    executed_macs: Floats
+    """MAC slots of the tiles, padding to their shape included: never fewer than the MACs, and the MACs themselves where
+    no tile has a shape. Units without a tile, fill and drain are not in it."""
+
+
+Placed = TypeVar("Placed", bound=Placement)
+
+
+def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
+    """Return the placement with what the host costs; see the module's formulas."""
+    if kernels.runtime != "eager":
+        return placement
+    host_s = placement.host_call_count * hardware.coefficient("host_launch")
+    if not placement.host_runs_ahead:
+        return attrs.evolve(placement, launch_s=placement.launch_s + host_s)
+    device_s = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
+    return attrs.evolve(placement, launch_s=np.maximum(placement.launch_s, host_s - device_s))
+
+
+def overlap_engines(kernels: KernelColumns, first_s: Floats, second_s: Floats) -> Floats:
+    """Return compute time per operator where two engines work side by side within a kernel.
+
+    A kernel takes as long as its busier engine; its operators share that time in proportion to what they ask of both.
+    """
+    together = kernels.per_kernel(first_s + second_s)
+    busier = np.maximum(kernels.per_kernel(first_s), kernels.per_kernel(second_s))
+    share = np.divide(busier, together, out=np.zeros_like(together), where=together > 0)
+    return (first_s + second_s) * kernels.per_operator(share)

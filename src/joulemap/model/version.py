@@ -1,0 +1,69 @@
+"""Version of the formulas of an architecture class: a digest of the code that computes its runs.
+
+    the pipeline and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
+
+Comments and docstrings are no formulas and do not count. What only words errors does not count either. A class does
+not import another, so that a formula of one leaves the runs of all others valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = Path(__file__).parents[1]
+
+PIPELINE: Final = "model.pipeline"
+
+WORDS: Final = frozenset({"errors"})
+"""Modules that formulas import and that compute nothing."""
+
+_IMPORT: Final = re.compile(r"^[ \t]*from joulemap\.([\w.]+) import ", re.MULTILINE)
+_PROSE: Final = re.compile(r'"""[^"]*(?:"{1,2}(?!")[^"]*)*"""|^[ \t]*#.*$|^[ \t]*\n', re.MULTILINE)
+
+
+@cache
+def formula_version(architecture: str) -> str:
+    """Return sixteen hexadecimal digits over the code that computes a run of a class."""
+    code = "".join(f"{module}\n{_code(module)}" for module in formula_modules(architecture))
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def formula_modules(architecture: str) -> tuple[str, ...]:
+    """Return the names, below `joulemap`, of the modules that compute a run of a class, sorted."""
+    found: set[str] = set()
+    waiting = [PIPELINE, f"model.architecture.{architecture}"]
+    while waiting:
+        module = waiting.pop()
+        if module not in found and module not in WORDS:
+            found.add(module)
+            waiting += _imported(module)
+    return tuple(sorted(found))
+
+
+@cache
+def _imported(module: str) -> tuple[str, ...]:
+    """Return what a module imports, and the packages that it lies in."""
+    parts = module.split(".")
+    packages = (".".join(parts[:count]) for count in range(1, len(parts)))
+    return (*packages, *_IMPORT.findall(_source(module)))
+
+
+@cache
+def _code(module: str) -> str:
+    return _PROSE.sub("", _source(module))
+
+
+@cache
+def _source(module: str) -> str:
+    place = PACKAGE.joinpath(*module.split("."))
+    return next(path.read_text(encoding="utf-8") for path in _places(place) if path.is_file())
+
+
+def _places(place: Path) -> Iterator[Path]:
+    yield place.with_suffix(".py")
+    yield place / "__init__.py"

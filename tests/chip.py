@@ -1,0 +1,243 @@
+"""Toy chips of round numbers, one of each class: for numbers worked out by hand.
+
+The names of coefficients and actions are those of the class. Their values are the toy's: a coefficient is 1 (1 us where
+it is a time) and an action costs 1 pJ, unless the chip says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import attrs
+
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
+from joulemap.domain.precision import FLOPS_PER_MAC
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
+from joulemap.units import FJ_PER_J
+
+CLOCK_HZ = 1e9
+DRAM_BYTES_PER_S = 100e9 * 0.5
+"""At an efficiency of a half."""
+LEVEL_BYTES_PER_S = 1e12
+LAUNCH_S = 1e-6
+HOST_S = 1e-5
+KIB, MIB = 2.0**10, 2.0**20
+FJ_PER_PJ = 1e3
+
+
+def number(value: float, unit: str = "1") -> Quantity:
+    """Return a number of a toy."""
+    return Quantity(value=value, unit=unit, basis="assumed", source="a toy chip")
+
+
+@cache
+def vocabulary(architecture: str) -> tuple[dict[str, str], dict[ActionKey, EnergyAction]]:
+    """Return the coefficients of a class with their units, and its actions."""
+    found = [one for one in load_catalogue().hardware.values() if one.architecture == architecture]
+    units = {name: quantity.unit for one in found for name, quantity in one.coefficients.items()}
+    return units, {action.key: action for one in found for action in one.reference}
+
+
+def level(name: str, capacity_bytes: float, *, kind: str = "scratchpad", per: str = "chip") -> MemoryLevel:
+    """Return a memory level of 1 TB/s."""
+    bandwidth = number(LEVEL_BYTES_PER_S, "B/s")
+    return MemoryLevel(name=name, kind=kind, per=per, capacity=number(capacity_bytes, "B"), bandwidth=bandwidth)
+
+
+def chip(
+    architecture: str,
+    *,
+    units: int,
+    macs_per_clock: Mapping[str, float],
+    levels: tuple[MemoryLevel, ...],
+    geometry: Mapping[str, float],
+    coefficients: Mapping[str, float],
+    units_of: Mapping[str, int] | None = None,
+) -> Hardware:
+    """Return a chip at 1 GHz with 100 GB/s of DRAM, no power cap to speak of, and this many MACs per clock of a unit.
+
+    `units_of` has the precisions that fewer units have.
+    """
+    names, actions = vocabulary(architecture)
+    values = {"dram_efficiency": 0.5, "host_launch": HOST_S, **coefficients}
+    assert values.keys() <= names.keys()
+    static = number(1.0, "W")
+    prices = {key: static.value * FJ_PER_J if key == STATIC_ACTION else FJ_PER_PJ for key in actions}
+    peaks = {}
+    for precision, macs in macs_per_clock.items():
+        count = (units_of or {}).get(precision, units)
+        operations = FLOPS_PER_MAC * macs
+        rate = number(operations * count * CLOCK_HZ, "ops/s")
+        peaks[precision] = Peak(rate=rate, operations_per_clock=operations, unit_count=count, clock_hz=CLOCK_HZ)
+    return Hardware(
+        id=f"toy_{architecture}",
+        name="toy",
+        vendor="toy",
+        architecture=architecture,
+        deployment=("edge",),
+        microarchitecture="toy",
+        unit_name="unit",
+        memory_type="toy",
+        process_node=number(7.0, "nm"),
+        unit_count=number(float(units)),
+        clock=number(CLOCK_HZ, "Hz"),
+        memory_capacity=number(1e12, "B"),
+        memory_bandwidth=number(100e9, "B/s"),
+        tdp=number(1e9, "W"),
+        static_power=static,
+        geometry={name: number(value) for name, value in geometry.items()},
+        memory_levels=levels,
+        peaks=peaks,
+        coefficients={
+            name: number(values.get(name, LAUNCH_S if unit == "s" else 1.0), unit) for name, unit in names.items()
+        },
+        reference=EnergyReference(
+            tuple(
+                attrs.evolve(action, energy_per_action_fj=prices[key], low_fj=None, high_fj=None)
+                for key, action in actions.items()
+            )
+        ),
+        digest="toy",
+    )
+
+
+def cpu(**geometry: float) -> Hardware:
+    """Return four cores with a pipe of 256 bits, a matrix unit for bf16, and dot products of bytes."""
+    return chip(
+        "cpu",
+        units=4,
+        macs_per_clock={"fp32": 8.0, "fp16": 16.0, "bf16": 64.0, "int8": 32.0},
+        levels=(
+            level("l1", 32 * KIB, kind="cache", per="unit"),
+            level("l2", MIB, kind="cache", per="unit"),
+            level("l3", 16 * MIB, kind="cache"),
+        ),
+        geometry={
+            "simd_width": 256.0,
+            "fma_pipe_count": 1.0,
+            "matrix_tile": 8192.0,
+            "matrix_macs_per_instruction_bf16": 4096.0,
+            **geometry,
+        },
+        coefficients={
+            **{f"gemm_efficiency.{mode}": 0.5 for mode in ("vector", "matrix", "dot_int8", "dot_bf16")},
+            "depthwise_efficiency": 0.25,
+            "tile_rows": 8.0,
+            "tile_columns": 16.0,
+            "loads_per_fma": 0.5,
+            "scalar_per_vector": 0.25,
+            "pooled_tap_clocks": 10.0,
+        },
+    )
+
+
+def tpu() -> Hardware:
+    """Return two cores with two arrays of 64 x 64 and 512 lanes each."""
+    return chip(
+        "tpu",
+        units=4,
+        macs_per_clock={"bf16": 4096.0, "int8": 8192.0, "fp32": 1024.0},
+        levels=(level("vmem", MIB, per="core"), level("cmem", 64 * MIB)),
+        geometry={"array_rows": 64.0, "array_columns": 64.0, "core_count": 2.0, "vector_lane_count": 512.0},
+        coefficients={"row_block": 256.0, "fp32_passes": 6.0, "special_function_clocks": 8.0},
+    )
+
+
+def kpu() -> Hardware:
+    """Return 16 tiles of 16 x 16, of which four have fp32."""
+    return chip(
+        "kpu",
+        units=16,
+        macs_per_clock={"int8": 256.0, "fp32": 64.0},
+        units_of={"fp32": 4},
+        levels=(
+            level("l1", KIB, per="processing_element"),
+            level("l2", 16 * KIB, per="unit"),
+            level("l3", 16 * MIB),
+        ),
+        geometry={"array_rows": 16.0, "array_columns": 16.0},
+        coefficients={"elementwise_per_clock": 16.0},
+    )
+
+
+def dsp(*, has_matrix: bool = True) -> Hardware:
+    """Return one unit with a matrix engine of 32 x 32, or four contexts without one; registers of 512 bits."""
+    matrix = {"matrix_rows": 32.0, "matrix_columns": 32.0} if has_matrix else {}
+    return chip(
+        "dsp",
+        units=1 if has_matrix else 4,
+        macs_per_clock={"int8": 1024.0 if has_matrix else 64.0, "fp32": 32.0},
+        levels=(level("l1", 32 * KIB, per="unit"), level("msmc", 8 * MIB)),
+        geometry={"simd_width": 512.0, **matrix},
+        coefficients={
+            "gemm_efficiency.matrix": 0.5,
+            "gemm_efficiency.vector": 0.25,
+            "depthwise_efficiency": 0.5,
+            "vector_tile_rows": 8.0,
+            "vector_pipes": 2.0,
+            "vector_per_packet": 2.0,
+        },
+    )
+
+
+def npu(*, units: int, macs_per_clock: Mapping[str, float], **geometry: float) -> Hardware:
+    """Return engines of this geometry beside two vector engines of 1024 bits, and 16 MiB."""
+    return chip(
+        "npu",
+        units=units,
+        macs_per_clock=macs_per_clock,
+        levels=(level("sram", 16 * MIB),),
+        geometry={"vector_core_count": 2.0, "vector_width": 1024.0, **geometry},
+        coefficients={
+            "tensor_efficiency": 0.5,
+            "row_block": 512.0,
+            "tile_overhead": 16.0,
+            "array_step": 4.0,
+            "clocks_per_position": 10.0,
+        },
+    )
+
+
+def dpu() -> Hardware:
+    """Return two cores of 4 pixels x 8 x 8 channels, with 40 GB/s of memory."""
+    found = chip(
+        "dpu",
+        units=2,
+        macs_per_clock={"int8": 256.0},
+        levels=(level("buffer", MIB, per="unit"),),
+        geometry={
+            "pixel_parallelism": 4.0,
+            "input_channel_parallelism": 8.0,
+            "output_channel_parallelism": 8.0,
+            "misc_pixel_parallelism": 2.0,
+        },
+        coefficients={
+            "array_efficiency": 0.5,
+            "depthwise_efficiency": 0.25,
+            "port_bytes_per_clock": 16.0,
+            "processor_rate": 1e9,
+            "special_function_operations": 10.0,
+        },
+    )
+    return attrs.evolve(found, memory_bandwidth=number(40e9, "B/s"))
+
+
+def cgra() -> Hardware:
+    """Return 16 units of 8 lanes and 5 stages: one inner product at a time."""
+    return chip(
+        "cgra",
+        units=16,
+        macs_per_clock={"fp32": 40.0, "fp16": 40.0, "int8": 40.0},
+        levels=(level("pmu", 16 * MIB),),
+        geometry={"lane_count": 8.0, "stage_count": 5.0},
+        coefficients={
+            "tile_rows": 16.0,
+            "tile_columns": 16.0,
+            "pipeline_depth": 32.0,
+            "configuration_bytes": 1024.0,
+            "operand_reuse": 4.0,
+        },
+    )
