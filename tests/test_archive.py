@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import Run
+from joulemap.answer import database as archive
 from joulemap.answer.database import ArchiveFormat
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.store import connection, migration
 from joulemap.store.archive import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Answer
-from joulemap.answer import database as archive
 from joulemap.workspace.workspace import Workspace
 from test_calibration import hardware, made
 

@@ -131,7 +131,7 @@ def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> Non
         label: {(component, action): (count, fj) for component, action, count, fj in rows}
         for label, rows in (
             (label, workspace.sql(
-                "SELECT l.component, l.action, sum(l.action_count), sum(l.energy_fj) FROM energy_ledger AS l "
+                "SELECT l.component, l.action, sum(l.action_count), sum(l.line_energy_fj) FROM energy_ledger AS l "
                 f"JOIN runs AS r ON r.run_id = l.run_id WHERE r.calibration = '{label}' GROUP BY ALL ORDER BY ALL"
             ).rows)
             for label in ("none", under.scope.calibrations[0].calibration)

@@ -324,7 +324,7 @@ def test_explain_terms_sum_exactly_in_json(joulemap: Run, database: Path) -> Non
 
 def test_ad_hoc_sums_equal_the_runs(joulemap: Run, database: Path) -> None:
     statement = (
-        "SELECT r.run_id, CAST(sum(l.energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
+        "SELECT r.run_id, CAST(sum(l.line_energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
         "FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
     )
     rows = list(csv.DictReader(io.StringIO(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)))

@@ -126,7 +126,7 @@ def test_every_level_adds_up_to_the_femtojoule(database: Path) -> None:
         ).fetchall()
         assert worst == [(0.0,)]
     rows = connection.execute(
-        "SELECT r.energy_j, sum(l.energy_j) FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
+        "SELECT r.energy_j, sum(l.line_energy_j) FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
     ).fetchall()
     assert rows
     for stored, summed in rows:

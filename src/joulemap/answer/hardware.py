@@ -54,8 +54,10 @@ class HardwareSummary:
     aliases: list[str]
     power_modes: list[str]
     fact_count: int
+    recalled_fact_count: int
     assumed_fact_count: int
     action_count: int
+    recalled_action_count: int
     assumed_action_count: int
     projection: str
     doubts: list[str]
@@ -207,10 +209,11 @@ class HardwareAnswer(PlainAnswer):
             lines.append(f"power modes: {', '.join(f'{one.hardware}@{mode}' for mode in one.power_modes)}")
         if one.projection:
             lines.append(f"{PROJECTED} key numbers are projections or estimates: {one.projection}")
-        lines.append(
-            f"assumed: {one.assumed_fact_count} of {one.fact_count} numbers, "
-            f"{one.assumed_action_count} of {one.action_count} energies per action"
-        )
+        lines += [
+            f"{basis}: {getattr(one, f'{basis}_fact_count')} of {one.fact_count} numbers, "
+            f"{getattr(one, f'{basis}_action_count')} of {one.action_count} energies per action"
+            for basis in ("recalled", "assumed")
+        ]
         calibrated = list(map(describe_calibration, self.calibrations))
         return lines + (calibrated or ["not calibrated: coefficients are those of the class"])
 

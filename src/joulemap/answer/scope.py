@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.hold import StoredRuns
     from joulemap.store.connection import Connection
+
+
+SHOWN_FRACTION: Final = 0.0005
+"""Of an energy: what is less rounds to nothing."""
 
 
 @attrs.frozen
@@ -188,6 +192,15 @@ def describe_calibration(row: RunCalibration) -> str:
         + (f", median error {' and '.join(errors)}" if errors else "")
         + "; `--calibration none` leaves it out"
     )
+
+
+def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
+    """Return the line on energy that unchecked public numbers price; none where it rounds to nothing."""
+    if not fraction or fraction < SHOWN_FRACTION:
+        return []
+    return [
+        f"{fraction * 100:.1f} % of the energy of {hardware} is priced by public numbers not checked at their source"
+    ]
 
 
 def write_steps(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:

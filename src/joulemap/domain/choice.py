@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 METRICS: Final = (
     "latency",
-    "energy",
     "energy_per_inference",
+    "energy",
     "throughput",
     "power",
     "memory",
@@ -35,8 +35,8 @@ OBJECTIVES: Final = (
     "energy",
     "latency",
     "throughput",
-    "edp_per_inference",
     "edp",
+    "edp_per_inference",
     "cost",
     "carbon",
 )

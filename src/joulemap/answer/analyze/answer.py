@@ -16,7 +16,7 @@ from joulemap.answer.analyze.row import (
     SubgraphShare,
 )
 from joulemap.answer.answer import Answer
-from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
+from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
@@ -41,6 +41,7 @@ PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in PARTS)
 COLUMNS: Final[dict[Level, tuple[Shown[Any], ...]]] = {
     "category": (
         ("category", "category"),
+        ("in common", "common_categories"),
         ("part", "parts"),
         ("actions", "kind_count"),
         ("energy", "energy_j"),
@@ -241,6 +242,7 @@ class AnalyzeAnswer(Answer):
         if total.assumed_energy_fraction:
             share = _share(total.assumed_energy_fraction)
             lines.append(f"{share} of the energy is priced by assumptions: each action has its basis")
+        lines += describe_recalled(total.recalled_energy_fraction, total.hardware)
         return lines + self.scope.describe()
 
     def _steps(self, level: Level, repeated: Sequence[str]) -> tuple[str, ...]:

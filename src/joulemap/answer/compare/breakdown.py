@@ -82,6 +82,8 @@ class EnergyBranch:
     category_energy_fj: int
     category_energy_j: float
     category_fraction: float | None
+    common_category: str
+    """Of all architectures."""
     component: str
     action: str
     part: str

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.run import FigureRow
-from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
+from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -46,6 +46,7 @@ class Comparison(FigureRow):
     baseline_hardware: str | None
     clock_fraction: float | None
     assumed_energy_fraction: float | None
+    recalled_energy_fraction: float | None
     """The part of the energy whose price per action rests on an assumption."""
 
 
@@ -176,6 +177,8 @@ class CompareAnswer(Answer):
         ]
         if any(row.assumed_energy_fraction for row in self.rows):
             lines.append("assumed: the part of the energy whose price per action is an assumption")
+        for row in self.rows:
+            lines += describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))
         return lines + scope.describe()
 
     def _tell(self, row: Insight) -> str:

@@ -163,6 +163,8 @@ class ExplainAnswer(PairAnswer):
             self.categories,
             (
                 ("category", "category"),
+                ("of A", "categories_a"),
+                ("of B", "categories_b"),
                 ("A", "energy_a_j"),
                 ("B", "energy_b_j"),
                 ("difference", lambda row: show_signed(row.difference_j, "J")),
