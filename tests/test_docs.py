@@ -2,23 +2,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
+import typer
 
 from joulemap.answer.table import table_document
-from joulemap.cli.app import EPILOG
+from joulemap.cli.app import EPILOG, app
 from joulemap.errors import ExitCode
 from joulemap.present.format import write
+from joulemap.tools.page import write_parts
 from joulemap.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
-STATEMENTS = re.findall(
-    r"```sql\n(.*?)\n```",
-    "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("sql", "hardware", "calibrate")) + README,
-    re.DOTALL,
-)
+PAGES = {"README": ROOT / "README.md"} | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
+STATEMENTS = [found for text in TEXTS.values() for found in re.findall(r"```sql\n(.*?)\n```", text, re.DOTALL)]
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.splitlines()[0][:60])
@@ -32,7 +32,7 @@ def test_there_are_documented_statements() -> None:
 
 TEN = re.findall(
     r"^### (\d+)\. .*?```sql\n(.*?)\n```\n\n```text\n(.*?)\n```",
-    (ROOT / "docs" / "sql.md").read_text(),
+    TEXTS["sql"],
     re.DOTALL | re.MULTILINE,
 )
 
@@ -55,40 +55,50 @@ def test_a_sample_has_the_columns_of_its_answer(
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:
-    first = re.search(r"```\w*\n(.*?)\n```", README, re.DOTALL)
+    first = re.search(r"```\w*\n(.*?)\n```", TEXTS["README"], re.DOTALL)
     assert first is not None
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
 
 
 def test_every_exit_code_is_documented() -> None:
     for code in ExitCode:
-        assert re.search(rf"^\| {code.value} \|", README, re.MULTILINE), code
+        assert re.search(rf"^\| {code.value} \|", TEXTS["cli"], re.MULTILINE), code
         assert re.search(rf"(: |; ){code.value} ", EPILOG), code
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/analyze.md",
-        "docs/calibrate.md",
-        "docs/compare.md",
-        "docs/cost.md",
-        "docs/edp.md",
-        "docs/explain.md",
-        "docs/fusion.md",
-        "docs/hardware.md",
-        "docs/measure.md",
-        "docs/model.md",
-        "docs/models.md",
-        "docs/pareto.md",
-        "docs/recommend.md",
-        "docs/sql.md",
-        "docs/sweep.md",
-        "docs/utilization.md",
-    ],
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
-        assert (path.parent / target).exists(), target
+    for target, _, anchor in re.findall(r"\]\((?!http)([^)#]*)(#([^)]+))?\)", TEXTS[page]):
+        path = (PAGES[page].parent / target).resolve() if target else PAGES[page]
+        assert path.exists(), target
+        assert not anchor or anchor in {_anchor(line) for line in path.read_text().splitlines()}, f"{target}#{anchor}"
+
+
+def _anchor(line: str) -> str:
+    """Return what a heading is linked by; empty for another line."""
+    name = re.fullmatch(r"#+ (.*)", line)
+    return re.sub(r"[^\w -]", "", name[1].lower()).replace(" ", "-") if name else ""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ("accuracy", "sql")])
+def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
+    lines = re.findall(r"^ *(?:\$ )?joulemap ([a-z].*)$", TEXTS[page], re.MULTILINE)
+    for line in lines + re.findall(r"`joulemap ([a-z][^`]*)`", TEXTS[page]):
+        command, words = find_command(line.split())
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        named = {word.split("=")[0] for word in re.split(r"\s#|\s{3,}", " ".join(words))[0].split()}
+        assert {word for word in named if word.startswith("--")} <= known | {"--help"}, line
+
+
+def find_command(words: list[str]) -> tuple[Any, list[str]]:
+    """Return the command that a line begins with, and the rest of the line."""
+    command: Any = typer.main.get_command(app)
+    while words and (inner := getattr(command, "commands", {}).get(words[0].rstrip(",;:."))):
+        command, words = inner, words[1:]
+    assert command.name != "joulemap", f"no command {words[0]}"
+    return command, words
+
+
+def test_parts_that_restate_code_are_as_the_code() -> None:
+    stale = [name for name, text in TEXTS.items() if write_parts(text) != text]
+    assert stale == [], "make pages"
