@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.domain.calibration import CalibrationError
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 Row = Mapping[str, Any]
 

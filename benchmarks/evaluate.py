@@ -20,7 +20,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.store.connection import open_for_writing, transaction
 from joulemap.store.read import read_columns
 from joulemap.store.write_run import RunIdentity, RunWriter
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 CONFIGURATIONS = 1000
 REPEATS = 5

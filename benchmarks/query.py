@@ -27,7 +27,7 @@ from joulemap.store.connection import Connection, open_for_reading
 from joulemap.store.contract import Query
 from joulemap.store.library import list_queries
 from joulemap.store.query import bind, run_query
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from sweep import BATCHES, SMALL_STEP, classifiers, store_workloads, sweep
 
 MODEL: Final = "resnet50"
@@ -177,11 +177,11 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
         ),
         ("utilization", "one", lambda: len(workspace.utilization(MODEL, **every).rows)),
         ("utilization --pairing", "all", lambda: len(workspace.utilization(MODEL, **every, is_pairing=True).pairings)),
-        ("sweep", "one", lambda: len(workspace.sweep(MODEL, hardware=HARDWARE, batches=BATCHES).points)),
+        ("sweep", "one", lambda: len(workspace.sweep(MODEL, hardware=HARDWARE, batch=BATCHES).points)),
         (
             "sweep, all models",
             "all",
-            lambda: len(workspace.sweep(models, hardware=HARDWARE, batches=BATCHES).points),
+            lambda: len(workspace.sweep(models, hardware=HARDWARE, batch=BATCHES).points),
         ),
     ]
     return [Timing(name, scope, *timed(ask), None) for name, scope, ask in answers]

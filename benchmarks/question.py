@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-
 from joulemap.report.format import Format
 from joulemap.report.render import render_answer
-from joulemap.workspace.workspace import Workspace
+
+from joulemap.workspace import Workspace
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "sql.md"
 MODEL: Final = "resnet18"

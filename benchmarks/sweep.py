@@ -22,12 +22,13 @@ import duckdb
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.domain.precision import Precision
 from joulemap.store.write_run import CHUNK_LINES
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 CORES: Final = 2
 BATCHES: Final = (1, 8, 32)
-PRECISIONS: Final = ("fp32", "fp16", "bf16", "int8")
+PRECISIONS: Final[tuple[Precision, ...]] = ("fp32", "fp16", "bf16", "int8")
 SMALL_STEP: Final = 10
 """The quick variant takes every tenth model."""
 
@@ -39,9 +40,9 @@ def classifiers() -> list[str]:
     return [name for name, entry in load_models().items() if entry.task == "classification" and name in load_shipped()]
 
 
-def by_precision() -> dict[str, list[str]]:
+def by_precision() -> dict[Precision, list[str]]:
     """Return precision -> the hardware that run at it here."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[Precision, list[str]] = {}
     for hardware in load_catalogue().hardware.values():
         first = next(precision for precision in PRECISIONS if precision in hardware.peaks)
         groups.setdefault(first, []).append(hardware.id)
@@ -60,7 +61,7 @@ def sweep(path: Path, models: Sequence[str]) -> tuple[int, int]:
     """Evaluate everything; return how many runs were evaluated and how many refused."""
     evaluated = refused = 0
     for precision, hardware in by_precision().items():
-        tally = Workspace(path).evaluate(models, hardware=hardware, batches=BATCHES, precisions=(precision,))
+        tally = Workspace(path).evaluate(models, hardware=hardware, batch=BATCHES, precision=precision)
         evaluated, refused = evaluated + tally.evaluated_count, refused + tally.refused_count
     return evaluated, refused
 

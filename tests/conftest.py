@@ -14,7 +14,7 @@ import pytest
 from command import Done, run_alone, run_here
 from joulemap.domain.configuration import Runtime
 from joulemap.domain.precision import Precision
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 Run = Callable[..., Done]
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import runpy
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
+from joulemap.answer.validate import Division
 from joulemap.domain.calibration import Calibration, CalibrationError
-from joulemap.store.query import Answer
-from joulemap.workspace.workspace import Workspace
+from joulemap.domain.precision import Precision
+from joulemap.store.query import Rows
+from joulemap.workspace import Workspace
 
 ROOT: Final = Path(__file__).parents[1]
 
@@ -72,15 +74,15 @@ class OneModel(Workspace):
         hardware: str = "",
         model: str = "",
         *,
-        precision: str = "",
-        by: str = "runtime",
+        precision: Precision | Literal[""] = "",
+        by: Division = "runtime",
         calibration: str | Calibration = "auto",
-    ) -> Answer:
+    ) -> Rows:
         return super().validate(
             hardware or "h200_sxm", model or "resnet18", precision=precision, by=by, calibration=calibration
         )
 
-    def measurements(self, hardware: str = "", model: str = "") -> Answer:
+    def measurements(self, hardware: str = "", model: str = "") -> Rows:
         return super().measurements(hardware or "h200_sxm", model or "resnet18")
 
 

@@ -16,7 +16,7 @@ from joulemap.domain.precision import Precision
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from models import Depthwise, Gemm, Mlp, Residual, columns, image
 
 PROGRAM = """

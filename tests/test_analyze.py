@@ -22,7 +22,7 @@ from joulemap.domain.configuration import Runtime
 from joulemap.domain.precision import Precision
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.present.format import write
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 LISTS: dict[Level, str] = {
     "category": "categories",

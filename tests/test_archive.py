@@ -19,8 +19,8 @@ from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownName
 from joulemap.store import connection, migration
 from joulemap.store.archive import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
-from joulemap.store.query import Answer
-from joulemap.workspace.workspace import Workspace
+from joulemap.store.query import Rows
+from joulemap.workspace import Workspace
 from test_calibration import hardware, made
 
 CALIBRATED = "h200_sxm"
@@ -50,7 +50,7 @@ def ask(workspace: Workspace) -> list[Any]:
     return [*rows, *(without_ids(answer) for answer in explained.tables)]
 
 
-def without_ids(answer: Answer) -> list[dict[str, Any]]:
+def without_ids(answer: Rows) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in IDS} for row in answer.records()]
 
 

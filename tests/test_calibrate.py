@@ -35,7 +35,7 @@ from joulemap.plan.source import Source
 from joulemap.store.connection import open_for_writing, transaction, using
 from joulemap.store.write_measurement import write_measurements
 from joulemap.units import FJ_PER_J, FS_PER_S
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2", "vgg11", "googlenet", "transformer_encoder_layer")
 

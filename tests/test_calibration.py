@@ -22,7 +22,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.model.version import formula_version
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 TARGET = "tpu_v4"
 

@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.candidate import plan_candidates
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
-from joulemap.cli.choice import DEFAULT_PRECISION_TEXT
-from joulemap.cli.pareto import Metric
-from joulemap.cli.recommend import Objective
-from joulemap.domain.choice import DEFAULT_PRECISIONS, METRICS, OBJECTIVES, Candidates, Limits, Usage
+from joulemap.cli.record import CandidateRunOptions
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.plan.selection import name_pair
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.units import parse_si
-from joulemap.workspace.choice import ask_candidates
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import CANDIDATES, Workspace
 
-FEW = Candidates(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precisions=("fp32", "bf16"), batches=(1,))
+FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1)
 
 
 def ask(connection: Connection, name: str, runs: list[MadeUp] | None = None, **given: Any) -> list[dict[str, Any]]:
@@ -192,25 +192,35 @@ RUNS = st.lists(
     max_size=12,
 )
 
-FIELDS = {
-    "latency": "latency_s",
-    "energy_per_inference": "energy_per_inference_j",
-    "throughput": "throughput_per_s",
-    "power": "average_power_w",
-    "memory": "peak_memory_bytes",
-    "edp_per_inference": "edp_per_inference_js",
-}
+MEASURED: tuple[MetricName, ...] = (
+    "latency",
+    "energy",
+    "energy_per_inference",
+    "throughput",
+    "power",
+    "memory",
+    "edp_per_inference",
+)
 
 
-def cost_of(metric: str, row: dict[str, Any]) -> float:
+def value_of(metric: MetricName, row: dict[str, Any]) -> float | None:
+    """Return what a row has in a metric; batches are powers of two, so that energies of a batch are exact."""
+    value = row["energy_per_inference_j"] * row["batch"] if metric == "energy" else row[METRIC[metric].column]
+    return None if value is None else float(value)
+
+
+def cost_of(metric: MetricName, row: dict[str, Any]) -> float:
     """Return what a row has in a metric, lower for better."""
-    value = row[FIELDS[metric]]
-    return -float(value) if metric == "throughput" else float(value)
+    value = value_of(metric, row)
+    assert value is not None
+    return -value if METRIC[metric].is_higher_better else value
 
 
 @settings(max_examples=25, deadline=None)
-@given(runs=RUNS, x=st.sampled_from(sorted(FIELDS)), y=st.sampled_from(sorted(FIELDS)))
-def test_the_front_is_what_brute_force_finds(made_up: Connection, runs: list[MadeUp], x: str, y: str) -> None:
+@given(runs=RUNS, x=st.sampled_from(MEASURED), y=st.sampled_from(MEASURED))
+def test_the_front_is_what_brute_force_finds(
+    made_up: Connection, runs: list[MadeUp], x: MetricName, y: MetricName
+) -> None:
     rows = ask(made_up, "pareto.front", runs, x=x, y=y)
     assert sorted(row["run_id"] for row in rows) == list(range(1, len(runs) + 1))
     placed = {
@@ -285,7 +295,7 @@ def test_what_cannot_run_is_nowhere_on_the_front_though_its_price_is_known(made_
 
 def test_an_unknown_metric_is_refused(made_up: Connection) -> None:
     for name, parameter in (("pareto.front", "x"), ("recommend.configuration", "objective")):
-        with pytest.raises(SqlError, match="unknown metric beauty, expected one of energy, energy_per_inference"):
+        with pytest.raises(SqlError, match="unknown metric beauty, expected one of energy, energy_per_"):
             ask(made_up, name, [RENTED], **{parameter: "beauty"})
 
 
@@ -301,19 +311,11 @@ def test_no_run_is_no_row(name: str, made_up: Connection) -> None:
 
 # The ranking
 
-BOUNDS = {
-    "max_latency_s": ("latency", "latency_s"),
-    "max_energy_per_inference_j": ("energy_per_inference", "energy_per_inference_j"),
-    "max_memory_bytes": ("memory", "peak_memory_bytes"),
-    "max_power_w": ("power", "average_power_w"),
-    "min_throughput_per_s": ("throughput", "throughput_per_s"),
-    "max_price_usd_per_hour": ("price", "price_cloud_usd_per_hour"),
-    "max_purchase_usd": ("purchase", "price_purchase_usd"),
-}
 LIMITS = st.fixed_dictionaries(
     {},
     optional={
         "max_latency_s": LEVELS.map(lambda level: level * 1e-3),
+        "max_energy_j": LEVELS.map(float),
         "max_energy_per_inference_j": LEVELS.map(float),
         "max_memory_bytes": LEVELS.map(lambda level: level * 1000.0),
         "max_power_w": LEVELS.map(lambda level: level * 500.0),
@@ -332,13 +334,9 @@ def violation(limit: str, bound: float, value: float | None) -> float | None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    runs=RUNS,
-    limits=LIMITS,
-    objective=st.sampled_from(["energy_per_inference", "latency", "throughput", "edp_per_inference"]),
-)
+@given(runs=RUNS, limits=LIMITS, objective=st.sampled_from(MEASURED))
 def test_the_ranking_is_what_brute_force_finds(
-    made_up: Connection, runs: list[MadeUp], limits: dict[str, Any], objective: str
+    made_up: Connection, runs: list[MadeUp], limits: dict[str, Any], objective: MetricName
 ) -> None:
     rows = ask(made_up, "recommend.configuration", runs, objective=objective, **limits)
     told = ask(made_up, "recommend.violation", run_ids=list(range(1, len(runs) + 1)), **limits)
@@ -346,7 +344,8 @@ def test_the_ranking_is_what_brute_force_finds(
     for row in rows:
         if row["status"] != "unsupported":
             checked = {
-                BOUNDS[limit][0]: violation(limit, bound, row[BOUNDS[limit][1]]) for limit, bound in limits.items()
+                LIMITED[limit]: violation(limit, bound, value_of(LIMITED[limit], row))
+                for limit, bound in limits.items()
             }
             missed[row["run_id"]] = {name: miss for name, miss in checked.items() if miss is None or miss > 0.0}
     feasible = [row for row in rows if row["status"] == "feasible"]
@@ -425,10 +424,8 @@ def test_a_grid_is_found_by_id_or_name(name: str) -> None:
     assert find_region(name).region == "de"
 
 
-def test_the_command_line_offers_what_the_library_knows() -> None:
-    assert tuple(Metric) == METRICS
-    assert tuple(Objective) == OBJECTIVES
-    assert tuple(DEFAULT_PRECISION_TEXT.split(",")) == DEFAULT_PRECISIONS
+def test_the_command_line_asks_what_the_library_asks() -> None:
+    assert CandidateRunOptions().settings() == CANDIDATES
 
 
 @pytest.mark.parametrize(
@@ -481,41 +478,42 @@ def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
 
 
 def test_candidates_are_every_mode_unless_one_is_named() -> None:
-    sweep = ask_candidates("resnet18", Candidates(hardware=("KPU-T64", "tpu_v4", "kpu_t256@30W")))
-    assert sweep.questions[0].choice.names == (
-        "kpu_t64@default", "kpu_t64@3W", "kpu_t64@6W", "kpu_t64@10W", "tpu_v4@default", "kpu_t256@30W",
-    )  # fmt: skip
-    assert [question.request.batch for question in sweep.questions] == [1, 8, 32]
-    one = ask_candidates("resnet18", Candidates(hardware=("kpu_t64",), power_mode="6W", batches=(2,)))
-    assert (one.questions[0].choice.names, len(one.questions)) == (("kpu_t64",), 1)
+    plan = plan_candidates("resnet18", Settings(hardware=("KPU-T64", "tpu_v4", "kpu_t256@30W")))
+    assert [name_pair(entry.id, mode) for entry, mode in plan.selection.pairs] == [
+        "kpu_t64", "kpu_t64@3W", "kpu_t64@6W", "kpu_t64@10W", "tpu_v4", "kpu_t256@30W",
+    ]  # fmt: skip
+    assert [model.request.batch for model in plan.models] == [1, 8, 32]
+    one = plan_candidates("resnet18", Settings(hardware="kpu_t64", power_mode="6W", batch=2))
+    assert [(entry.id, mode) for entry, mode in one.selection.pairs] == [("kpu_t64", "6W")]
+    assert [model.request.batch for model in one.models] == [2]
 
 
 @pytest.fixture(scope="module")
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """resnet18 on a few candidates; never written by a test."""
     path = tmp_path_factory.mktemp("choice") / "chosen.duckdb"
-    Workspace(path).pareto("resnet18", candidates=FEW)
+    Workspace(path).pareto("resnet18", FEW)
     path.chmod(0o444)
     return path
 
 
 def test_what_is_stored_is_answered_without_writing(chosen: Path) -> None:
     workspace = Workspace(chosen)
-    front = workspace.pareto("resnet18", candidates=FEW)
-    best = workspace.recommend("resnet18", candidates=FEW).best
-    cost = workspace.cost("resnet18", candidates=FEW)
-    assert len(front.points) == 6
+    front = workspace.pareto("resnet18", FEW)
+    best = workspace.recommend("resnet18", FEW).best
+    cost = workspace.cost("resnet18", FEW)
+    assert len(front.rows) == 6
     assert best is not None
-    assert best.run_id in {point.run_id for point in front.points if point.status == "front"}
+    assert best.run_id in {point.run_id for point in front.rows if point.status == "front"}
     assert best.energy_per_inference_j == min(
-        point.energy_per_inference_j for point in front.points if point.energy_per_inference_j is not None
+        point.energy_per_inference_j for point in front.rows if point.energy_per_inference_j is not None
     )
     assert {row.hardware for row in cost.rows} == {"tpu_v4", "h100_sxm5", "kpu_t256@30W"}
     assert len(cost.assumptions) == 6
 
 
 def test_a_projection_that_wins_has_the_best_published_beside_it(chosen: Path, joulemap: Run) -> None:
-    answer = Workspace(chosen).recommend("resnet18", candidates=FEW)
+    answer = Workspace(chosen).recommend("resnet18", FEW)
     assert answer.best is not None and answer.best.is_projection and answer.best.rank == 1
     assert answer.best_published is not None and not answer.best_published.is_projection
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
@@ -536,8 +534,8 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert nearest["violation_fraction"] == min(row["violation_fraction"] for row in document["rows"])
     assert [limit["meaning"] for limit in document["limits"]] == [
         "latency of a batch: at most 1 µs",
-        "average power while it runs: at most 1 W",
-        "inferences per second: at least 1G/s",
+        "power: at most 1 W",
+        "throughput: at least 1G/s",
     ]
     text = joulemap("recommend", "resnet18", *words, *limits, "--db", chosen).stdout
     assert "- nothing keeps every limit" in text
@@ -585,18 +583,18 @@ def test_a_file_of_your_own_with_a_quote_and_a_semicolon(tmp_path: Path, joulema
     for command in ("pareto", "recommend", "cost"):
         done = joulemap(command, "it's;mine.py:net", *few)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["model"] == "it's;mine.py:net"
+        assert json.loads(done.stdout)["models"] == ["it's;mine.py:net"]
     assert joulemap("pareto", "re'snet;18").returncode == ExitCode.UNKNOWN_NAME
 
 
 def test_one_run_is_a_front_a_recommendation_and_a_cost(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "one.duckdb")
-    one = Candidates(hardware=("tpu_v4",), precisions=("fp32",), batches=(1,))
-    (point,) = workspace.pareto("resnet18", candidates=one).points
+    one = Settings(hardware="tpu_v4", batch=1)
+    (point,) = workspace.pareto("resnet18", one).rows
     assert (point.status, point.run_id) == ("front", 1)
-    best = workspace.recommend("resnet18", candidates=one).best
+    best = workspace.recommend("resnet18", one).best
     assert best is not None and (best.rank, best.objective_ratio) == (1, 1.0)
-    cost = workspace.cost("resnet18", candidates=one)
+    cost = workspace.cost("resnet18", one)
     assert [row.way for row in cost.rows] == ["cloud"]
     assert cost.break_even is None
     (count,) = workspace.sql("SELECT count(*) AS n FROM run").rows
@@ -622,14 +620,14 @@ def test_a_database_from_before_the_grids_gets_them(tmp_path: Path, chosen: Path
     connection.execute("DELETE FROM cost_assumption")
     connection.execute("UPDATE catalogue_entry SET catalogue_digest = 'of another day'")
     connection.close()
-    answer = Workspace(path).cost("resnet18", candidates=FEW)
+    answer = Workspace(path).cost("resnet18", FEW)
     assert any(row.usd_per_million for row in answer.rows)
 
 
 def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "none.duckdb")
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
-        workspace.recommend("resnet18", candidates=Candidates(hardware=("coral",), precisions=("fp32",), batches=(1,)))
+        workspace.recommend("resnet18", hardware="coral", precision="fp32", batch=1)
 
 
 @pytest.mark.parametrize(
@@ -645,9 +643,9 @@ def test_a_break_even_between_what_has_no_price_says_why(
     between: tuple[str, ...], error: type[Exception], message: str, chosen: Path
 ) -> None:
     with pytest.raises(error, match=message):
-        Workspace(chosen).cost("resnet18", between=between, candidates=FEW)
+        Workspace(chosen).cost("resnet18", FEW, between=between)
 
 
 def test_a_grid_that_does_not_exist_offers_the_nearest(chosen: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown grid region 'Germny'; did you mean Germany"):
-        Workspace(chosen).cost("resnet18", candidates=FEW, usage=Usage(region="Germny"))
+        Workspace(chosen).cost("resnet18", FEW, usage=Usage(region="Germny"))

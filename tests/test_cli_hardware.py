@@ -12,7 +12,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.errors import ExitCode
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 
 def records(text: str) -> list[dict[str, str]]:

@@ -24,7 +24,7 @@ from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from ledger import Book, Part
 
 LEVELS: tuple[Level, ...] = ("subgraph", "operator")

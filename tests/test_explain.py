@@ -26,7 +26,7 @@ from joulemap.plan.catalogue import known_hardware
 from joulemap.store.connection import open_for_reading
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from ledger import FJ, FS, Book, Part
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from joulemap.plan.plan import Choice, select_hardware
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
@@ -19,8 +20,7 @@ from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entr
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.plan import Choice, select_hardware
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue()
 ENTRIES = CATALOGUE.entries
@@ -205,7 +205,7 @@ def test_an_entry_is_what_its_record_says() -> None:
 
 PRINT_ANSWER = """
 import sys
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 workspace = Workspace(sys.argv[1])
 (row,) = workspace.compare("resnet18", hardware=["h100_sxm5"]).rows
 (summary,) = workspace.hardware("h100_sxm5").summary.records()

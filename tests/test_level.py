@@ -18,7 +18,7 @@ from joulemap.answer.compare.contest import Level
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from ledger import Book, Part
 
 MODELS = ("resnet18", "mobilenet_v2", "vit_b_16", "squeezenet1_1", "swin_t")

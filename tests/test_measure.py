@@ -20,7 +20,7 @@ from joulemap.device.window import measure_window
 from joulemap.domain.timing import Timing
 from joulemap.errors import ModelError
 from joulemap.trace.source import parse_input, resolve_model
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 SMALL = {"width": 32, "hidden": 64, "tokens": 8}
 WIDE = ("--model-arg", "width=32", "--model-arg", "hidden=64", "--model-arg", "tokens=8")

@@ -13,7 +13,7 @@ from joulemap.errors import ModelError, UsageError
 from joulemap.trace import build
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import parse_input, resolve_model
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 NET = """
 import torch

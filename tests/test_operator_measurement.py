@@ -23,7 +23,7 @@ from joulemap.store.read_operator import read_operators
 from joulemap.store.zoo import read_shipped
 from joulemap.tools.lowering import expect_kernels, find_key
 from joulemap.tools.profile_match import match_profile
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 LEAST_MATCHED = 0.97
 H200 = {"hardware": ["h200_sxm"], "runtime": "graph"}

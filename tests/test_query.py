@@ -13,10 +13,6 @@ import pytest
 
 import joulemap.answer
 from compare import assert_close
-from joulemap.domain.answer import (
-    choice,
-    sweep,
-)
 from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.check import check_query
@@ -25,20 +21,6 @@ from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import parse_parameter, run_query, run_sql
-
-RECORDS = {
-    "sweep.point": sweep.SweepPoint,
-    "sweep.series": sweep.SweepSeries,
-    "sweep.winner": sweep.SweepWinner,
-    "sweep.crossing": sweep.SweepCrossing,
-    "pareto.front": choice.ParetoPoint,
-    "recommend.configuration": choice.RankedConfiguration,
-    "recommend.violation": choice.Violation,
-    "cost.million": choice.CostOption,
-    "cost.grid": choice.GridFootprint,
-    "cost.break_even": choice.BreakEven,
-    "cost.assumption": choice.AssumedNumber,
-}
 
 
 def find_records() -> Iterator[tuple[str, type]]:
@@ -49,7 +31,7 @@ def find_records() -> Iterator[tuple[str, type]]:
                 yield vars(record)["query"], record
 
 
-RECORDS |= find_records()
+RECORDS = dict(find_records())
 
 
 @pytest.fixture

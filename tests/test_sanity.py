@@ -11,7 +11,7 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.errors import ExitCode
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 MEASURED_CHIPS = ("a100_sxm4_80gb", "a100_sxm4_40gb", "h100_sxm5", "h200_sxm", "tpu_v4")
 

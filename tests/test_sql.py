@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ import pytest
 from conftest import Run
 from joulemap.domain.table import Column
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UsageError
-from joulemap.store.query import Answer, read_value
+from joulemap.store.query import Rows, read_value
 from joulemap.store.write_parquet import save_table
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 STATEMENT = "SELECT hardware, energy_j FROM runs WHERE model = $model AND list_contains($runs, run_id) ORDER BY run_id"
 
@@ -95,7 +96,7 @@ def test_a_refused_statement_leaves_no_file(joulemap: Run, database: Path, tmp_p
 
 
 def test_parquet_keeps_types_and_says_what_it_is(tmp_path: Path) -> None:
-    answer = Answer(
+    answer = Rows(
         title="topic.name@1",
         columns=(
             Column(name='odd "name"', type="VARCHAR", meaning="m"),
@@ -118,7 +119,7 @@ def test_parquet_keeps_types_and_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_rows_keeps_its_columns(tmp_path: Path) -> None:
-    answer = Answer(title="t", columns=(Column(name="a", type="DOUBLE", meaning=""),), rows=(), sql="", parameters={})
+    answer = Rows(title="t", columns=(Column(name="a", type="DOUBLE", meaning=""),), rows=(), sql="", parameters={})
     save_table(tmp_path / "a.parquet", answer)
     assert pq.read_table(tmp_path / "a.parquet").column_names == ["a"]
 
@@ -194,7 +195,11 @@ def test_an_own_query_that_breaks_the_contract_is_refused(
     assert change[0] in LIGHT
     path.write_text(LIGHT.replace(*change))
     workspace = Workspace(database)
-    for ask in (lambda: workspace.query("mine.light", queries=folder), lambda: workspace.list_queries(folder)):
+    asked: tuple[Callable[[], Rows], ...] = (
+        lambda: workspace.query("mine.light", queries=folder),
+        lambda: workspace.list_queries(folder),
+    )
+    for ask in asked:
         with pytest.raises(SqlError) as refused:
             ask()
         assert "light.v1.sql" in str(refused.value)

@@ -284,7 +284,7 @@ def test_a_killed_comparison_leaves_the_database_whole(
     process.send_signal(with_signal)
     process.wait()
     assert _run_count(own_database) in (before, before + 4)
-    from joulemap.workspace.workspace import Workspace
+    from joulemap.workspace import Workspace
 
     assert Workspace(own_database).check().findings.rows == ()
 

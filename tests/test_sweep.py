@@ -10,13 +10,13 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.answer.store import RunTally
 from joulemap.domain.configuration import Runtime
 from joulemap.domain.precision import Precision
 from joulemap.errors import DatabaseError, UnknownNameError, UsageError
+from joulemap.plan.run import RunTally
 from joulemap.store import write_run
 from joulemap.store.connection import open_for_reading
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2")
 HARDWARE = tuple({one.architecture: one.id for one in load_catalogue().hardware.values()}.values())
@@ -45,9 +45,7 @@ def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 def evaluate(path: Path) -> RunTally:
-    return Workspace(path).evaluate(
-        MODELS, hardware=HARDWARE, batches=BATCHES, precisions=PRECISIONS, runtimes=RUNTIMES
-    )
+    return Workspace(path).evaluate(MODELS, hardware=HARDWARE, batch=BATCHES, precision=PRECISIONS, runtime=RUNTIMES)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +80,7 @@ def test_the_tally_is_what_the_database_says(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "tally.duckdb")
     first = workspace.evaluate("resnet18", hardware=["h100_sxm5", "tpu_v4"])
     assert first == RunTally(stored_count=0, evaluated_count=2, refused_count=0)
-    second = workspace.evaluate(["resnet18"], hardware=["tpu_v4", "h100_sxm5"], precisions=["fp32", "fp16"])
+    second = workspace.evaluate(["resnet18"], hardware=["tpu_v4", "h100_sxm5"], precision=["fp32", "fp16"])
     assert second == RunTally(stored_count=2, evaluated_count=1, refused_count=1)
     answer = workspace.sql("SELECT count(*), count(refusal), max(refusal) FROM run")
     assert answer.rows == ((4, 1, "tpu_v4 has no fp16; it has fp32, bf16, int8"),)
@@ -98,11 +96,11 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(swept: Path, tmp_path:
     path = tmp_path / "killed.duckdb"
     program = f"""
 import joulemap.store.write_run
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 joulemap.store.write_run.CHUNK_LINES = 10_000
 talk = lambda message: print(message, flush=True)
 Workspace({str(path)!r}, talk=talk).evaluate(
-    {MODELS!r}, hardware={HARDWARE!r}, batches={BATCHES!r}, precisions={PRECISIONS!r}, runtimes={RUNTIMES!r}
+    {MODELS!r}, hardware={HARDWARE!r}, batch={BATCHES!r}, precision={PRECISIONS!r}, runtime={RUNTIMES!r}
 )
 """
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
@@ -150,12 +148,14 @@ def test_one_model_under_two_spellings_is_evaluated_once(tmp_path: Path) -> None
 
 def test_a_sweep_that_asks_for_nothing_or_for_what_is_not_there_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "none.duckdb"
-    with pytest.raises(UsageError, match="needs a model, a batch, a precision and a runtime"):
-        Workspace(path).evaluate(["resnet18"], batches=())
+    with pytest.raises(UsageError, match="name a model"):
+        Workspace(path).evaluate([])
+    with pytest.raises(UsageError, match="name a precision"):
+        Workspace(path).evaluate(["resnet18"], precision=())
     with pytest.raises(UnknownNameError, match="resnet19"):
         Workspace(path).evaluate(["resnet18", "resnet19"])
     with pytest.raises(UsageError, match="unknown precision 'fp12'"):
-        Workspace(path).evaluate(["resnet18"], precisions=("fp32", "fp12"))
+        Workspace(path).evaluate(["resnet18"], precision=("fp32", "fp12"))  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="h100_sxm4"):
         Workspace(path).evaluate(["resnet18"], hardware=["h100_sxm4"])
     assert not path.exists()

@@ -20,19 +20,20 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.cli.sweep import DEFAULT_BATCHES, read_batches
+from joulemap.answer.sweep import BATCHES as DEFAULT_BATCHES
+from joulemap.answer.sweep import HEADINGS, Level, SweepAnswer
+from joulemap.cli.record import read_batches
+from joulemap.domain.metric import METRIC
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.query.sweep import SweepAnswer
-from joulemap.report.format import Format
-from joulemap.report.level import SweepLevel
-from joulemap.report.sweep import LISTS, changes, overtakings, render_sweep
+from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from ledger import Book, Part
 
 MODELS = ("resnet18", "mobilenet_v2", "squeezenet1_1")
 BATCHES = (1, 2, 8, 32, 2000)
+LISTS = {"hardware": "series", "batch": "points", "winner": "winners", "crossing": "crossings"}
 HARDWARE = ("xeon_8490h", "h100_sxm5", "kpu_t256", "coral", "Jetson-Orin-Nano@7W", "Jetson-Orin-Nano@15W")
 
 
@@ -138,7 +139,7 @@ def test_winners_worked_out_by_hand(book: Book) -> None:
 def test_a_sweep_that_nothing_can_run_says_why(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "none.duckdb")
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
-        workspace.sweep("resnet18", hardware=["coral"], batches=(1, 2))
+        workspace.sweep("resnet18", hardware="coral", batch=(1, 2))
     assert workspace.sql("SELECT count(*) FROM refused_runs").rows == ((2,),)
 
 
@@ -160,12 +161,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def answer(path: Path) -> SweepAnswer:
     return Workspace(path).sweep(
-        MODELS, hardware=HARDWARE, batches=BATCHES, precisions=("fp32", "int8"), max_latency_s=0.02
+        MODELS, hardware=HARDWARE, batch=BATCHES, precision=("fp32", "int8"), max_latency_s=0.02
     )
 
 
 def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: SweepAnswer) -> None:
-    assert len(answer.points) == answer.tally.run_count == len(answer.run_ids)
+    assert len(answer.points) == answer.tally.run_count == len(answer.scope.run_ids)
     assert answer.tally.refused_count > 0
     runs = {row["run_id"]: row for row in Workspace(path).sql("SELECT * FROM runs").records()}
     for point in answer.points:
@@ -202,10 +203,9 @@ def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: Swe
 
 
 def test_winners_and_crossings_are_those_of_the_points(answer: SweepAnswer) -> None:
-    column = {"energy_per_inference": "energy_per_inference_j", "latency": "latency_s", "edp": "edp_js"}
     for row in answer.winners:
         values = [
-            (getattr(point, column[row.metric]), point.hardware)
+            (getattr(point, METRIC[row.metric].column), point.hardware)
             for point in answer.points
             if (point.model, point.precision, point.batch, point.status) == (row.model, row.precision, row.batch, "ok")
         ]
@@ -224,11 +224,11 @@ def test_winners_and_crossings_are_those_of_the_points(answer: SweepAnswer) -> N
     assert beaten <= {
         (row.model, row.precision, row.metric, row.batch, row.overtaker, row.overtaken) for row in answer.crossings
     }
-    assert len(overtakings(answer)) == len(answer.crossings) - len(beaten)
+    assert len(answer.overtakings()) == len(answer.crossings) - len(beaten)
 
 
 def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
-    lines = changes(answer)
+    lines = answer.changes()
     assert len(lines) == len({(row.model, row.precision, row.metric) for row in answer.winners})
     text = "\n".join(lines)
     moves = [row for row in answer.winners if row.is_change]
@@ -236,11 +236,11 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
     assert text.count("it cannot run batch") == sum(not row.is_overtaking for row in moves)
 
 
-@pytest.mark.parametrize("level", SweepLevel)
-def test_json_and_csv_hold_the_same_cells(level: SweepLevel, answer: SweepAnswer) -> None:
-    document = json.loads(render_sweep(answer, Format.JSON, level))
-    table = list(csv.DictReader(io.StringIO(render_sweep(answer, Format.CSV, level))))
-    rows = document[LISTS[level]]
+@pytest.mark.parametrize("level", HEADINGS)
+def test_json_and_csv_hold_the_same_cells(level: Level, answer: SweepAnswer) -> None:
+    document = answer.document(level=level)
+    table = list(csv.DictReader(io.StringIO(write(document, "csv"))))
+    rows = json.loads(write(document, "json"))[LISTS[level]]
     assert len(table) == len(rows) > 0
     for cells, row in zip(table, rows, strict=True):
         assert list(cells) == list(row)
@@ -249,10 +249,10 @@ def test_json_and_csv_hold_the_same_cells(level: SweepLevel, answer: SweepAnswer
             assert cells[name] == expected
 
 
-@pytest.mark.parametrize("form", [Format.TABLE, Format.MARKDOWN])
-@pytest.mark.parametrize("level", SweepLevel)
-def test_people_see_the_table_and_the_turning_points(level: SweepLevel, form: Format, answer: SweepAnswer) -> None:
-    text = render_sweep(answer, form, level)
+@pytest.mark.parametrize("form", ["table", "markdown"])
+@pytest.mark.parametrize("level", HEADINGS)
+def test_people_see_the_table_and_the_turning_points(level: Level, form: str, answer: SweepAnswer) -> None:
+    text = write(answer.document(level=level), form)
     for section in ("Where the best hardware changes", "Who overtakes whom besides", "Notes", "Next steps"):
         assert section in text
     for name in ("resnet18", "jetson_orin_nano_8gb@7W", "~kpu_t256"):
@@ -263,13 +263,8 @@ def test_people_see_the_table_and_the_turning_points(level: SweepLevel, form: Fo
 def test_what_is_stored_is_only_read_and_makes_no_progress(path: Path, answer: SweepAnswer) -> None:
     before = path.stat().st_mtime_ns
     told: list[tuple[int, int]] = []
-    again = Workspace(path).sweep(
-        MODELS,
-        hardware=HARDWARE,
-        batches=BATCHES,
-        precisions=("fp32", "int8"),
-        max_latency_s=0.02,
-        progress=lambda done, total: told.append((done, total)),
+    again = Workspace(path, progress=lambda done, total: told.append((done, total))).sweep(
+        MODELS, hardware=HARDWARE, batch=BATCHES, precision=("fp32", "int8"), max_latency_s=0.02
     )
     assert again.tally.stored_count == answer.tally.run_count
     assert (again.points, again.series, again.winners, again.crossings) == (
@@ -280,15 +275,10 @@ def test_what_is_stored_is_only_read_and_makes_no_progress(path: Path, answer: S
 
 def test_progress_counts_up_to_all_runs(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    workspace = Workspace(tmp_path / "new.duckdb")
-    workspace.sweep("mlp", hardware=["tpu_v4"], batches=(1, 2), arguments={"tokens": 4})
-    workspace.sweep(
-        "mlp",
-        hardware=["tpu_v4", "coral"],
-        batches=(1, 2),
-        arguments={"tokens": 4},
-        progress=lambda done, total: told.append((done, total)),
-    )
+    watched = Workspace(tmp_path / "new.duckdb", progress=lambda done, total: told.append((done, total)))
+    watched.sweep("mlp", hardware="tpu_v4", batch=(1, 2), arguments={"tokens": 4})
+    told.clear()
+    watched.sweep("mlp", hardware=["tpu_v4", "coral"], batch=(1, 2), arguments={"tokens": 4})
     assert told[-1] == (4, 4)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert {total for _, total in told} == {4}
@@ -300,7 +290,8 @@ def test_progress_counts_up_to_all_runs(tmp_path: Path) -> None:
         ("1", (1,)),
         ("1, 8,32", (1, 8, 32)),
         ("8,1,8", (8, 1)),
-        (DEFAULT_BATCHES, (1, 2, 4, 8, 16, 32, 64, 128)),
+        ("1,2,4,...,128", DEFAULT_BATCHES),
+        ("", ()),
         ("1,2,4,…,16", (1, 2, 4, 8, 16)),
         ("1,2,3,...,6", (1, 2, 3, 4, 5, 6)),
         ("2,4,...,10", (2, 4, 6, 8, 10)),
@@ -314,7 +305,7 @@ def test_batches_as_a_person_writes_them(text: str, batches: tuple[int, ...]) ->
 
 @pytest.mark.parametrize(
     "text",
-    ["", ",", "1,", "1..8", "...", "...,8", "1,...,8", "1,2,...", "1,2,4,...,9", "4,2,...,1", "0", "-1", "1.5"],
+    [",", "1..8", "...", "...,8", "1,...,8", "1,2,...", "1,2,4,...,9", "4,2,...,1", "0", "-1", "1.5"],
 )
 def test_batches_that_cannot_be_read(text: str) -> None:
     with pytest.raises(UsageError):
@@ -370,10 +361,11 @@ def test_an_interrupt_leaves_whole_runs_and_the_rest_is_evaluated_later(tmp_path
 import sys
 import joulemap.store.write_run
 joulemap.store.write_run.CHUNK_LINES = 5_000
-import joulemap.workspace.workspace as workspace
+import joulemap.workspace as workspace
 ask = workspace.Workspace.sweep
-def sweep(self, models, *, progress=None, **options):
-    return ask(self, models, progress=lambda done, total: print(done, file=sys.stderr, flush=True), **options)
+def sweep(self, *asked, **options):
+    watched = workspace.Workspace(self.path, progress=lambda done, _: print(done, file=sys.stderr, flush=True))
+    return ask(watched, *asked, **options)
 workspace.Workspace.sweep = sweep
 from joulemap.cli.app import main
 main()
@@ -396,6 +388,6 @@ main()
     workspace = Workspace(place)
     assert workspace.check().findings.rows == ()
     stored = workspace.sql("SELECT count(*) FROM run").rows[0][0]
-    answer = workspace.sweep(MODELS, batches=(1, 2, 4, 8), deployment=["edge"], precisions=("int8", "fp32"))
+    answer = workspace.sweep(MODELS, batch=(1, 2, 4, 8), deployment="edge", precision=("int8", "fp32"))
     assert 0 < stored == answer.tally.stored_count < answer.tally.run_count
     assert workspace.check().findings.rows == ()

@@ -17,7 +17,7 @@ from joulemap.domain.measurement import Measurement
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.store.connection import open_for_writing
 from joulemap.store.write_measurement import write_measurements
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 from test_calibration import hardware as target
 from test_calibration import made
 

@@ -15,7 +15,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.store.connection import open_for_reading
 from joulemap.trace import build
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
 

@@ -22,7 +22,7 @@ from joulemap.trace import build
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model
 from joulemap.trace.version import RULES, tracer_version
-from joulemap.workspace.workspace import Workspace
+from joulemap.workspace import Workspace
 
 SAMPLE = ("resnet18", "attention_head", "shufflenet_v2_x0_5", "swin_t", "densenet121")
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_models()) if name not in SAMPLE]

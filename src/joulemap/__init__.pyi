@@ -25,7 +25,7 @@ from joulemap.answer.answer import (
     Answer as Answer,
 )
 from joulemap.answer.answer import (
-    PlainAnswer as PlainAnswer,
+    RunAnswer as RunAnswer,
 )
 from joulemap.answer.calibrate import (
     CalibrateAnswer as CalibrateAnswer,
@@ -35,6 +35,12 @@ from joulemap.answer.calibrate import (
 )
 from joulemap.answer.calibrate import (
     FittedNumber as FittedNumber,
+)
+from joulemap.answer.candidate import (
+    AssumedNumber as AssumedNumber,
+)
+from joulemap.answer.candidate import (
+    Candidate as Candidate,
 )
 from joulemap.answer.compare.breakdown import (
     BreakdownAnswer as BreakdownAnswer,
@@ -72,12 +78,6 @@ from joulemap.answer.compare.ranking import (
 from joulemap.answer.compare.ranking import (
     UtilizationSpread as UtilizationSpread,
 )
-from joulemap.answer.compare.run import (
-    FigureRow as FigureRow,
-)
-from joulemap.answer.compare.run import (
-    RunRow as RunRow,
-)
 from joulemap.answer.compare.summary import (
     CompareAnswer as CompareAnswer,
 )
@@ -89,6 +89,18 @@ from joulemap.answer.compare.summary import (
 )
 from joulemap.answer.compare.summary import (
     Recommendation as Recommendation,
+)
+from joulemap.answer.cost import (
+    BreakEven as BreakEven,
+)
+from joulemap.answer.cost import (
+    CostAnswer as CostAnswer,
+)
+from joulemap.answer.cost import (
+    CostOption as CostOption,
+)
+from joulemap.answer.cost import (
+    GridFootprint as GridFootprint,
 )
 from joulemap.answer.database import (
     AuditAnswer as AuditAnswer,
@@ -219,8 +231,20 @@ from joulemap.answer.model import (
 from joulemap.answer.model import (
     ProfileAnswer as ProfileAnswer,
 )
-from joulemap.answer.run import (
-    RunRow as RunRow,
+from joulemap.answer.pareto import (
+    ParetoAnswer as ParetoAnswer,
+)
+from joulemap.answer.pareto import (
+    ParetoPoint as ParetoPoint,
+)
+from joulemap.answer.recommend import (
+    RankedConfiguration as RankedConfiguration,
+)
+from joulemap.answer.recommend import (
+    RecommendAnswer as RecommendAnswer,
+)
+from joulemap.answer.recommend import (
+    Violation as Violation,
 )
 from joulemap.answer.sanity import (
     Probe as Probe,
@@ -237,6 +261,21 @@ from joulemap.answer.scope import (
 from joulemap.answer.scope import (
     Scope as Scope,
 )
+from joulemap.answer.sweep import (
+    SweepAnswer as SweepAnswer,
+)
+from joulemap.answer.sweep import (
+    SweepCrossing as SweepCrossing,
+)
+from joulemap.answer.sweep import (
+    SweepPoint as SweepPoint,
+)
+from joulemap.answer.sweep import (
+    SweepSeries as SweepSeries,
+)
+from joulemap.answer.sweep import (
+    SweepWinner as SweepWinner,
+)
 from joulemap.answer.utilization import (
     Pairing as Pairing,
 )
@@ -251,9 +290,6 @@ from joulemap.answer.utilization import (
 )
 from joulemap.catalog.load import (
     load_catalogue as load_catalogue,
-)
-from joulemap.domain.answer.store import (
-    RunTally as RunTally,
 )
 from joulemap.domain.calibration import (
     Calibration as Calibration,
@@ -354,6 +390,9 @@ from joulemap.errors import (
 from joulemap.errors import (
     JoulemapError as JoulemapError,
 )
+from joulemap.plan.run import (
+    RunTally as RunTally,
+)
 from joulemap.present.document import (
     Document as Document,
 )
@@ -372,6 +411,8 @@ from joulemap.present.document import (
 from joulemap.present.document import (
     Text as Text,
 )
-from joulemap.workspace.workspace import (
+from joulemap.workspace import (
     Workspace as Workspace,
 )
+
+__all__: list[str]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class PlainAnswer:
+class Answer:
     """What a question hands out. Each answer has a `document`, whose options are what people choose to see of it."""
 
     @property
@@ -34,7 +34,7 @@ class PlainAnswer:
 
 
 @attrs.frozen(kw_only=True)
-class Answer(PlainAnswer):
+class RunAnswer(Answer):
     """What a question about runs hands out."""
 
     scope: Scope

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.answer import Answer
 from joulemap.answer.hardware import StoredCalibration
 from joulemap.answer.measurement import find_described, find_measurements
 from joulemap.answer.scope import close_sections
@@ -92,7 +92,7 @@ class FittedNumber:
 
 
 @attrs.frozen(kw_only=True)
-class CalibrateAnswer(PlainAnswer):
+class CalibrateAnswer(Answer):
     """A calibration that was fitted, and how well it does."""
 
     calibration: Calibration

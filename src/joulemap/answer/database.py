@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.answer import Answer
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
@@ -55,7 +55,7 @@ class StoredTable:
 
 
 @attrs.frozen(kw_only=True)
-class DatabaseAnswer(PlainAnswer):
+class DatabaseAnswer(Answer):
     """What a database file is."""
 
     path: str
@@ -93,7 +93,7 @@ class DatabaseAnswer(PlainAnswer):
 
 
 @attrs.frozen(kw_only=True)
-class AuditAnswer(PlainAnswer):
+class AuditAnswer(Answer):
     """Every rule that a database breaks; none proves that the parts add up."""
 
     findings: Table[Finding]

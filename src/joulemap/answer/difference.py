@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
 from joulemap.answer.explain.row import MetricTerm
@@ -56,7 +56,7 @@ class Constant:
 
 
 @attrs.frozen(kw_only=True)
-class DifferenceAnswer(Answer):
+class DifferenceAnswer(RunAnswer):
     """What differs between two runs, and how much of the energy each action moved."""
 
     settings: Table[Setting]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import PlainAnswer
-from joulemap.answer.query import Rows, run_described
+from joulemap.answer.answer import Answer
+from joulemap.answer.query import run_described
 from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
@@ -23,7 +23,7 @@ from joulemap.plan.selection import check_architectures
 from joulemap.present.cell import PROJECTED, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
 from joulemap.store.connection import Connection, open_in_memory, using
-from joulemap.store.query import fetch
+from joulemap.store.query import Rows, fetch
 from joulemap.store.read_hardware import read_hardware
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class StoredCalibration(RunCalibration):
 
 
 @attrs.frozen(kw_only=True)
-class HardwareAnswer(PlainAnswer):
+class HardwareAnswer(Answer):
     """One hardware: what it is, its rooflines, every number."""
 
     summaries: Table[HardwareSummary]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import attrs
 
-from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.answer import Answer
 from joulemap.answer.scope import RunCalibration, close_sections, describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import fold_name
@@ -80,7 +80,7 @@ class Score:
 
 
 @attrs.frozen(kw_only=True)
-class MeasureAnswer(PlainAnswer):
+class MeasureAnswer(Answer):
     """A measurement of this machine beside the prediction for it."""
 
     scores: Table[Score]

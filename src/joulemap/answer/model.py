@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.answer import Answer
 from joulemap.answer.table import draw_limited
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
-    from joulemap.store.query import Answer
+    from joulemap.store.query import Rows
 
 
 @attrs.frozen
@@ -94,7 +94,7 @@ class PatternShare:
 
 
 @attrs.frozen(kw_only=True)
-class ProfileAnswer(PlainAnswer):
+class ProfileAnswer(Answer):
     """A model as a whole, by operation, and by fusion pattern."""
 
     totals: Table[ModelProfile]
@@ -144,7 +144,7 @@ def profile(source: Source, model: str, settings: Settings) -> ProfileAnswer:
         )
 
 
-def list_operators(source: Source, model: str, settings: Settings) -> Answer:
+def list_operators(source: Source, model: str, settings: Settings) -> Rows:
     """Return a model's operators, as `Workspace.operators` documents it."""
     with _holding(source, model, settings, "model trace") as (workload_id, connection):
         return run_query(connection, find_query("model.operator"), {"workload_id": workload_id})

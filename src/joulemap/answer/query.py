@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from joulemap.domain.table import Column, Table
+from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.plan.catalogue import opening_catalogue
 from joulemap.plan.database import reading
@@ -14,10 +14,7 @@ from joulemap.store.check import check_query
 from joulemap.store.connection import confine
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import find_projected, run_query, run_sql
-
-Rows = Table[tuple[Any, ...]]
-"""Rows without a row type."""
+from joulemap.store.query import Rows, find_projected, run_query, run_sql
 
 LISTED = (
     Column(name="query", type="VARCHAR", meaning="name@version"),

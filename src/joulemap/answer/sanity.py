@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import PlainAnswer
+from joulemap.answer.answer import Answer
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -66,7 +66,7 @@ class Probe:
 
 
 @attrs.frozen(kw_only=True)
-class SanityAnswer(PlainAnswer):
+class SanityAnswer(Answer):
     """Probes of hardware."""
 
     probes: Table[Probe]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
@@ -144,7 +144,7 @@ class Pairing:
 
 
 @attrs.frozen(kw_only=True)
-class UtilizationAnswer(Answer):
+class UtilizationAnswer(RunAnswer):
     """One model on several hardware: how much of each it uses, and what is unhealthy about it."""
 
     rows: Table[Utilization]

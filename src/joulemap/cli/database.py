@@ -32,7 +32,7 @@ def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
     \b
     joulemap db migrate --db results.duckdb
     """
-    from joulemap.workspace.workspace import Workspace
+    from joulemap.workspace import Workspace
 
     emit(f"{db}: schema {Workspace(db).migrate()}")
 
@@ -75,7 +75,7 @@ def export(
     joulemap db export results --run 1 --run 5
     joulemap db export results --run 1 --format json
     """
-    from joulemap.workspace.workspace import Workspace
+    from joulemap.workspace import Workspace
 
     count = Workspace(db).export_runs(folder, run or (), form=form)
     emit(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
@@ -91,7 +91,7 @@ def import_(
     \b
     joulemap db import results --db new.duckdb
     """
-    from joulemap.workspace.workspace import Workspace
+    from joulemap.workspace import Workspace
 
     fresh, known = Workspace(db).import_runs(folder)
     emit(f"{db}: {fresh} new, {known} stored already")

@@ -52,7 +52,7 @@ def import_(
     joulemap measurements import mine.csv
     joulemap validate --hardware my_chip
     """
-    from joulemap.workspace.workspace import Workspace
+    from joulemap.workspace import Workspace
 
     stored, known = Workspace(db).import_measurements(file)
     emit(f"{file}: {stored} measurements stored, {known} were there already")

@@ -19,7 +19,7 @@ from joulemap.present.format import TABLE, list_formats
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.present.document import Document
-    from joulemap.workspace.workspace import Workspace
+    from joulemap.workspace import Workspace
 
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 PARQUET: Final = "parquet"
@@ -67,7 +67,7 @@ class OutputOptions:
         Raises UsageError, before anything is asked, for Parquet without a file. Where the answer will be drawn for
         people, what draws it is imported while the engine works.
         """
-        from joulemap.workspace.workspace import Workspace
+        from joulemap.workspace import Workspace
 
         if self.form == PARQUET and (self.output is None or (self.output.exists() and not self.output.is_file())):
             raise UsageError("--format parquet needs a file: name one with --output")

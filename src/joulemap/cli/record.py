@@ -12,7 +12,7 @@ import typer
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings, SettingsKeywords, Usage
+    from joulemap.domain.settings import Limits, Settings, SettingsKeywords, Usage
 
 MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
 ONE_HARDWARE: Final = "An id, alias or file, with @MODE or without; see `joulemap hardware list`."
@@ -219,6 +219,59 @@ class CandidateRunOptions(RunOptions):
         str,
         typer.Option("--precision", help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4."),
     ] = "fp32,fp16,bf16,int8"
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that a command about one of the configurations must repeat."""
+        return repeat_options(self, ("inputs", "arguments", "calibration"))
+
+
+@attrs.frozen(kw_only=True)
+class LimitOptions:
+    """What a configuration must keep to."""
+
+    max_latency: Annotated[
+        str, typer.Option(help="At most this latency of a batch, e.g. 50ms.", show_default="any")
+    ] = ""
+    max_energy: Annotated[str, typer.Option(help="At most this energy of a batch, e.g. 1J.", show_default="any")] = ""
+    max_energy_per_inference: Annotated[
+        str, typer.Option(help="At most this energy of one inference, e.g. 100mJ.", show_default="any")
+    ] = ""
+    max_memory: Annotated[
+        str,
+        typer.Option(
+            help="At most this memory for weights and activations of a batch, e.g. 512MB.", show_default="any"
+        ),
+    ] = ""
+    max_power: Annotated[str, typer.Option(help="At most this power while it runs, e.g. 15W.", show_default="any")] = ""
+    min_throughput: Annotated[str, typer.Option(help="At least so many inferences, e.g. 30/s.", show_default="any")] = (
+        ""
+    )
+    max_price: Annotated[
+        str,
+        typer.Option(help="At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.",
+                     show_default="any"),
+    ] = ""  # fmt: skip
+
+    def read(self) -> Limits:
+        """Return the limits in SI units; UsageError names the option that cannot be read."""
+        from joulemap.domain.settings import Limits
+
+        is_rent = "/" in self.max_price
+        if self.max_price.strip().replace(".", "", 1).isdigit():
+            text = self.max_price
+            raise UsageError(
+                f"--max-price: {text!r} has no unit: write {text}USD/h to rent a chip, {text}USD to buy one"
+            )
+        return Limits(
+            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
+            max_energy_j=read_quantity("--max-energy", self.max_energy, "J"),
+            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
+            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
+            max_power_w=read_quantity("--max-power", self.max_power, "W"),
+            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
+            max_price_usd_per_hour=read_quantity("--max-price", self.max_price if is_rent else "", "USD/h"),
+            max_purchase_usd=read_quantity("--max-price", "" if is_rent else self.max_price, "USD"),
+        )
 
 
 @attrs.frozen(kw_only=True)

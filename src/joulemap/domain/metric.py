@@ -54,6 +54,12 @@ class Metric:
         """`lowest` or `highest`."""
         return "highest" if self.is_higher_better else "lowest"
 
+    @property
+    def meaning(self) -> str:
+        """The label, with what one value is of."""
+        is_said = self.per not in ("batch", "million inferences")
+        return self.label if is_said else f"{self.label} of a {self.per}"
+
 
 METRICS: Final = (
     Metric(name="energy", label="energy", unit="J", column="energy_j", per="batch"),

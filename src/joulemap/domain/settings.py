@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, get_a
 import attrs
 
 from joulemap.domain.configuration import Runtime
+from joulemap.domain.metric import MetricName
 from joulemap.domain.precision import Precision
 from joulemap.errors import UnknownNameError, UsageError
 
@@ -191,12 +192,12 @@ class Limits:
         return {name: value or 0.0 for name, value in attrs.asdict(self).items()}
 
     @property
-    def bounds(self) -> tuple[tuple[str, float], ...]:
+    def bounds(self) -> tuple[tuple[MetricName, float], ...]:
         """(metric, bound) of every limit that is set."""
         return tuple((LIMITED[name], value) for name, value in attrs.asdict(self).items() if value is not None)
 
 
-LIMITED: Final = {
+LIMITED: Final[Mapping[str, MetricName]] = {
     "max_latency_s": "latency",
     "max_energy_j": "energy",
     "max_energy_per_inference_j": "energy_per_inference",

@@ -8,9 +8,21 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 import attrs
 
 HARDWARE_COLUMNS: Final = frozenset(
-    {"hardware", "winner", "runner_up", "hardware_a", "hardware_b", "best_hardware", "other_hardware"}
+    {
+        "hardware",
+        "winner",
+        "runner_up",
+        "previous_winner",
+        "overtaker",
+        "overtaken",
+        "dominated_by",
+        "hardware_a",
+        "hardware_b",
+        "best_hardware",
+        "other_hardware",
+    }
 )
-"""Columns that name hardware, in every query."""
+"""Columns whose text begins with a hardware, in every query."""
 
 
 @attrs.frozen(kw_only=True)

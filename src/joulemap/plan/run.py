@@ -84,6 +84,22 @@ class Plan:
             self.calibration.check_fit(entry)
 
 
+@attrs.frozen(kw_only=True)
+class RunTally:
+    """How many runs were asked for, by what became of them."""
+
+    stored_count: int
+    """Stored before, evaluated or refused."""
+    evaluated_count: int
+    refused_count: int
+    """Configurations that their hardware cannot run, stored with the reason."""
+
+    @property
+    def run_count(self) -> int:
+        """All runs that were asked for; each is stored now."""
+        return self.stored_count + self.evaluated_count + self.refused_count
+
+
 def plan_runs(models: Sequence[str], settings: Settings, default: Default = "four") -> Plan:
     """Return a checked plan; UsageError, UnknownNameError, CatalogueError or ModelError for what is asked wrongly."""
     return plan_selected(models, settings, select_hardware(settings, default))

@@ -16,7 +16,8 @@ PROJECTED: Final = "~"
 PROJECTION_NOTE: Final = f"{PROJECTED} key numbers are projections or estimates: `joulemap hardware show ID` says why"
 
 _SUFFIXES: Final = ("_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
-_SI_UNITS: Final = {"J", "s", "W", "B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ"}
+_SI_UNITS: Final = {"J", "s", "W", "B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
+_PLAIN_UNITS: Final = {"USD", "USD/h", "kWh"}
 
 
 def heading(column: Column) -> str:
@@ -67,6 +68,8 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
         return f"{int(value):,} fJ"
     if unit in _SI_UNITS:
         return show_quantity(float(value), unit)
+    if unit in _PLAIN_UNITS:
+        return f"{show_plain(float(value), 4 if unit == 'USD/h' else 3)} {unit}"
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     number = float(value)
@@ -90,8 +93,13 @@ def show_units(used: int | None, total: int | None, name: str) -> str:
     return "" if used is None else f"{used}/{total} {name}s"
 
 
+def show_plain(value: float, digits: int = 3) -> str:
+    """Return a number to so many digits, without an exponent where there are more before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.{digits}g}"
+
+
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
-    """Return a hardware's name, with its power mode or what is said of it behind, marked if it is one of these."""
+    """Return a hardware's name, or a text that begins with it, marked if it is one of these."""
     name = hardware.partition(" ")[0].partition("@")[0]
     return f"{PROJECTED}{hardware}" if name in projected else hardware
 

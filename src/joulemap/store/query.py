@@ -21,11 +21,11 @@ ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalExce
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
 
 
-Answer = Table[tuple[Any, ...]]
+Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
 
 
-def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answer) -> Answer:
+def find_projected(connection: duckdb.DuckDBPyConnection, answer: Rows) -> Rows:
     """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
     if not HARDWARE_COLUMNS & set(answer.names):
         return answer
@@ -65,7 +65,7 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given.get(name, parameter.default) for name, parameter in declared.items()}
 
 
-def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Answer:
+def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Rows:
     """Run a query and return its rows; raises SqlError if its columns are not those of its header."""
     parameters = bind(query, given)
     cursor = _execute(connection, query.sql, parameters)
@@ -73,7 +73,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mappin
     promised = tuple(column.name for column in query.columns)
     if names != promised:
         raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
-    return Answer(
+    return Rows(
         title=query.title,
         columns=query.columns,
         rows=tuple(cursor.fetchall()),
@@ -127,7 +127,7 @@ def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) 
 
 def run_queries(
     connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
-) -> tuple[Answer, ...]:
+) -> tuple[Rows, ...]:
     """Run named queries, the first one beside the others, and return their answers in order; raises as `run_query`."""
     queries = [(find_query(name), given) for name, given in asked]
     cursor = connection.cursor()
@@ -150,7 +150,7 @@ def read_value(text: str) -> Any:
         return text
 
 
-def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None = None) -> Answer:
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None = None) -> Rows:
     """Run one statement that a person typed, on a confined read-only connection.
 
     Raises SqlError if it is not a single statement, does not parse, or was refused; UsageError if the parameters given
@@ -169,7 +169,7 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
     cursor = _execute(connection, sql, given)
     description = cursor.description or ()
     names = _distinct([str(entry[0]) for entry in description])
-    return Answer(
+    return Rows(
         title="sql",
         columns=tuple(
             Column(name=name, type=str(entry[1]), meaning="") for name, entry in zip(names, description, strict=True)

@@ -15,7 +15,7 @@ from joulemap.answer.analyze.row import (
     RunTotal,
     SubgraphShare,
 )
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -100,7 +100,7 @@ WHOLE: Final = {
 
 
 @attrs.frozen(kw_only=True)
-class AnalyzeAnswer(Answer):
+class AnalyzeAnswer(RunAnswer):
     """One run taken apart: categories, actions, subgraphs and operators each sum to its energy exactly."""
 
     totals: Table[RunTotal]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.run import FigureRow
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.table import Table
@@ -95,7 +95,7 @@ class EnergyBranch:
 
 
 @attrs.frozen(kw_only=True)
-class BreakdownAnswer(Answer):
+class BreakdownAnswer(RunAnswer):
     """Whole runs: figures, and a tree of energy whose leaves sum to each run exactly."""
 
     rows: Table[RunFigure]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import Scope, close_sections, find_scope, write_steps
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import check_name
@@ -78,7 +78,7 @@ class Victory:
 
 
 @attrs.frozen(kw_only=True)
-class ContestAnswer(Answer):
+class ContestAnswer(RunAnswer):
     """Who wins each subgraph or operator of models by a metric, and what each hardware wins."""
 
     level: Level

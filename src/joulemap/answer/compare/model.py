@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.run import FigureRow
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -48,7 +48,7 @@ class ModelFigure(FigureRow):
 
 
 @attrs.frozen(kw_only=True)
-class ModelsAnswer(Answer):
+class ModelsAnswer(RunAnswer):
     """Several models on one or several hardware."""
 
     metric: PartMetricName

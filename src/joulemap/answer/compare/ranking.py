@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.contest import Contender, lay_out
-from joulemap.answer.compare.run import RunRow
+from joulemap.answer.compare.run import OutcomeRow
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
 from joulemap.domain.settings import check_name
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class RankedHardware(RunRow):
+class RankedHardware(OutcomeRow):
     """One hardware in the order that a deployment asks for."""
 
     query: ClassVar[str] = "compare.ranking"
@@ -112,7 +112,7 @@ class HardwareNumber:
 
 
 @attrs.frozen(kw_only=True)
-class RankingAnswer(Answer):
+class RankingAnswer(RunAnswer):
     """Hardware in the order that a deployment asks for."""
 
     sort: RankMetricName

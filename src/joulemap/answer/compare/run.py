@@ -6,7 +6,7 @@ import attrs
 
 
 @attrs.frozen
-class RunRow:
+class OutcomeRow:
     """A run: which it is, and what it takes. Latency is per batch."""
 
     model: str
@@ -25,7 +25,7 @@ class RunRow:
 
 
 @attrs.frozen
-class FigureRow(RunRow):
+class FigureRow(OutcomeRow):
     """A run with its totals per batch."""
 
     energy_j: float | None

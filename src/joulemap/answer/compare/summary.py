@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.run import FigureRow
 from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
@@ -89,7 +89,7 @@ class Insight:
 
 
 @attrs.frozen(kw_only=True)
-class CompareAnswer(Answer):
+class CompareAnswer(RunAnswer):
     """One model on several hardware."""
 
     recommendations: Table[Recommendation]

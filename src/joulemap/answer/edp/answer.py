@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.edp.row import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
 from joulemap.domain.table import Table
@@ -43,7 +43,7 @@ WORTH_SAYING: Final = 0.01
 
 
 @attrs.frozen(kw_only=True)
-class EdpAnswer(Answer):
+class EdpAnswer(RunAnswer):
     """One run's energy-delay product: the shares of its subgraphs, and those of its operators, sum to it."""
 
     totals: Table[EdpTotal]

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain.row import (
     CategoryDifference,
     EdpTerm,
@@ -35,7 +35,7 @@ EXACT_UNITS: Final[dict[PartMetricName, str]] = {
 
 
 @attrs.frozen(kw_only=True)
-class PairAnswer(Answer):
+class PairAnswer(RunAnswer):
     """Two runs in one metric; the terms sum to the difference exactly."""
 
     metric: PartMetricName

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from joulemap.domain.settings import ModelKeywords, RunKeywords, Settings, SettingsKeywords
-from joulemap.plan.source import Source
+from joulemap.domain.settings import Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
+from joulemap.plan.source import Progress, Source, Talk, silent
 from joulemap.store.connection import (
     open_for_writing,
 )
-from joulemap.store.query import Answer
 
 if TYPE_CHECKING:
     from joulemap.answer.analyze.answer import AnalyzeAnswer
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from joulemap.answer.compare.model import ModelsAnswer
     from joulemap.answer.compare.ranking import RankingAnswer
     from joulemap.answer.compare.summary import CompareAnswer
+    from joulemap.answer.cost import CostAnswer
     from joulemap.answer.database import ArchiveFormat, AuditAnswer, DatabaseAnswer
     from joulemap.answer.difference import DifferenceAnswer
     from joulemap.answer.edp.answer import EdpAnswer
@@ -28,32 +28,33 @@ if TYPE_CHECKING:
     from joulemap.answer.hardware import ActionPrice, HardwareAnswer
     from joulemap.answer.measure import Device, MeasureAnswer
     from joulemap.answer.model import ProfileAnswer
-    from joulemap.answer.query import Rows
+    from joulemap.answer.pareto import ParetoAnswer
+    from joulemap.answer.recommend import RecommendAnswer
     from joulemap.answer.sanity import SanityAnswer
+    from joulemap.answer.sweep import SweepAnswer
     from joulemap.answer.utilization import UtilizationAnswer
     from joulemap.answer.validate import Division
-    from joulemap.domain.answer.store import RunTally
     from joulemap.domain.calibration import Calibration
-    from joulemap.domain.choice import Candidates, Limits, Usage
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.metric import PartMetricName, RankMetricName
+    from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName
     from joulemap.domain.precision import Precision
     from joulemap.domain.settings import Deployment
     from joulemap.domain.table import Table
-    from joulemap.query.answer import CostAnswer, ParetoAnswer, RecommendAnswer
-    from joulemap.query.sweep import SweepAnswer
-
-Talk = Callable[[str], None]
-Progress = Callable[[int, int], None]
+    from joulemap.plan.run import RunTally
+    from joulemap.store.query import Rows
 
 
-MEASURED: Final = Settings(runtime="eager")
 SETTINGS: Final = Settings()
 """One run at fp32 with torch.compile's kernels, on hardware that the question chooses."""
 
+MEASURED: Final = Settings(runtime="eager")
+"""What runs without a compiler."""
 
-def _silent(_message: str) -> None:
-    return None
+CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
+"""What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
+
+LIMITS: Final = Limits()
+USAGE: Final = Usage()
 
 
 class Workspace:
@@ -64,14 +65,13 @@ class Workspace:
     """
 
     def __init__(
-        self, path: str | Path = "joulemap.duckdb", *, talk: Talk = _silent, progress: Progress | None = None
+        self, path: str | Path = "joulemap.duckdb", *, talk: Talk = silent, progress: Progress | None = None
     ) -> None:
         """Use the database at `path`, made when first written.
 
         `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated.
         """
         self.path = Path(path)
-        self._talk = talk
         self._source = Source(path=self.path, talk=talk, progress=progress)
 
     def compare(
@@ -186,65 +186,59 @@ class Workspace:
     def pareto(
         self,
         model: str,
+        settings: Settings = CANDIDATES,
         *,
-        x: str = "latency",
-        y: str = "energy",
-        candidates: Candidates | None = None,
-        usage: Usage | None = None,
+        x: MetricName = "latency",
+        y: MetricName = "energy_per_inference",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
     ) -> ParetoAnswer:
-        """Return which of the candidates no other beats in both metrics, and who beats the rest.
+        """Return which configurations no other beats in both metrics, and who beats the rest.
 
-        Metrics are `METRICS` of `joulemap.domain.choice`. What is not stored is evaluated. Raises as `compare`.
+        Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
+        (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
         """
-        from joulemap.domain.choice import Candidates, Usage
-        from joulemap.workspace.choice import find_front
+        from joulemap.answer.pareto import find_front
 
-        return find_front(self.path, self._talk, model, x, y, candidates or Candidates(), usage or Usage())
+        return find_front(self._source, model, x, y, settings.with_keywords(keywords), usage)
 
     def recommend(
         self,
         model: str,
+        settings: Settings = CANDIDATES,
         *,
-        objective: str = "energy",
-        limits: Limits | None = None,
-        candidates: Candidates | None = None,
-        usage: Usage | None = None,
+        objective: MetricName = "energy_per_inference",
+        limits: Limits = LIMITS,
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
     ) -> RecommendAnswer:
-        """Return the candidates that keep the limits, best first, and how far the others are from them.
+        """Return the configurations that keep the limits, best first, and how far the others are from them.
 
-        The objective is one of `OBJECTIVES` of `joulemap.domain.choice`. Where none keeps the limits, `nearest_miss` is
-        the one whose largest relative violation is the smallest. Raises as `compare`.
+        Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
+        relative violation is the smallest. Raises as `compare`.
         """
-        from joulemap.domain.choice import Candidates, Limits, Usage
-        from joulemap.workspace.choice import recommend
+        from joulemap.answer.recommend import recommend
 
-        return recommend(
-            self.path,
-            self._talk,
-            model,
-            objective,
-            limits or Limits(),
-            candidates or Candidates(),
-            usage or Usage(),
-        )
+        return recommend(self._source, model, objective, limits, settings.with_keywords(keywords), usage)
 
     def cost(
         self,
         model: str,
+        settings: Settings = CANDIDATES,
         *,
         between: Sequence[str] = (),
-        candidates: Candidates | None = None,
-        usage: Usage | None = None,
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer:
-        """Return what a million inferences cost on each candidate, rented or bought, with energy and carbon.
+        """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
 
-        `between` names the two options of the break-even (`l4`, `l4:cloud`, `epyc_9654:purchase`), by default the
-        cheapest bought and the cheapest rented one. Raises as `compare`; UsageError for an option without a price.
+        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
+        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. Raises as `compare`;
+        UsageError for an option without a price.
         """
-        from joulemap.domain.choice import Candidates, Usage
-        from joulemap.workspace.choice import price_inferences
+        from joulemap.answer.cost import price_inferences
 
-        return price_inferences(self.path, self._talk, model, between, candidates or Candidates(), usage or Usage())
+        return price_inferences(self._source, model, settings.with_keywords(keywords), usage, between)
 
     def measure(
         self,
@@ -277,40 +271,20 @@ class Workspace:
         )
 
     def evaluate(
-        self,
-        models: Sequence[str],
-        *,
-        hardware: Sequence[str | Hardware] = (),
-        architecture: Sequence[str] = (),
-        deployment: Sequence[str] = (),
-        batches: Sequence[int] = (1,),
-        precisions: Sequence[str] = ("fp32",),
-        runtimes: Sequence[str] = ("fused",),
-        power_mode: str = "",
-        calibration: str | Calibration = "auto",
+        self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
     ) -> RunTally:
         """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
 
-        Models and hardware are named as for `compare`. What is stored is skipped, so a sweep that was interrupted goes
-        on where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
+        where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
         transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
         """
-        from joulemap.workspace.sweep import ask_all, run_sweep
+        from joulemap.plan.hold import ensure_runs
+        from joulemap.plan.run import plan_runs
 
-        sweep = ask_all(
-            models,
-            hardware=hardware,
-            architecture=architecture,
-            deployment=deployment,
-            power_mode=power_mode,
-            batches=batches,
-            precisions=precisions,
-            runtimes=runtimes,
-            calibration=calibration,
-        )
-        return run_sweep(self.path, sweep, self._talk)
+        return ensure_runs(self._source, plan_runs(models, settings.with_keywords(keywords)))
 
-    def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Answer:
+    def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Rows:
         """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
         from joulemap.answer.model import list_operators
 
@@ -369,40 +343,19 @@ class Workspace:
     def sweep(
         self,
         models: Sequence[str],
+        settings: Settings = SETTINGS,
         *,
-        hardware: Sequence[str | Hardware] = (),
-        architecture: Sequence[str] = (),
-        deployment: Sequence[str] = (),
-        batches: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
-        precisions: Sequence[str] = ("fp32",),
-        runtimes: Sequence[str] = ("fused",),
-        power_mode: str = "",
-        arguments: Mapping[str, object] | None = None,
-        calibration: str | Calibration = "auto",
         max_latency_s: float = 0.0,
-        progress: Progress | None = None,
+        **keywords: Unpack[SettingsKeywords],
     ) -> SweepAnswer:
         """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
 
-        `max_latency_s` is the latency budget of a batch, 0 for none; `arguments` go to the factory of every model.
-        `progress` is told (runs done, runs to do) and is not called where everything is stored. Raises as `evaluate`;
-        UnsupportedError if no hardware can run any of it.
+        Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
+        Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
         """
-        from joulemap.workspace.sweep import answer_sweep, ask_all
+        from joulemap.answer.sweep import sweep_batches
 
-        sweep = ask_all(
-            models,
-            hardware=hardware,
-            architecture=architecture,
-            deployment=deployment,
-            power_mode=power_mode,
-            batches=batches,
-            precisions=precisions,
-            runtimes=runtimes,
-            arguments=arguments,
-            calibration=calibration,
-        )
-        return answer_sweep(self.path, sweep, self._talk, progress, max_latency_s)
+        return sweep_batches(self._source, models, settings.with_keywords(keywords), max_latency_s)
 
     def query(
         self, name: str, parameters: Mapping[str, Any] | None = None, *, queries: str | Path | None = None

@@ -1,0 +1,176 @@
+"""Configurations that are chosen from: what their rows share, how they are told, and what their costs assume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+import attrs
+
+from joulemap.answer.scope import Scope, write_steps
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.table import Table
+from joulemap.plan.run import Plan, plan_runs
+from joulemap.present.cell import show
+from joulemap.present.document import Grid, Section, Shown, grid
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings, Usage
+
+BATCHES: Final = (1, 8, 32)
+"""Where none is asked for."""
+
+BATCH_NOTE: Final = (
+    "latency, memory, energy and edp are of a batch, which every inference of it waits for, unless they say per "
+    "inference"
+)
+
+PRECISION_NOTE: Final = "whether the model keeps its accuracy at a narrower precision is not part of the comparison"
+
+SHOWN_REASONS: Final = 2
+"""Reasons for what cannot run that people see; programs get all."""
+
+
+@attrs.frozen
+class Candidate:
+    """A configuration, and what every choice tells of it; None where it was refused."""
+
+    status: str
+    hardware: str
+    """With its power mode."""
+    architecture: str
+    precision: str
+    batch: int
+    runtime: str
+    latency_s: float | None
+    energy_per_inference_j: float | None
+    throughput_per_s: float | None
+    is_projection: bool
+    reason: str
+    run_id: int
+
+
+Row = TypeVar("Row", bound=Candidate)
+
+
+@attrs.frozen
+class AssumedNumber:
+    """A number that costs and carbon rest on."""
+
+    query: ClassVar[str] = "cost.assumption"
+
+    assumption_index: int
+    assumption: str
+    value: float
+    unit: str
+    basis: str
+    """As everywhere, or `given` where it was asked for."""
+    source: str
+    note: str
+
+
+def plan_candidates(model: str, settings: Settings) -> Plan:
+    """Return the runs of every configuration: each hardware, power mode, precision, runtime and batch with each other.
+
+    Raises as `plan_runs`.
+    """
+    batch = settings.batch or (() if settings.inputs else BATCHES)
+    return plan_runs((model,), attrs.evolve(settings, batch=batch), "every mode")
+
+
+def read_usage(usage: Usage) -> dict[str, Any]:
+    """Return a usage as the queries take it: negative for what the catalogue assumes, a region by its id.
+
+    Raises UnknownNameError for a region that is not there.
+    """
+    from joulemap.catalog.sheet import find_region
+
+    numbers = attrs.asdict(usage)
+    region = numbers.pop("region")
+    given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
+    return {**given, "region": find_region(region).region if region else ""}
+
+
+def select_rows(table: Table[Row], *statuses: str) -> Table[Row]:
+    """Return the rows of some statuses."""
+    return attrs.evolve(table, rows=tuple(row for row in table if row.status in statuses))
+
+
+def name_candidate(scope: Scope, row: Candidate) -> str:
+    """Return a configuration in words."""
+    runtime = "" if row.runtime == "fused" else f" {row.runtime}"
+    return f"{scope.mark(row.hardware)} {row.precision} batch {row.batch}{runtime}"
+
+
+def name_columns(scope: Scope) -> tuple[Shown[Any], ...]:
+    """Return the columns that name a configuration."""
+    names = ("hardware", "precision", "batch", *(("runtime",) if len(scope.settings.runtime) > 1 else ()))
+    return tuple((name, name) for name in names)
+
+
+def metric_columns(names: Iterable[MetricName], but: Iterable[MetricName] = ()) -> tuple[Shown[Any], ...]:
+    """Return the columns of metrics, but for some that stand elsewhere."""
+    return tuple((METRIC[name].label, METRIC[name].column) for name in names if name not in but)
+
+
+def assume(assumptions: Table[AssumedNumber], *metrics: MetricName) -> Section:
+    """Return what costs rest on, with the sources; empty where none of the metrics does."""
+    rows = assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(assumptions, rows=())
+    return Section("Assumptions", (_draw(rows),))
+
+
+def _draw(assumptions: Table[AssumedNumber]) -> Grid:
+    return grid(
+        assumptions,
+        (
+            ("assumption", "assumption"),
+            ("value", lambda row: f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}"),
+            ("unit", lambda row: "" if row.unit == "1" else row.unit),
+            ("basis", "basis"),
+            ("source", "source"),
+            ("note", "note"),
+        ),
+        keep=("value", "unit", "basis", "source"),
+    )
+
+
+def count_candidates(count: int) -> str:
+    """Return how many configurations there are, in words."""
+    return f"{count:,} configuration{'' if count == 1 else 's'}"
+
+
+def describe_candidates(scope: Scope, rows: Sequence[Candidate]) -> list[str]:
+    """Return what a reader must know of any such rows."""
+    precision = [PRECISION_NOTE] if len({row.precision for row in rows}) > 1 else []
+    return [*precision, *scope.describe(), *_describe_refused(rows)]
+
+
+def _describe_refused(rows: Iterable[Candidate]) -> list[str]:
+    reasons = [row.reason for row in rows if row.status == "unsupported"]
+    distinct = list(dict.fromkeys(reasons))
+    rest = len(distinct) - SHOWN_REASONS
+    more = f"; and {rest} more reasons, which --format json has" if rest > 0 else ""
+    text = f"{count_candidates(len(reasons))} unsupported: {'; '.join(distinct[:SHOWN_REASONS])}{more}"
+    return [text] if reasons else []
+
+
+def describe_unknown(scope: Scope, rows: Sequence[Candidate], what: str) -> list[str]:
+    """Return a line for configurations that lack something the catalogue does not know."""
+    names = dict.fromkeys(scope.mark(row.hardware).partition("@")[0] for row in rows)
+    return [f"{count_candidates(len(rows))} {what}, {rows[0].reason}: {', '.join(names)}"] if rows else []
+
+
+def analyze_each(scope: Scope, rows: Iterable[Candidate], repeated: Sequence[str]) -> tuple[str, ...]:
+    """Return the commands that take configurations apart, each once."""
+    return write_steps(
+        [
+            "analyze", scope.model, scope.spell(row.hardware), "--precision", row.precision, "--batch", str(row.batch),
+            *(("--runtime", row.runtime) if row.runtime != "fused" else ()), *repeated,
+        ]
+        for row in {row.run_id: row for row in rows}.values()
+    )  # fmt: skip
+
+
+def show_metric(metric: MetricName, value: float | None) -> str:
+    """Return a value of a metric for people; nothing where it is not known."""
+    return show(value, METRIC[metric].column, METRIC[metric].unit)

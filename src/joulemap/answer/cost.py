@@ -1,0 +1,357 @@
+"""Costs: a million inferences on each hardware, a break-even, carbon by grid, and what all of it assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import (
+    AssumedNumber,
+    Candidate,
+    analyze_each,
+    assume,
+    describe_candidates,
+    name_candidate,
+    name_columns,
+    plan_candidates,
+    read_usage,
+    select_rows,
+)
+from joulemap.answer.scope import close_sections, find_scope
+from joulemap.domain.table import Table
+from joulemap.errors import UsageError
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.selection import name_configuration
+from joulemap.present.cell import show, show_plain
+from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
+from joulemap.store.query import fetch, start
+from joulemap.units import format_si
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings, Usage
+    from joulemap.plan.source import Source
+
+WAYS: Final = {"cloud": "rented", "purchase": "bought"}
+"""How a chip is paid for."""
+
+SCOPE_NOTE: Final = (
+    "counted: the chip, board or kit that the price is of, and electricity where it is bought; not counted: host, "
+    "network, staff, the carbon of making it"
+)
+UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
+LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
+IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
+
+
+@attrs.frozen
+class CostOption(Candidate):
+    """A configuration and a way to pay for it: `ok`, `no price` or `unsupported`."""
+
+    query: ClassVar[str] = "cost.million"
+
+    rank: int | None
+    is_best_of_hardware: bool
+    way: str
+    """`cloud`, `purchase` or `none`."""
+    usd_per_million: float | None
+    hardware_usd_per_million: float | None
+    energy_usd_per_million: float | None
+    price: float | None
+    price_unit: str | None
+    price_basis: str | None
+    price_source: str | None
+    price_note: str | None
+    kwh_per_million: float | None
+    gco2_per_million: float | None
+    inferences_per_year: float | None
+    inferences_per_life: float | None
+    idle_power_w: float | None
+    idle_quantity: str
+    pue_ratio: float
+
+
+@attrs.frozen
+class GridFootprint:
+    """A million inferences of one configuration in one grid."""
+
+    query: ClassVar[str] = "cost.grid"
+
+    region: str
+    name: str
+    year: int
+    gco2_per_kwh: float
+    hardware: str
+    precision: str
+    batch: int
+    runtime: str
+    kwh_per_million: float
+    gco2_per_million: float
+    basis: str
+    source: str
+    note: str
+    run_id: int
+
+
+@attrs.frozen
+class BreakEven:
+    """Two options, and the number of inferences where both have cost the same."""
+
+    query: ClassVar[str] = "cost.break_even"
+
+    hardware_a: str
+    precision_a: str
+    batch_a: int
+    way_a: str
+    fixed_a_usd: float
+    variable_a_usd_per_million: float
+    inferences_per_life_a: float | None
+    hardware_b: str
+    precision_b: str
+    batch_b: int
+    way_b: str
+    fixed_b_usd: float
+    variable_b_usd_per_million: float
+    inferences_per_life_b: float | None
+    break_even_inferences: float | None
+    """None where one is cheaper at any volume."""
+    cheaper_below: str | None
+    """`A` or `B`; at any volume where there is no break-even."""
+    cheaper_above: str | None
+    is_within_life: bool | None
+    break_even_years: float | None
+    run_a: int
+    run_b: int
+
+    def describe(self) -> str:
+        """Return from which volume on which option is cheaper."""
+        if self.break_even_inferences is None:
+            return f"{self.cheaper_below} is cheaper at any volume" if self.cheaper_below else (
+                "both cost the same at any volume")  # fmt: skip
+        volume = f"{format_si(self.break_even_inferences, '').strip()} inferences"
+        if self.is_within_life:
+            years = self.break_even_years
+            work = "" if years is None else f", {show_plain(years)} years of one chip's work"
+            return f"break-even at {volume}{work}: {self.cheaper_below} is cheaper below, {self.cheaper_above} above"
+        lives = [life for life in (self.inferences_per_life_a, self.inferences_per_life_b) if life is not None]
+        return (
+            f"break-even at {volume}, more than the {format_si(min(lives), '').strip()} that one bought chip does in "
+            f"its lifetime: {self.cheaper_below} stays cheaper"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class CostAnswer(RunAnswer):
+    """What a million inferences of a model cost on each configuration, rented or bought."""
+
+    rows: Table[CostOption]
+    """The cheapest first; those without a price last."""
+    break_evens: Table[BreakEven]
+    """None where there are no two options with a price, else one."""
+    grid: Table[GridFootprint]
+    """Of a few configurations in every grid, the cleanest grid first."""
+    assumptions: Table[AssumedNumber]
+
+    @property
+    def break_even(self) -> BreakEven | None:
+        """The one that was asked for; None where there are no two options with a price."""
+        return self.break_evens[0] if self.break_evens.rows else None
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        rows = super().data()
+        found = rows.pop("break_evens")
+        return {**rows, "break_even": found[0] if found else None}
+
+    def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+        """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""
+        best = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.is_best_of_hardware))
+        priced, unpriced = select_rows(best, "ok"), select_rows(best, "no price")
+        steps = analyze_each(self.scope, [row for row in self.rows if row.status != "unsupported"][:1], repeated)
+        sections = (
+            Section("Million inferences, each hardware at its cheapest configuration", self._costs(priced, limit)),
+            Section("Without a price, each hardware at its least energy", self._unpriced(unpriced, limit)),
+            Section("Break-even", (Lines(tuple(self.describe_break_even())),)),
+            Section("Carbon of a million inferences by grid", (self._by_grid(),)),
+            Section("Prices", (self._prices(priced.rows[:limit]),)),
+            assume(self.assumptions, "cost", "carbon"),
+        )
+        return Document(
+            title=f"{self.scope.model}: cost of a million inferences, {len(self.rows):,} configurations and ways to "
+            "pay",
+            sections=close_sections(sections, self._notes(best), steps),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows,
+        )
+
+    def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
+        if not rows.rows:
+            return (Text("the catalogue has no price of any of this hardware"),)
+        columns: tuple[Shown[CostOption], ...] = (
+            ("rank", "rank"),
+            *name_columns(self.scope),
+            ("way", lambda row: WAYS[row.way]),
+            ("cost", "usd_per_million"),
+            ("= hardware", "hardware_usd_per_million"),
+            (
+                "+ energy",
+                lambda row: "in the rent" if row.way == "cloud" else show(row.energy_usd_per_million, "", "USD"),
+            ),
+            ("price", _show_price),
+            *FIGURES,
+        )
+        return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost"))
+
+    def _unpriced(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
+        columns: tuple[Shown[CostOption], ...] = (*name_columns(self.scope), ("cost", "status"), *FIGURES)
+        return self._draw(rows, columns, limit, ("precision", "batch", "energy"))
+
+    def _draw(
+        self, rows: Table[CostOption], columns: tuple[Shown[CostOption], ...], limit: int, keep: tuple[str, ...]
+    ) -> tuple[Grid | Text, ...]:
+        drawn = grid(rows, columns, limit=limit, keep=keep, projected=self.scope.projected)
+        return (drawn, *say_rest(len(rows), limit, "hardware"))
+
+    def describe_break_even(self) -> list[str]:
+        """Return two options and from which volume on which one is cheaper."""
+        even = self.break_even
+        if even is None:
+            return ["there are no two options with a price, one bought and one rented: name two with --between"]
+        lines = []
+        for side in "ab":
+            hardware, precision, batch, way, fixed, variable = (
+                getattr(even, name.format(side))
+                for name in (
+                    "hardware_{}", "precision_{}", "batch_{}", "way_{}", "fixed_{}_usd", "variable_{}_usd_per_million",
+                )
+            )  # fmt: skip
+            lines.append(
+                f"{side.upper()}: {self.scope.mark(hardware)} {precision} batch {batch}, {WAYS[way]}: "
+                f"{show(fixed, '', 'USD')} to begin with, then {show(variable, '', 'USD')} per million inferences"
+            )
+        return [*lines, even.describe()]
+
+    def _by_grid(self) -> Grid:
+        runs = {row.run_id: row for row in self.grid}
+        names = {row.run_id: name_candidate(self.scope, row) for row in self.rows if row.run_id in runs}
+        grams = {(row.region, row.run_id): row.gco2_per_million for row in self.grid}
+        return Grid(
+            headings=("region", "grid", "year", "carbon", *(names[run] for run in runs)),
+            rows=(
+                ("", "energy", "", "", *(show(row.kwh_per_million, "", "kWh") for row in runs.values())),
+                *(
+                    (row.region, row.name, str(row.year), f"{row.gco2_per_kwh:.3g} g/kWh",
+                     *(show(grams[row.region, run], "", "g") for run in runs))
+                    for row in {row.region: row for row in self.grid}.values()
+                ),
+            ),
+            keep=("grid", *(names[run] for run in runs)),
+        )  # fmt: skip
+
+    def _prices(self, rows: Sequence[CostOption]) -> Grid:
+        cells = (
+            (
+                self.scope.mark(row.hardware).partition("@")[0],
+                _show_price(row),
+                row.price_basis or "",
+                row.price_source or "",
+                row.price_note or "",
+            )
+            for row in rows
+        )
+        headings = ("hardware", "price", "basis", "source", "what it buys")
+        return Grid(headings=headings, rows=tuple(dict.fromkeys(cells)), keep=headings[1:4])
+
+    def _notes(self, best: Table[CostOption]) -> list[str]:
+        return [
+            SCOPE_NOTE,
+            UTILIZATION_NOTE,
+            *self.describe_published(),
+            LATENCY_NOTE,
+            *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in best) else []),
+            *describe_candidates(self.scope, self.rows.rows),
+        ]
+
+    def describe_published(self) -> list[str]:
+        """Return the cheapest option whose numbers are published, where the cheapest is a projection."""
+        cheapest = next((row for row in self.rows if row.rank == 1), None)
+        if cheapest is None or not cheapest.is_projection:
+            return []
+        published = next((row for row in self.rows if row.status == "ok" and not row.is_projection), None)
+        if published is None:
+            return ["the cheapest is a projection; nothing published has a price"]
+        return [
+            f"the cheapest is a projection; best published: {name_candidate(self.scope, published)}, "
+            f"{WAYS[published.way]}, {show(published.usd_per_million, '', 'USD')}"
+        ]
+
+
+FIGURES: Final[tuple[Shown[CostOption], ...]] = (
+    ("throughput", "throughput_per_s"),
+    ("latency", "latency_s"),
+    ("energy", "kwh_per_million"),
+    ("CO2", "gco2_per_million"),
+)
+
+
+def _show_price(row: CostOption) -> str:
+    return show(row.price, "", row.price_unit or "")
+
+
+def price_inferences(
+    source: Source, model: str, settings: Settings, usage: Usage, between: Sequence[str]
+) -> CostAnswer:
+    """Return what a million inferences cost, as `Workspace.cost` documents it."""
+    used, options = read_usage(usage), _read_options(between)
+    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
+        connection, ids = runs.connection, list(runs.ids)
+        evens = start(connection, BreakEven, run_ids=ids, **options, **used)
+        scope, rows, break_evens = find_scope(runs), fetch(connection, CostOption, run_ids=ids, **used), evens()
+        scope.check_evaluated()
+        if between and not break_evens.rows:
+            raise UsageError(_missing_option(options, rows))
+        in_grids = {name: value for name, value in used.items() if name not in ("region", "gco2_per_kwh")}
+        return CostAnswer(
+            scope=scope,
+            rows=rows,
+            break_evens=break_evens,
+            grid=fetch(connection, GridFootprint, run_ids=_told_by_grid(rows, break_evens), **in_grids),
+            assumptions=fetch(connection, AssumedNumber, **used),
+        )
+
+
+def _read_options(between: Sequence[str]) -> dict[str, str]:
+    """Return the two options of a break-even as the query takes them; UsageError unless they are two or none."""
+    if not between:
+        return {}
+    if len(between) != 2:
+        raise UsageError(f"a break-even is between two options, found {len(between)}: write A,B")
+    options: dict[str, str] = {}
+    for side, text in zip("ab", between, strict=True):
+        hardware, colon, way = text.rpartition(":")
+        if not colon or way not in WAYS:
+            hardware, way = text, ""
+        options |= {f"hardware_{side}": name_configuration(hardware), f"way_{side}": way}
+    return options
+
+
+def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
+    """Return which option of a break-even has no price, or is not among the configurations."""
+    for side in "ab":
+        name, way = options[f"hardware_{side}"], options[f"way_{side}"]
+        of_name = [row for row in rows if name in (row.hardware, row.hardware.partition("@")[0])]
+        if not of_name:
+            return f"{name} is not among the configurations that are compared"
+        if not any(row.status == "ok" and way in ("", row.way) for row in of_name):
+            return f"the catalogue has no {f'{way} ' if way else ''}price of {name}"
+    return "the two options cannot be compared"
+
+
+def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
+    """Return the runs whose carbon is told for every grid: the cheapest, the pair, and the one with least energy."""
+    evaluated = [row for row in rows if row.kwh_per_million is not None]
+    least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)
+    pair = [run for even in break_evens for run in (even.run_a, even.run_b)]
+    return list(dict.fromkeys([*(row.run_id for row in evaluated[:1]), *pair, *([least.run_id] if least else [])]))

@@ -1,0 +1,154 @@
+"""A front: what no other configuration beats in two metrics, and who beats the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import (
+    BATCH_NOTE,
+    AssumedNumber,
+    Candidate,
+    analyze_each,
+    assume,
+    count_candidates,
+    describe_candidates,
+    describe_unknown,
+    metric_columns,
+    name_columns,
+    plan_candidates,
+    read_usage,
+    select_rows,
+    show_metric,
+)
+from joulemap.answer.scope import close_sections, find_scope
+from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
+from joulemap.domain.settings import check_name
+from joulemap.domain.table import Table
+from joulemap.errors import UsageError
+from joulemap.plan.hold import holding_runs
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings, Usage
+    from joulemap.plan.source import Source
+
+FIGURES: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
+"""Shown beside the two metrics, unless it is one of them."""
+
+
+@attrs.frozen
+class ParetoPoint(Candidate):
+    """A configuration among those that are compared in two metrics: `front`, `dominated`, `unplaced`, `unsupported`."""
+
+    query: ClassVar[str] = "pareto.front"
+
+    x_value: float | None
+    x_unit: str | None
+    y_value: float | None
+    y_unit: str | None
+    dominated_by: str | None
+    """The configuration of the front that beats it by most."""
+    dominated_by_run_id: int | None
+    x_ratio: float | None
+    """How many times better that one is."""
+    y_ratio: float | None
+    dominator_count: int
+    """Configurations of the front that beat it."""
+    average_power_w: float | None
+    peak_memory_bytes: int | None
+    edp_per_inference_js: float | None
+
+
+@attrs.frozen(kw_only=True)
+class ParetoAnswer(RunAnswer):
+    """Every configuration of a model in two metrics: the front, and who beats the rest."""
+
+    x: MetricName
+    y: MetricName
+    rows: Table[ParetoPoint]
+    """The front first."""
+    assumptions: Table[AssumedNumber]
+    """What cost and carbon rest on."""
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with what the metrics are."""
+        metrics = {"x": self.x, "x_meaning": METRIC[self.x].meaning, "y": self.y, "y_meaning": METRIC[self.y].meaning}
+        return {**metrics, **super().data()}
+
+    def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of the front and of what it beats."""
+        front, dominated = select_rows(self.rows, "front"), select_rows(self.rows, "dominated")
+        steps = analyze_each(self.scope, [*front.rows[:1], *front.rows[-1:]], repeated)
+        sections = (
+            Section(f"Front ({len(front)})", self._front(front, limit)),
+            Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
+            assume(self.assumptions, self.x, self.y),
+        )
+        return Document(
+            title=f"{self.scope.model}: {METRIC[self.x].meaning} against {METRIC[self.y].meaning}, "
+            f"{count_candidates(len(self.rows))}",
+            sections=close_sections(sections, self._notes(), steps),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows,
+        )
+
+    def _placed(self) -> tuple[Shown[ParetoPoint], ...]:
+        return (
+            *name_columns(self.scope),
+            (METRIC[self.x].label, lambda row: show_metric(self.x, row.x_value)),
+            (METRIC[self.y].label, lambda row: show_metric(self.y, row.y_value)),
+        )
+
+    def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
+        if not front.rows:
+            return (Text("empty: no configuration has both figures"),)
+        columns = (*self._placed(), *metric_columns(FIGURES, (self.x, self.y)))
+        return self._draw(front, columns, limit, ())
+
+    def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
+        columns: tuple[Shown[ParetoPoint], ...] = (
+            *self._placed(),
+            ("dominated by", "dominated_by"),
+            (f"better {METRIC[self.x].label}", "x_ratio"),
+            (f"better {METRIC[self.y].label}", "y_ratio"),
+            ("of the front", "dominator_count"),
+        )
+        return self._draw(dominated, columns, limit, ("dominated by",))
+
+    def _draw(
+        self, rows: Table[ParetoPoint], columns: tuple[Shown[ParetoPoint], ...], limit: int, keep: tuple[str, ...]
+    ) -> tuple[Grid | Text, ...]:
+        kept = ("precision", "batch", METRIC[self.x].label, METRIC[self.y].label, *keep)
+        drawn = grid(rows, columns, limit=limit, keep=kept, projected=self.scope.projected)
+        return (drawn, *say_rest(len(rows), limit, "configurations"))
+
+    def _notes(self) -> list[str]:
+        return [
+            "dominated: another configuration is at least as good in both and better in one",
+            BATCH_NOTE,
+            *describe_unknown(self.scope, select_rows(self.rows, "unplaced").rows, "without a place"),
+            *describe_candidates(self.scope, self.rows.rows),
+        ]
+
+
+def find_front(
+    source: Source, model: str, x: MetricName, y: MetricName, settings: Settings, usage: Usage
+) -> ParetoAnswer:
+    """Return the front of two metrics, as `Workspace.pareto` documents it."""
+    for name in (x, y):
+        check_name("metric", name, METRIC_NAMES)
+    if x == y:
+        raise UsageError(f"both metrics are {x}: a front needs two")
+    used = read_usage(usage)
+    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
+        connection = runs.connection
+        rows = start(connection, ParetoPoint, run_ids=list(runs.ids), x=x, y=y, **used)
+        scope, assumptions = find_scope(runs), fetch(connection, AssumedNumber, **used)
+        answer = ParetoAnswer(scope=scope, x=x, y=y, rows=rows(), assumptions=assumptions)
+    scope.check_evaluated()
+    return answer

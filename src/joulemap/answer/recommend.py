@@ -1,0 +1,311 @@
+"""A recommendation: what keeps every limit, best first, and what misses which limit by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import (
+    BATCH_NOTE,
+    AssumedNumber,
+    Candidate,
+    analyze_each,
+    assume,
+    count_candidates,
+    describe_candidates,
+    describe_unknown,
+    metric_columns,
+    name_candidate,
+    name_columns,
+    plan_candidates,
+    read_usage,
+    select_rows,
+    show_metric,
+)
+from joulemap.answer.scope import close_sections, find_scope
+from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
+from joulemap.domain.settings import Limits, check_name
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
+from joulemap.present.cell import show, show_plain
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings, Usage
+    from joulemap.plan.source import Source
+
+FIGURES: Final[tuple[MetricName, ...]] = (
+    "latency", "energy_per_inference", "throughput", "power", "memory", "price", "purchase",
+)  # fmt: skip
+"""Shown beside the objective, unless it is one of them."""
+
+TIE_RATIO: Final = 1.0005
+"""Configurations closer than this look alike at the digits shown."""
+
+MISS_NOTE: Final = (
+    "infeasible ones are in the order of their largest miss, relative to its limit: value / limit - 1, "
+    "for throughput limit / value - 1"
+)
+
+
+@attrs.frozen
+class RankedConfiguration(Candidate):
+    """A configuration within its limits (`feasible`, `unranked`), `infeasible`, or `unsupported`."""
+
+    query: ClassVar[str] = "recommend.configuration"
+
+    rank: int | None
+    published_rank: int | None
+    """Among feasible ones that are no projections."""
+    miss_rank: int | None
+    """Among infeasible ones, the nearest first."""
+    objective_value: float | None
+    objective_unit: str | None
+    objective_ratio: float | None
+    """How many times worse it is than the best."""
+    average_power_w: float | None
+    peak_memory_bytes: int | None
+    edp_per_inference_js: float | None
+    price_cloud_usd_per_hour: float | None
+    price_purchase_usd: float | None
+    way: str | None
+    """`cloud` or `purchase`: what `usd_per_million` pays for."""
+    usd_per_million: float | None
+    gco2_per_million: float | None
+    failed_count: int
+    failed: str
+    worst_limit: MetricName | None
+    worst_value: float | None
+    worst_bound: float | None
+    worst_unit: str | None
+    violation_fraction: float | None
+    """How far it misses that limit, relative to it; None where a price is not known."""
+
+    @property
+    def failed_besides(self) -> list[str]:
+        """The limits that it misses besides the one that it misses most."""
+        return [METRIC[name].label for name in METRIC if name in self.failed.split(", ") and name != self.worst_limit]
+
+
+@attrs.frozen
+class Violation:
+    """A limit that a configuration does not keep."""
+
+    query: ClassVar[str] = "recommend.violation"
+
+    hardware: str
+    precision: str
+    batch: int
+    runtime: str
+    limit_name: str
+    value: float | None
+    bound: float
+    excess: float | None
+    violation_fraction: float | None
+    unit: str
+    run_id: int
+
+
+@attrs.frozen(kw_only=True)
+class RecommendAnswer(RunAnswer):
+    """Every configuration of a model against limits: the best that keep them, and how far the others are."""
+
+    objective: MetricName
+    limits: Limits
+    rows: Table[RankedConfiguration]
+    """The best first; then what misses a limit, the nearest first."""
+    violations: Table[Violation]
+    assumptions: Table[AssumedNumber]
+    """What cost and carbon rest on."""
+
+    @property
+    def best(self) -> RankedConfiguration | None:
+        """The first of those that keep every limit, if any does."""
+        return next((row for row in self.rows if row.rank == 1), None)
+
+    @property
+    def best_published(self) -> RankedConfiguration | None:
+        """The first of those whose numbers are neither projections nor estimates."""
+        return next((row for row in self.rows if row.published_rank == 1), None)
+
+    @property
+    def nearest_miss(self) -> RankedConfiguration | None:
+        """Where none keeps every limit, the one whose worst miss is the smallest."""
+        if any(row.status in ("feasible", "unranked") for row in self.rows):
+            return None
+        return next((row for row in self.rows if row.miss_rank == 1), None)
+
+    @property
+    def nearest_published_miss(self) -> RankedConfiguration | None:
+        """Likewise, of those whose numbers are neither projections nor estimates."""
+        if self.nearest_miss is None:
+            return None
+        return next((row for row in self.rows if row.status == "infeasible" and not row.is_projection), None)
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the limits as they were understood and the rows that matter most."""
+        rows = super().data()
+        names = ("best", "best_published", "nearest_miss", "nearest_published_miss")
+        by_run = {row["run_id"]: row for row in rows["rows"]}
+        return {
+            **rows,
+            "objective": self.objective,
+            "objective_meaning": METRIC[self.objective].meaning,
+            "limits": [
+                {"limit_name": name, "bound": bound, "unit": METRIC[name].unit, "meaning": describe_limit(name, bound)}
+                for name, bound in self.limits.bounds
+            ],
+            "feasible_count": len(select_rows(self.rows, "feasible")),
+            **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
+        }
+
+    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of what keeps the limits and of what misses one."""
+        feasible, infeasible = select_rows(self.rows, "feasible"), select_rows(self.rows, "infeasible")
+        limits = Lines(tuple(describe_limit(name, bound) for name, bound in self.limits.bounds))
+        chosen = [row for row in (self.best, self.best_published, self.nearest_miss) if row is not None]
+        steps = analyze_each(self.scope, chosen, repeated)
+        sections = (
+            Section("Limits", (limits if limits.lines else Text("none"),)),
+            Section("Recommendation", (Lines(tuple(self.describe_best())),)),
+            Section(f"Feasible ({len(feasible):,})", self._feasible(feasible, limit)),
+            Section(f"Infeasible ({len(infeasible):,}), nearest first", self._infeasible(infeasible, limit)),
+            assume(self.assumptions, self.objective),
+        )
+        metric = METRIC[self.objective]
+        return Document(
+            title=f"{self.scope.model}: {metric.best} {metric.meaning} among {count_candidates(len(self.rows))}",
+            sections=close_sections(sections, self._notes(infeasible), steps),
+            data={**self.data(), "next_steps": steps},
+            table=self.rows,
+        )
+
+    def describe_best(self) -> list[str]:
+        """Return what to choose, the best published beside a projection, or the nearest miss where nothing fits."""
+        best, published = self.best, self.best_published
+        if best is None:
+            return self._describe_miss()
+        lines = [f"{self._tell(best)}{self._against()}"]
+        if best.is_projection:
+            lines.append(
+                f"best published: {self._tell(published)} ({show(published.objective_ratio, 'objective_ratio')} of "
+                "that)"
+                if published
+                else "best published: none keeps every limit"
+            )
+        return lines
+
+    def _tell(self, row: RankedConfiguration) -> str:
+        value = show_metric(self.objective, row.objective_value)
+        return f"{name_candidate(self.scope, row)}: {METRIC[self.objective].meaning} {value}"
+
+    def _against(self) -> str:
+        second = next((row for row in self.rows if row.rank == 2), None)
+        if second is None or second.objective_ratio is None:
+            return ""
+        name = name_candidate(self.scope, second)
+        if second.objective_ratio < TIE_RATIO:
+            return f", same as {name} to three digits"
+        return f", {second.objective_ratio:.3g}x better than {name}"
+
+    def _describe_miss(self) -> list[str]:
+        nearest, published = self.nearest_miss, self.nearest_published_miss
+        if nearest is None:
+            return [f"{METRIC[self.objective].meaning} is not known of any configuration that keeps the limits"]
+        lines = ["nothing keeps every limit", f"nearest: {self._describe_one_miss(nearest)}"]
+        if nearest.is_projection and published is not None:
+            lines.append(f"nearest published: {self._describe_one_miss(published)}")
+        return lines
+
+    def _describe_one_miss(self, row: RankedConfiguration) -> str:
+        more = f"; it misses {' and '.join(row.failed_besides)} too" if row.failed_besides else ""
+        assert row.worst_limit is not None
+        bound = show_metric(row.worst_limit, row.worst_bound)
+        has = show_metric(row.worst_limit, row.worst_value)
+        miss = f"by {_percent(row)} ({has} against {bound})" if has else f"of {bound}: its price is not known"
+        return f"{name_candidate(self.scope, row)} misses {METRIC[row.worst_limit].label} {miss}{more}"
+
+    def _feasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
+        metric = METRIC[self.objective]
+        drawn = grid(
+            rows,
+            (
+                ("rank", "rank"),
+                *name_columns(self.scope),
+                (metric.label, lambda row: show_metric(self.objective, row.objective_value)),
+                ("of the best", "objective_ratio"),
+                *metric_columns(FIGURES, (self.objective,)),
+            ),
+            limit=limit,
+            keep=("hardware", "precision", "batch", metric.label, "of the best"),
+            projected=self.scope.projected,
+        )
+        return (drawn, *say_rest(len(rows), limit, "configurations"))
+
+    def _infeasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
+        drawn = grid(
+            rows,
+            (
+                *name_columns(self.scope),
+                ("misses most", lambda row: METRIC[row.worst_limit].label if row.worst_limit else ""),
+                ("by", _percent),
+                ("has", lambda row: _show_worst(row, row.worst_value) or "not known"),
+                ("limit", lambda row: _show_worst(row, row.worst_bound)),
+                ("also misses", lambda row: ", ".join(row.failed_besides)),
+            ),
+            limit=limit,
+            keep=("precision", "batch", "misses most", "by", "has", "limit"),
+            projected=self.scope.projected,
+        )
+        return (drawn, *say_rest(len(rows), limit, "configurations"))
+
+    def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
+        unpriced = [row for row in infeasible if row.violation_fraction is None]
+        return [
+            BATCH_NOTE,
+            *([MISS_NOTE] if infeasible.rows else []),
+            *describe_unknown(self.scope, select_rows(self.rows, "unranked").rows, "without a rank"),
+            *describe_unknown(self.scope, unpriced, "outside a limit on the price"),
+            *describe_candidates(self.scope, self.rows.rows),
+        ]
+
+
+def describe_limit(name: MetricName, bound: float) -> str:
+    """Return a limit in words, as it was understood."""
+    word = "at least" if METRIC[name].is_higher_better else "at most"
+    return f"{METRIC[name].meaning}: {word} {show_metric(name, bound)}"
+
+
+def _percent(row: RankedConfiguration) -> str:
+    return "" if row.violation_fraction is None else f"{show_plain(row.violation_fraction * 100)} %"
+
+
+def _show_worst(row: RankedConfiguration, value: float | None) -> str:
+    return show_metric(row.worst_limit, value) if row.worst_limit else ""
+
+
+def recommend(
+    source: Source, model: str, objective: MetricName, limits: Limits, settings: Settings, usage: Usage
+) -> RecommendAnswer:
+    """Return every configuration against the limits, as `Workspace.recommend` documents it."""
+    check_name("objective", objective, METRIC_NAMES)
+    used = read_usage(usage)
+    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
+        connection = runs.connection
+        bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
+        rows = start(connection, RankedConfiguration, **bounds, objective=objective, **used)
+        scope = find_scope(runs)
+        answer = RecommendAnswer(
+            scope=scope,
+            objective=objective,
+            limits=limits,
+            violations=fetch(connection, Violation, **bounds),
+            assumptions=fetch(connection, AssumedNumber, **used),
+            rows=rows(),
+        )
+    scope.check_evaluated()
+    return answer

@@ -1,0 +1,430 @@
+"""A sweep over batches: the best batch of each hardware, and where the best hardware changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import RunTally, plan_runs
+from joulemap.present.cell import show, show_quantity
+from joulemap.present.document import Document, Grid, Lines, Section, Shown, grid
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+Level = Literal["hardware", "batch", "winner", "crossing"]
+"""What a row of the table is."""
+
+HEADINGS: Final[dict[Level, str]] = {
+    "hardware": "Best batch of each hardware",
+    "batch": "Every batch",
+    "winner": "Best hardware at each batch",
+    "crossing": "Whose order turns round",
+}
+
+BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Where none is asked for."""
+
+SHOWN_SENTENCES: Final = 12
+"""Pairs that overtake each other, and refusals, that people see; programs get all."""
+
+SHOWN_MODELS: Final = 4
+
+
+@attrs.frozen
+class _Series:
+    model: str
+    precision: str
+    runtime: str
+
+
+@attrs.frozen
+class SweepPoint(_Series):
+    """One run of a sweep; None in a run that was refused."""
+
+    query: ClassVar[str] = "sweep.point"
+
+    hardware: str
+    architecture: str
+    batch: int
+    status: str
+    latency_s: float | None
+    throughput_per_s: float | None
+    energy_j: float | None
+    energy_per_inference_j: float | None
+    inferences_per_j: float | None
+    edp_js: float | None
+    average_power_w: float | None
+    speedup_ratio: float | None
+    batch_efficiency_ratio: float | None
+    compute_utilization_fraction: float | None
+    bandwidth_utilization_fraction: float | None
+    peak_memory_bytes: int | None
+    clock_fraction: float | None
+    is_in_zone: bool
+    is_projection: bool
+    reason: str
+    run_id: int
+
+
+@attrs.frozen
+class SweepSeries(_Series):
+    """The best batches of one model on one hardware; None where it runs none."""
+
+    query: ClassVar[str] = "sweep.series"
+
+    hardware: str
+    architecture: str
+    batch_count: int
+    refused_count: int
+    least_latency_batch: int | None
+    least_latency_s: float | None
+    budget_batch: int | None
+    budget_throughput_per_s: float | None
+    budget_latency_s: float | None
+    throughput_batch: int | None
+    throughput_per_s: float | None
+    throughput_latency_s: float | None
+    energy_batch: int | None
+    energy_per_inference_j: float | None
+    energy_latency_s: float | None
+    zone_low_batch: int | None
+    zone_high_batch: int | None
+    zone_low_power_w: float | None
+    zone_high_power_w: float | None
+    largest_batch: int | None
+    largest_speedup_ratio: float | None
+    largest_batch_efficiency_ratio: float | None
+    is_projection: bool
+    reason: str
+
+
+@attrs.frozen
+class SweepWinner(_Series):
+    """The best hardware at one batch."""
+
+    query: ClassVar[str] = "sweep.winner"
+
+    metric: MetricName
+    batch: int
+    winner: str
+    value: float
+    unit: str
+    runner_up: str | None
+    advantage_ratio: float | None
+    candidate_count: int
+    previous_batch: int | None
+    previous_winner: str | None
+    is_change: bool
+    is_overtaking: bool
+
+
+@attrs.frozen
+class SweepCrossing(_Series):
+    """From which batch on one hardware beats another that was better before."""
+
+    query: ClassVar[str] = "sweep.crossing"
+
+    metric: MetricName
+    overtaker: str
+    overtaken: str
+    batch: int
+    overtaker_value: float
+    overtaken_value: float
+    unit: str
+    previous_batch: int
+    previous_overtaker_value: float
+    previous_overtaken_value: float
+    is_projection: bool
+
+
+@attrs.frozen(kw_only=True)
+class SweepAnswer(RunAnswer):
+    """What batch suits each hardware, and where the best hardware changes with the batch."""
+
+    tally: RunTally
+    max_latency_s: float
+    """The budget; 0 for none."""
+    series: Table[SweepSeries]
+    """One per model, hardware, precision and runtime."""
+    points: Table[SweepPoint]
+    """One per run."""
+    winners: Table[SweepWinner]
+    """One per model, precision, runtime, metric and batch."""
+    crossings: Table[SweepCrossing]
+    """Pairs of hardware whose order turns round with the batch."""
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences."""
+        return {
+            **super().data(),
+            "tally": attrs.asdict(self.tally),
+            "max_latency_s": self.max_latency_s or None,
+            "changes": self.changes(),
+            "overtakings": self.overtakings(),
+            "notes": self._notes(),
+        }
+
+    def document(
+        self, *, level: Level = "hardware", again: Sequence[str] = (), repeated: Sequence[str] = ()
+    ) -> Document:
+        """Return it with the table of one level; programs get all, csv that one.
+
+        `again` is what the same sweep must repeat besides `repeated`, which every follow-up command must.
+        """
+        tables: dict[Level, tuple[Grid, Table[Any]]] = {
+            "hardware": (self._series(), self.series),
+            "batch": (self._points(), self.points),
+            "winner": (self._winners(), self.winners),
+            "crossing": (self._crossings(), self.crossings),
+        }
+        drawn, table = tables[level]
+        steps = self._steps(level, again, repeated)
+        sections = (
+            Section(HEADINGS[level], (drawn,)),
+            Section("Where the best hardware changes", (Lines(_cut(self.changes())),)),
+            Section("Who overtakes whom besides", (Lines(_cut(self.overtakings())),)),
+        )
+        return Document(
+            title=self._title(),
+            sections=close_sections(sections, self._notes(), steps),
+            data={**self.data(), "next_steps": steps},
+            table=table,
+        )
+
+    def _title(self) -> str:
+        scope, tally = self.scope, self.tally
+        batches = scope.batches
+        span = f"batch {batches[0]}"
+        if len(batches) > 1:
+            span = f"{len(batches)} batches from {batches[0]} to {batches[-1]}"
+        models = ", ".join(scope.models) if len(scope.models) <= SHOWN_MODELS else f"{len(scope.models)} models"
+        hardware = len({row.hardware for row in self.series})
+        done = f"{tally.evaluated_count + tally.refused_count} evaluated now, {tally.stored_count} stored before"
+        settings = f"{', '.join(scope.settings.precision)}, {', '.join(scope.settings.runtime)}"
+        return f"{models}, {span}, {hardware} hardware, {settings}: {tally.run_count} runs, {done}"
+
+    @property
+    def _varying(self) -> tuple[str, ...]:
+        """Which of model, precision and runtime differ between rows, so that tables must show them."""
+        settings = self.scope.settings
+        values = {"model": self.scope.models, "precision": settings.precision, "runtime": settings.runtime}
+        return tuple(name for name, found in values.items() if len(found) > 1)
+
+    def _draw(self, rows: Table[Any], columns: Iterable[Shown[Any]], keep: Sequence[str]) -> Grid:
+        varying = tuple((name, name) for name in self._varying)
+        kept = ("hardware", *self._varying, *keep)
+        return grid(rows, (*varying, *columns), keep=kept, projected=self.scope.projected)
+
+    def _series(self) -> Grid:
+        budget = f"within {show_quantity(self.max_latency_s, 's')}" if self.max_latency_s else ""
+        within: Shown[SweepSeries] = (
+            budget,
+            lambda row: (
+                _at(row.budget_throughput_per_s, "1/s", row.budget_batch) or ("none" if row.batch_count else "")
+            ),
+        )
+        columns: tuple[Shown[SweepSeries], ...] = (
+            ("hardware", "hardware"),
+            (
+                "least latency",
+                lambda row: _at(row.least_latency_s, "s", row.least_latency_batch) or "unsupported",
+            ),
+            *((within,) if budget else ()),
+            ("highest throughput", lambda row: _at(row.throughput_per_s, "1/s", row.throughput_batch)),
+            ("latency there", "throughput_latency_s"),
+            ("least energy per inference", lambda row: _at(row.energy_per_inference_j, "J", row.energy_batch)),
+            ("efficient zone", lambda row: _span(str(row.zone_low_batch), str(row.zone_high_batch))
+             if row.zone_low_batch else ""),
+            ("power there", lambda row: _span(_in("W", row.zone_low_power_w), _in("W", row.zone_high_power_w))),
+            ("largest", "largest_batch"),
+            ("batch efficiency", lambda row: _share(row.largest_batch_efficiency_ratio)),
+        )  # fmt: skip
+        keep = (*((budget,) if budget else ()), "highest throughput", "least energy per inference", "least latency")
+        return self._draw(self.series, columns, keep)
+
+    def _points(self) -> Grid:
+        columns: tuple[Shown[SweepPoint], ...] = (
+            ("hardware", "hardware"),
+            ("batch", "batch"),
+            ("latency", lambda row: _in("s", row.latency_s) or row.status),
+            ("throughput", "throughput_per_s"),
+            ("over batch 1", "speedup_ratio"),
+            ("batch efficiency", lambda row: _share(row.batch_efficiency_ratio)),
+            ("energy per inference", "energy_per_inference_j"),
+            ("power", "average_power_w"),
+            ("inferences per joule", lambda row: _in("", row.inferences_per_j)),
+            ("efficient zone", lambda row: show(row.is_in_zone, "") if row.status == "ok" else ""),
+            ("of peak", "compute_utilization_fraction"),
+            ("bandwidth", "bandwidth_utilization_fraction"),
+            ("memory", "peak_memory_bytes"),
+        )
+        return self._draw(self.points, columns, ("batch", "latency", "throughput", "energy per inference", "power"))
+
+    def _winners(self) -> Grid:
+        columns: tuple[Shown[SweepWinner], ...] = (
+            ("least", lambda row: METRIC[row.metric].label),
+            ("batch", "batch"),
+            ("hardware", "winner"),
+            ("value", lambda row: _in(row.unit, row.value)),
+            (
+                "against the next",
+                lambda row: (
+                    f"{row.advantage_ratio:.3g}x better than {self.scope.mark(row.runner_up)}"
+                    if row.runner_up is not None
+                    else ""
+                ),
+            ),
+            ("of", "candidate_count"),
+            ("new", "is_change"),
+        )
+        return self._draw(self.winners, columns, ("least", "batch", "value", "new"))
+
+    def _crossings(self) -> Grid:
+        columns: tuple[Shown[SweepCrossing], ...] = (
+            ("least", lambda row: METRIC[row.metric].label),
+            ("from batch", "batch"),
+            ("overtaker", "overtaker"),
+            ("overtaken", "overtaken"),
+            ("there", lambda row: _pair(row.unit, row.overtaker_value, row.overtaken_value)),
+            (
+                "before",
+                lambda row: (
+                    f"{_pair(row.unit, row.previous_overtaker_value, row.previous_overtaken_value)} "
+                    f"at batch {row.previous_batch}"
+                ),
+            ),
+        )
+        return self._draw(self.crossings, columns, ("least", "from batch", "overtaker", "overtaken"))
+
+    def _group(self, row: _Series) -> str:
+        """Return what a sentence begins with where there are several models, precisions or runtimes."""
+        text = ", ".join(getattr(row, name) for name in self._varying)
+        return f"{text}: " if text else ""
+
+    def changes(self) -> list[str]:
+        """Return for each metric who is best at the smallest batch, and who takes over from which batch on."""
+        mark = self.scope.mark
+        groups: dict[tuple[str, ...], list[SweepWinner]] = {}
+        for row in self.winners:
+            groups.setdefault((row.model, row.precision, row.runtime, row.metric), []).append(row)
+        lines = []
+        for first, *later in groups.values():
+            if all(row.candidate_count == 1 for row in (first, *later)):
+                continue
+            text = f"{self._group(first)}{_name(first.metric)}: {mark(first.winner)}"
+            moves = [row for row in later if row.is_change]
+            text += (
+                f" is best from batch {first.batch}" if moves else " is best at every batch" if later else " is best"
+            )
+            for row in moves:
+                text += (
+                    f"; {mark(row.winner)} overtakes it from batch {row.batch}"
+                    if row.is_overtaking
+                    else f"; it cannot run batch {row.batch}, from which {mark(row.winner)} is best"
+                )
+            lines.append(text)
+        return lines
+
+    def overtakings(self) -> list[str]:
+        """Return who overtakes whom from which batch on, but for the changes of the best."""
+        known = {
+            (row.model, row.precision, row.runtime, row.metric, row.batch, row.winner, row.previous_winner)
+            for row in self.winners
+            if row.is_overtaking
+        }
+        return [
+            f"{self._group(row)}{_name(row.metric)}: {self.scope.mark(row.overtaker)} overtakes "
+            f"{self.scope.mark(row.overtaken)} from batch {row.batch} "
+            f"({_pair(row.unit, row.overtaker_value, row.overtaken_value)})"
+            for row in self.crossings
+            if (row.model, row.precision, row.runtime, row.metric, row.batch, row.overtaker, row.overtaken) not in known
+        ]
+
+    def _notes(self) -> list[str]:
+        """Return what a reader must know of these rows."""
+        reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
+        lines = [*_cut([f"unsupported: {self.scope.mark(reason)}" for reason in reasons])]
+        if self.max_latency_s:
+            budget = show_quantity(self.max_latency_s, "s")
+            lines += [
+                f"{self._group(row)}{self.scope.mark(row.hardware)} keeps {budget} at no batch: its least latency is "
+                f"{show_quantity(row.least_latency_s, 's')}, at batch {row.least_latency_batch}"
+                for row in self.series
+                if row.budget_batch is None and row.least_latency_s is not None
+            ]
+        if any(row.largest_batch_efficiency_ratio is None and row.batch_count for row in self.series):
+            lines.append("batch efficiency needs a run at batch 1")
+        return lines + self.scope.describe()
+
+    def _steps(self, level: Level, again: Sequence[str], repeated: Sequence[str]) -> tuple[str, ...]:
+        levels = list(HEADINGS)
+        deeper = levels[(levels.index(level) + 1) % len(levels)]
+        steps = [["sweep", *self.scope.models, "--level", deeper, *again, *repeated]]
+        best = next((row for row in self.series if row.throughput_batch is not None), None)
+        if best is not None:
+            run = ["--batch", str(best.throughput_batch)]
+            run += ["--precision", best.precision] if best.precision != "fp32" else []
+            run += ["--runtime", best.runtime] if best.runtime != "fused" else []
+            hardware = self.scope.spell(best.hardware)
+            steps += [[command, best.model, hardware, *run, *repeated] for command in ("utilization", "edp")]
+        return write_steps(steps)
+
+
+def _name(metric: MetricName) -> str:
+    """Return what is compared at one batch, where the least latency is the highest throughput too."""
+    return "latency and throughput" if metric == "latency" else METRIC[metric].label
+
+
+def _in(unit: str, value: float | None) -> str:
+    return "" if value is None else show_quantity(value, unit)
+
+
+def _at(value: float | None, unit: str, batch: int | None) -> str:
+    return "" if value is None else f"{show_quantity(value, unit)} at {batch}"
+
+
+def _pair(unit: str, one: float, other: float) -> str:
+    return f"{show_quantity(one, unit)} against {show_quantity(other, unit)}"
+
+
+def _share(value: float | None) -> str:
+    return show(value, "share_fraction")
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
+
+
+def _cut(lines: Sequence[str]) -> tuple[str, ...]:
+    rest = len(lines) - SHOWN_SENTENCES
+    return (*lines[:SHOWN_SENTENCES], *([f"{rest} more; --format json has all"] if rest > 0 else []))
+
+
+def sweep_batches(source: Source, models: Sequence[str], settings: Settings, max_latency_s: float) -> SweepAnswer:
+    """Return what runs at many batches say, as `Workspace.sweep` documents it."""
+    batch = settings.batch or (() if settings.inputs else BATCHES)
+    with holding_runs(source, plan_runs(models, attrs.evolve(settings, batch=batch))) as runs:
+        connection, ids = runs.connection, list(runs.ids)
+        points = start(connection, SweepPoint, run_ids=ids)
+        scope = find_scope(runs)
+        answer = SweepAnswer(
+            scope=scope,
+            tally=runs.tally,
+            max_latency_s=max_latency_s,
+            series=fetch(connection, SweepSeries, run_ids=ids, max_latency_s=max_latency_s),
+            winners=fetch(connection, SweepWinner, run_ids=ids),
+            crossings=fetch(connection, SweepCrossing, run_ids=ids),
+            points=points(),
+        )
+    scope.check_evaluated()
+    return answer

@@ -1,1 +1,0 @@
-"""Answers that consist of several queries."""

@@ -1,1 +1,0 @@
-"""Rows to table, json, csv and markdown. No SQL, and no arithmetic that a query could do."""
