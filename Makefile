@@ -53,7 +53,7 @@ zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about t
 accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (about a minute)
 	$(BIN)/python benchmarks/accuracy.py
 
-pages: $(STAMP)  ## write the tables of docs/ that restate code or data
+pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
 
 questions: $(STAMP)  ## put today's answers under the ten questions of docs/sql.md

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,11 @@ import pytest
 import typer
 
 from joulemap.answer.table import table_document
+from joulemap.catalog.load import list_architectures, load_class
 from joulemap.cli.app import EPILOG, build
 from joulemap.errors import ExitCode
 from joulemap.present.format import write
+from joulemap.tools.count import read_counts, tell_formula
 from joulemap.tools.page import write_parts
 from joulemap.workspace import Workspace
 
@@ -104,3 +109,28 @@ def find_command(words: list[str]) -> tuple[Any, list[str]]:
 def test_parts_that_restate_code_are_as_the_code() -> None:
     stale = [name for name, text in TEXTS.items() if write_parts(text) != text]
     assert stale == [], "make pages"
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_counts_of_the_catalogue_are_those_of_the_code(architecture: str) -> None:
+    actions = load_class(architecture, "the test").actions
+    told = {one.component + "." + one.action: tell_formula(architecture, one.component, one.action) for one in actions}
+    assert {one.component + "." + one.action: one.count for one in actions} == told, "make pages"
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_every_action_that_a_class_counts_is_in_the_catalogue(architecture: str) -> None:
+    known = [(one.component, one.action) for one in load_class(architecture, "the test").actions]
+    for component, action in read_counts(architecture)[0]:
+        assert any(fnmatch(one, component) and fnmatch(other, action) for one, other in known), (component, action)
+
+
+@pytest.mark.slow
+def test_examples_of_library_calls_pass_the_type_checker(tmp_path: Path) -> None:
+    for name, text in TEXTS.items():
+        blocks = re.findall(r"```python\n(import joulemap\n.*?)\n```", text, re.DOTALL)
+        (tmp_path / f"{name}_page.py").write_text("\n".join(blocks) + "\n")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "", *tmp_path.glob("*.py")], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout

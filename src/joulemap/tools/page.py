@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.domain.metric import METRICS
 from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.tools.count import find_formula, read_counts, write_counts
 from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
@@ -22,7 +23,8 @@ MARKED: Final = re.compile(r"(<!-- ([a-z ]+?)(?:: ([a-z]+))? -->\n).*?(<!-- end 
 
 
 def main() -> None:
-    """Rewrite the pages that hold such parts."""
+    """Rewrite the pages that hold such parts, and the counts of the catalogue."""
+    write_counts()
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
         if (written := write_parts(text)) != text:
@@ -48,22 +50,20 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[s
 
 
 def list_actions(architecture: str) -> Iterator[str]:
-    """Yield the actions of a class by category, those that differ in precision alone as one."""
-    groups: dict[tuple[str, str], dict[str, list[str]]] = {}
+    """Yield the actions of a class with how they are counted, those that differ in precision alone as one."""
+    rows = {}
     for action in load_class(architecture, "make pages").actions:
-        group = groups.setdefault((action.category, action.common_category), {})
         name = re.sub(rf"^({'|'.join(PRECISION_BYTES)})_mac$", "*_mac", action.action)
-        names = group.setdefault(action.component, [])
-        if name not in names:
-            names.append(name)
-    yield from _table(
-        ("category", "common category", "actions"),
-        ((f"`{own}`", f"`{common}`", _spell(components)) for (own, common), components in groups.items()),
-    )
-
-
-def _spell(components: Mapping[str, Iterable[str]]) -> str:
-    return ", ".join(f"`{component}.{'/'.join(names)}`" for component, names in components.items())
+        rows[action.component, name] = (
+            f"`{action.category}`",
+            f"`{action.common_category}`",
+            f"`{action.component}.{name}`",
+            f"`{find_formula(architecture, action.component, action.action)}`",
+        )
+    yield from _table(("category", "common category", "action", "count"), rows.values())
+    yield ""
+    for name, formula in read_counts(architecture)[1].items():
+        yield f"- {name} = `{formula}`"
 
 
 def list_scales() -> Iterator[str]:
@@ -104,7 +104,7 @@ def list_elements() -> Iterator[str]:
         if formula.__doc__ or "movement" in formula.__module__:
             continue
         try:
-            cost: Cost = formula(_One())  # type: ignore[arg-type]
+            cost: Cost = formula(_One())
         except (AttributeError, TypeError):
             continue
         costs.setdefault((cost.elementwise_count, cost.special_count), []).extend(names)
