@@ -52,7 +52,9 @@ def run_alone(arguments: Sequence[str], folder: Path, variables: Mapping[str, st
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "JOULEMAP_DB"} | dict(variables)
+    return {name: value for name, value in os.environ.items() if name not in ("JOULEMAP_DB", "COLUMNS")} | dict(
+        variables
+    )
 
 
 def _stream() -> io.TextIOWrapper:

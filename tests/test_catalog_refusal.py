@@ -148,6 +148,7 @@ category = "control"
 component = "{component}"
 action = "{action}"
 part = "{part}"
+common_category = "control"
 per = "op"
 energy_pj = {energy_pj}
 scaling = "logic"

@@ -59,7 +59,7 @@ BAD = [
     (("compare", "resnet18", "--architecture", "gpx"), ExitCode.UNKNOWN_NAME, "did you mean gpu?"),
     (("compare", "resnet18", "--batch", "0"), ExitCode.USAGE, "batch is 0, expected a whole number from 1"),
     (("compare", "resnet18", "--batch", "-1"), ExitCode.USAGE, "batch is -1"),
-    (("compare", "resnet18", "--batch", "ten"), ExitCode.USAGE, "'ten' is not a valid int"),
+    (("compare", "resnet18", "--batch", "ten"), ExitCode.USAGE, "--batch: 'ten' is not a whole number"),
     (("compare", "resnet18", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'; known: fp64, fp32"),
     (("compare", "resnet18", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
     (("compare", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
@@ -476,7 +476,7 @@ def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap_process: Run,
         "import torch\nprint('hello')\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
     )
     done = joulemap_process("compare", "noisy.py:net", "--format", "json")
-    assert json.loads(done.stdout)["model"] == "noisy.py:net"
+    assert json.loads(done.stdout)["models"] == ["noisy.py:net"]
     assert done.stderr == "hello\n"
 
 

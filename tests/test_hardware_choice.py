@@ -8,26 +8,28 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
-from joulemap.plan.plan import Choice, select_hardware
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
 from joulemap.catalog.load import load_catalogue, load_files, load_hardware
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.settings import Settings
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.selection import select_hardware
 from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue()
 ENTRIES = CATALOGUE.entries
 
 
-def chosen(**choice: object) -> list[str]:
-    return [f"{entry.id}@{mode}" for entry, mode in select_hardware(ENTRIES, Choice(**choice))]  # type: ignore[arg-type]
+def chosen(**settings: Any) -> list[str]:
+    return [f"{entry.id}@{mode}" for entry, mode in select_hardware(Settings(**settings)).pairs]
 
 
 @pytest.mark.parametrize(
@@ -63,21 +65,21 @@ def test_no_two_hardware_share_a_name() -> None:
 
 def test_modes_filters_and_defaults() -> None:
     assert chosen() == [f"{name}@default" for name in DEFAULT_HARDWARE]
-    assert chosen(names=("KPU-T64@6w", "kpu_t64@6W", "kpu_t64")) == ["kpu_t64@6W", "kpu_t64@default"]
-    assert chosen(names=("kpu_t64", "jetson-orin-nano@7W"), power_mode="10w")[0] == "kpu_t64@10W"
+    assert chosen(hardware=("KPU-T64@6w", "kpu_t64@6W", "kpu_t64")) == ["kpu_t64@6W", "kpu_t64@default"]
+    assert chosen(hardware=("kpu_t64", "jetson-orin-nano@7W"), power_mode="10w")[0] == "kpu_t64@10W"
     with pytest.raises(UnknownNameError, match=r"unknown power mode '99W'; kpu_t64 has 3W, 6W, 10W"):
-        chosen(names=("kpu_t64@99W",))
+        chosen(hardware=("kpu_t64@99W",))
     with pytest.raises(UnknownNameError, match="xeon_8490h has none"):
-        chosen(names=("xeon_8490h",), power_mode="15W")
-    edge = {name.partition("@")[0] for name in chosen(deployments=("edge",))}
+        chosen(hardware=("xeon_8490h",), power_mode="15W")
+    edge = {name.partition("@")[0] for name in chosen(deployment=("edge",))}
     assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment}
-    both = {name.partition("@")[0] for name in chosen(deployments=("edge",), architectures=("gpu",))}
+    both = {name.partition("@")[0] for name in chosen(deployment=("edge",), architecture=("gpu",))}
     assert both == {name for name in edge if ENTRIES[name].architecture == "gpu"}
-    with_mode = chosen(deployments=("edge", "embedded"), power_mode="15W")
+    with_mode = chosen(deployment=("edge", "embedded"), power_mode="15W")
     assert with_mode
     assert all(name.endswith("@15W") for name in with_mode)
     with pytest.raises(UsageError, match="no hardware is of architecture cgra and for datacenter"):
-        chosen(architectures=("cgra",), deployments=("datacenter",))
+        chosen(architecture=("cgra",), deployment=("datacenter",))
 
 
 def test_the_template_knows_what_the_files_say() -> None:
@@ -208,8 +210,8 @@ import sys
 from joulemap.workspace import Workspace
 workspace = Workspace(sys.argv[1])
 (row,) = workspace.compare("resnet18", hardware=["h100_sxm5"]).rows
-(summary,) = workspace.hardware("h100_sxm5").summary.records()
-print(summary["hardware_digest"], row.energy_j, row.run_id)
+summary = workspace.hardware("h100_sxm5").summary
+print(summary.hardware_digest, row.energy_j, row.run_id)
 """
 
 

@@ -14,7 +14,7 @@ from joulemap.store.check import check_query
 from joulemap.store.connection import confine
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import Rows, find_projected, run_query, run_sql
+from joulemap.store.query import Rows, check_runs, find_projected, run_query, run_sql
 
 LISTED = (
     Column(name="query", type="VARCHAR", meaning="name@version"),
@@ -30,6 +30,7 @@ def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | 
         if own is not None and query.path.is_relative_to(own):
             confine(connection)
             check_query(connection, query, SCHEMA_VERSION)
+        check_runs(connection, parameters)
         return find_projected(connection, run_query(connection, query, parameters))
 
 

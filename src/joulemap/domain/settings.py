@@ -57,6 +57,10 @@ def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
 
 
+def _each(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 def _deployments(value: Deployment | Iterable[Deployment]) -> tuple[Deployment, ...]:
     return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
 
@@ -98,7 +102,7 @@ class Settings:
     runtime: tuple[Runtime, ...] = attrs.field(
         default=("fused",), converter=_runtimes, validator=_each_of("runtime", Runtime)
     )
-    inputs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
     """As on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
     arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
     """Of the model's factory."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.compare.run import FigureRow
+from joulemap.answer.compare.row import FigureRow
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.contest import Contender, lay_out
-from joulemap.answer.compare.run import OutcomeRow
+from joulemap.answer.compare.row import OutcomeRow
 from joulemap.answer.scope import close_sections, find_scope, write_steps
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
 from joulemap.domain.settings import check_name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.compare.run import FigureRow
+from joulemap.answer.compare.row import FigureRow
 from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
@@ -46,8 +46,9 @@ class Comparison(FigureRow):
     baseline_hardware: str | None
     clock_fraction: float | None
     assumed_energy_fraction: float | None
-    recalled_energy_fraction: float | None
     """The part of the energy whose price per action rests on an assumption."""
+    recalled_energy_fraction: float | None
+    """The part whose price per action is a public number that was not checked against its source."""
 
 
 @attrs.frozen
