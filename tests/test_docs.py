@@ -19,6 +19,7 @@ from joulemap.present.format import write
 from joulemap.tools.count import read_counts, tell_formula
 from joulemap.tools.page import write_parts
 from joulemap.workspace import Workspace
+from test_layer import BELOW
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"README": ROOT / "README.md"} | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -104,6 +105,17 @@ def find_command(words: list[str]) -> tuple[Any, list[str]]:
         command, words = inner, words[1:]
     assert command.name != "joulemap", f"no command {words[0]}"
     return command, words
+
+
+def test_rooms_stand_above_those_that_import_them() -> None:
+    rooms = [
+        room
+        for row in re.findall(r"^\| (`[^|]+) \|", TEXTS["design"], re.MULTILINE)
+        for room in re.findall(r"`(\w+)`", row)
+    ]
+    assert set(rooms) == set(BELOW)
+    for room, others in BELOW.items():
+        assert all(rooms.index(other) < rooms.index(room) for other in others), room
 
 
 def test_parts_that_restate_code_are_as_the_code() -> None:
