@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from typing import Final
 
+import tabulate
+
 from joulemap.present.document import Block, Document, Grid, Lines, Steps
+
+tabulate.MIN_PADDING = 0  # a heading is no wider than it is
 
 GAP: Final = 2
 """Spaces between columns."""
@@ -144,27 +147,17 @@ def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int],
 
 def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int]) -> str:
     columns = list(zip(kept, widths, strict=True))
-    headings = [_wrap(block.headings[index], width).split("\n") for index, width in columns]
-    height = max(map(len, headings), default=0)
-    rows = [[_wrap_cell(cells[index], width).split("\n") for index, width in columns] for cells in block.rows]
-    columns = [
-        (index, max(len(line) for row in (headings, *rows) for line in row[place])) for place, index in enumerate(kept)
-    ]
-    rows = [
-        [[""] * (height - len(lines)) + lines for lines in headings],
-        [["-" * width] for _, width in columns],
-        *rows,
-    ]
-    return "\n".join(
-        (" " * GAP)
-        .join(
-            text.rjust(width) if index in block.numbers else text.ljust(width)
-            for (index, width), text in zip(columns, line, strict=True)
-        )
-        .rstrip()
-        for row in rows
-        for line in zip_longest(*row, fillvalue="")
+    headings = [_wrap(block.headings[index], width) for index, width in columns]
+    height = max((heading.count("\n") for heading in headings), default=0)
+    drawn = tabulate.tabulate(
+        [[_wrap_cell(cells[index], width) for index, width in columns] for cells in block.rows],
+        headers=["\n" * (height - heading.count("\n")) + heading for heading in headings],
+        tablefmt="simple",
+        disable_numparse=True,
+        preserve_whitespace=True,
+        colalign=["right" if index in block.numbers else "left" for index in kept] if block.rows else None,
     )
+    return "\n".join(line.rstrip() for line in drawn.splitlines())
 
 
 def _wrap_cell(cell: str, width: int) -> str:
