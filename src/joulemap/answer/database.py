@@ -77,11 +77,12 @@ class DatabaseAnswer(Answer):
         shown = grid(
             self.content,
             (
-                ("table name", "table_name"),
-                ("row", "row_count"),
-                ("column", "column_count"),
+                ("table", "table_name"),
+                ("rows", "row_count"),
+                ("columns", "column_count"),
                 ("meaning", "meaning"),
             ),
+            keep=("rows", "meaning"),
         )
         size = show(self.size_bytes, "size_bytes", "B")
         return Document(
