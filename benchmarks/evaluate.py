@@ -18,8 +18,8 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.model.pipeline import evaluate
 from joulemap.store.connection import open_for_writing, transaction
-from joulemap.store.read import read_columns
-from joulemap.store.write_run import RunIdentity, RunWriter
+from joulemap.store.workload import read_columns
+from joulemap.store.writer import RunIdentity, RunWriter
 from joulemap.workspace import Workspace
 
 CONFIGURATIONS = 1000

@@ -36,7 +36,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import ROLE_CODE, Booleans, Floats, WorkloadColumns, sum_by
 from joulemap.store.connection import open_in_memory
-from joulemap.store.read import read_columns
+from joulemap.store.workload import read_columns
 from joulemap.store.zoo import read_shipped
 
 MODELS: Final = ("resnet50", "mobilenet_v2", "vit_b_16", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_t")

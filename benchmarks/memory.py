@@ -32,7 +32,7 @@ from joulemap.fuse import fuse
 from joulemap.model.memory import allocated_bytes
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
-from joulemap.store.read import read_columns
+from joulemap.store.workload import read_columns
 from joulemap.store.zoo import read_shipped
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model

@@ -22,8 +22,8 @@ import duckdb
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.precision import Precision
-from joulemap.store.write_run import CHUNK_LINES
+from joulemap.domain.configuration import Precision
+from joulemap.store.writer import CHUNK_LINES
 from joulemap.workspace import Workspace
 
 CORES: Final = 2

@@ -12,8 +12,8 @@ from functools import cache
 import attrs
 
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
-from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
 from joulemap.units import FJ_PER_J

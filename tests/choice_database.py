@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import attrs
 
 from blank import open_blank
+from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
-from joulemap.store.write_catalogue import write_metrics
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "idle_power": "W", "static_power": "W"}
 

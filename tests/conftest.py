@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from command import Done, run_alone, run_here
-from joulemap.domain.configuration import Runtime
-from joulemap.domain.precision import Precision
+from joulemap.domain.configuration import Precision, Runtime
 from joulemap.workspace import Workspace
 
 Run = Callable[..., Done]

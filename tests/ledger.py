@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import attrs
 
 from blank import open_blank
+from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
-from joulemap.store.write_catalogue import write_metrics
 
 FJ = 10**15
 FS = 10**15

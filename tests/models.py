@@ -16,7 +16,7 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Access, Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.store.read import read_columns
+from joulemap.store.workload import read_columns
 from joulemap.store.zoo import read_shipped
 from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta, trace_module

@@ -14,9 +14,8 @@ from compare import assert_close
 from convolution import convolution, count, run
 from joulemap.catalog.load import load_catalogue, load_hardware
 from joulemap.catalog.starter import minimal_text
-from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of

@@ -11,7 +11,7 @@ import attrs
 
 from joulemap.answer.validate import Division
 from joulemap.domain.calibration import Calibration, CalibrationError
-from joulemap.domain.precision import Precision
+from joulemap.domain.configuration import Precision
 from joulemap.store.query import Rows
 from joulemap.workspace import Workspace
 

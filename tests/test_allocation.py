@@ -11,8 +11,7 @@ import pytest
 from chips import EVERY
 from compare import assert_close
 from convolution import convolution
-from joulemap.domain.configuration import RUNTIMES
-from joulemap.domain.precision import Precision
+from joulemap.domain.configuration import RUNTIMES, Precision
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns

@@ -18,8 +18,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.analyze.answer import AnalyzeAnswer, Level
 from joulemap.answer.analyze.row import RunTotal
-from joulemap.domain.configuration import Runtime
-from joulemap.domain.precision import Precision
+from joulemap.domain.configuration import Precision, Runtime
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.workspace import Workspace

@@ -17,7 +17,7 @@ from joulemap.answer import database as archive
 from joulemap.answer.database import ArchiveFormat
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.store import connection, migration
-from joulemap.store.archive import KEYS, digest_file
+from joulemap.store.manifest import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Rows
 from joulemap.workspace import Workspace
@@ -245,19 +245,19 @@ def test_an_archive_of_an_older_schema_is_migrated(
 
 
 def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from joulemap.store import read_archive
+    from joulemap.store import archive
 
     path = tmp_path / "new.duckdb"
     Workspace(path).compare("resnet18", hardware=["tpu_v4"])
     before = tables(path)
-    insert = read_archive._insert
+    insert = archive._insert
 
     def fail(connection: Any, archive: str, table: str, key: str) -> None:
         if table == "ledger_line":
             raise KeyboardInterrupt
         insert(connection, archive, table, key)
 
-    monkeypatch.setattr(read_archive, "_insert", fail)
+    monkeypatch.setattr(archive, "_insert", fail)
     with pytest.raises(KeyboardInterrupt):
         Workspace(path).import_runs(own_archive)
     assert tables(path) == before

@@ -33,7 +33,7 @@ from joulemap.model.version import formula_version
 from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
 from joulemap.store.connection import open_for_writing, transaction, using
-from joulemap.store.write_measurement import write_measurements
+from joulemap.store.measurement import write_measurements
 from joulemap.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace import Workspace
 

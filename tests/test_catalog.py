@@ -16,8 +16,8 @@ from joulemap.catalog.reference import node_factor
 from joulemap.catalog.schema import HardwareFile
 from joulemap.catalog.sheet import load_assumptions, load_models, load_regions
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import TOLERANCE, Hardware
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.quantity import BASES, Quantity, least_sure
 from joulemap.domain.reference import PARTS, STATIC_ACTION, EnergyAction
 from joulemap.errors import UnknownNameError

@@ -8,8 +8,8 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA
+from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import MAX_FILE_BYTES, read_file
-from joulemap.catalog.resolve import resolve_hardware
 from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity

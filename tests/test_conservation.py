@@ -15,9 +15,8 @@ from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.reference import STATIC_ACTION, ActionKey
 from joulemap.errors import UnsupportedError
 from joulemap.model.ledger import ActionCounts, count_matrix
@@ -25,7 +24,7 @@ from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns
 from joulemap.store.connection import Connection
-from joulemap.store.read import read_columns
+from joulemap.store.workload import read_columns
 from joulemap.store.zoo import read_shipped
 from joulemap.units import FJ_PER_J, FS_PER_S
 

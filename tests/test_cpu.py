@@ -11,9 +11,8 @@ import torch
 import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns

@@ -18,8 +18,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.edp.answer import EdpAnswer, Level
 from joulemap.answer.edp.row import EdpTotal
-from joulemap.domain.configuration import Runtime
-from joulemap.domain.precision import Precision
+from joulemap.domain.configuration import Precision, Runtime
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query

@@ -19,8 +19,8 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.catalog.sheet import find_notes, load_notes
+from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import PART_METRICS, PartMetricName
-from joulemap.domain.precision import Precision
 from joulemap.errors import SqlError, UnsupportedError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.store.connection import open_for_reading

@@ -17,7 +17,7 @@ from joulemap.catalog.sheet import load_models
 from joulemap.device.processor import read_cpu
 from joulemap.device.subject import Subject, prepare
 from joulemap.device.window import measure_window
-from joulemap.domain.timing import Timing
+from joulemap.domain.measurement import Timing
 from joulemap.errors import ModelError
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace

@@ -15,14 +15,14 @@ from blank import open_blank
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.profile import load_profiles
+from joulemap.catalog.measurement import load_profiles
 from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
 from joulemap.errors import ExitCode, UnknownNameError
-from joulemap.store.operator_file import read_operator_file, write_operator_file
-from joulemap.store.read_operator import read_operators
+from joulemap.store.measurement import read_operator_file, write_operator_file
+from joulemap.store.workload import read_operators
 from joulemap.store.zoo import read_shipped
 from joulemap.tools.lowering import expect_kernels, find_key
-from joulemap.tools.profile_match import match_profile
+from joulemap.tools.profile import match_profile
 from joulemap.workspace import Workspace
 
 LEAST_MATCHED = 0.97

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.domain.precision import FLOPS_PER_MAC
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.workload import Workload
 from joulemap.trace.module import build_on_meta
 from models import Function, trace

@@ -18,9 +18,8 @@ from hypothesis import given, settings, strategies as st
 from chips import EVERY, FORMS
 from convolution import run as evaluate
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels

@@ -15,14 +15,13 @@ import joulemap.answer
 from compare import assert_close
 from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
-from joulemap.store.check import check_query
+from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection, confine, open_for_reading, open_for_writing, using
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import parse_parameter, run_query, run_sql
-from joulemap.store.write_catalogue import write_metrics
-from joulemap.store.write_run import mark_newest
+from joulemap.store.query import check_query, parse_parameter, run_query, run_sql
+from joulemap.store.run import mark_newest
 
 
 def find_records() -> Iterator[tuple[str, type]]:

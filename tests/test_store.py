@@ -15,9 +15,8 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store import connection as store_connection, migration
 from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction
+from joulemap.store.hardware import read_hardware, write_hardware
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
-from joulemap.store.read_hardware import read_hardware
-from joulemap.store.write_catalogue import write_hardware
 
 PROMISED = {
     "runs": """run_id model input_shape model_arguments is_newest inferences_per_j edp_per_inference_js

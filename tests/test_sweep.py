@@ -10,11 +10,10 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.configuration import Runtime
-from joulemap.domain.precision import Precision
+from joulemap.domain.configuration import Precision, Runtime
 from joulemap.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.plan.run import RunTally
-from joulemap.store import write_run
+from joulemap.store import writer
 from joulemap.store.connection import open_for_reading
 from joulemap.workspace import Workspace
 
@@ -95,9 +94,9 @@ def test_what_is_stored_is_only_read(swept: Path) -> None:
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(swept: Path, tmp_path: Path) -> None:
     path = tmp_path / "killed.duckdb"
     program = f"""
-import joulemap.store.write_run
+import joulemap.store.writer
 from joulemap.workspace import Workspace
-joulemap.store.write_run.CHUNK_LINES = 10_000
+joulemap.store.writer.CHUNK_LINES = 10_000
 talk = lambda message: print(message, flush=True)
 Workspace({str(path)!r}, talk=talk).evaluate(
     {MODELS!r}, hardware={HARDWARE!r}, batch={BATCHES!r}, precision={PRECISIONS!r}, runtime={RUNTIMES!r}
@@ -129,7 +128,7 @@ def test_a_transaction_that_fails_is_an_error_and_leaves_no_rows_and_no_lock(
     def refuse(*_arguments: object) -> None:
         raise duckdb.IOException("no space left")
 
-    monkeypatch.setattr(write_run, "insert_columns", refuse)
+    monkeypatch.setattr(writer, "insert_columns", refuse)
     with pytest.raises(DatabaseError, match="no space left"):
         Workspace(path).evaluate("resnet18", hardware=["tpu_v4"])
     other = f"import duckdb; duckdb.connect({str(path)!r}).close()"

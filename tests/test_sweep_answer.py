@@ -358,8 +358,8 @@ def test_an_interrupt_leaves_whole_runs_and_the_rest_is_evaluated_later(tmp_path
     place = tmp_path / "stopped.duckdb"
     program = """
 import sys
-import joulemap.store.write_run
-joulemap.store.write_run.CHUNK_LINES = 5_000
+import joulemap.store.writer
+joulemap.store.writer.CHUNK_LINES = 5_000
 import joulemap.workspace as workspace
 ask = workspace.Workspace.sweep
 def sweep(self, *asked, **options):

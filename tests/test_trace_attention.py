@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.domain.precision import FLOPS_PER_MAC
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.workload import Operator, Workload
 from joulemap.errors import ModelError
 from joulemap.trace.inference import copied_operands

@@ -16,7 +16,7 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.store.connection import open_for_writing
-from joulemap.store.write_measurement import write_measurements
+from joulemap.store.measurement import write_measurements
 from joulemap.workspace import Workspace
 from test_calibration import hardware as target, made
 

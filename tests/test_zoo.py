@@ -16,7 +16,7 @@ from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.resource import package_version
 from joulemap.store.connection import Connection
-from joulemap.store.write_workload import write_workload
+from joulemap.store.workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, read_shipped
 from joulemap.trace import build
 from joulemap.trace.build import trace_request

@@ -173,7 +173,7 @@ SELECT
 FROM powered AS p;
 
 -- A metric by its name: a row of the table `metric`. Where the rows are written, this macro is replaced by one that
--- holds them (store/metric.py), which the engine folds: a look-up in the table costs every use a join.
+-- holds them (store/catalogue.py), which the engine folds: a look-up in the table costs every use a join.
 CREATE MACRO find_metric(metric_name) AS
     coalesce(
         (SELECT m FROM metric AS m WHERE m.name = metric_name),

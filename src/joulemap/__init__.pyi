@@ -164,6 +164,7 @@ from joulemap.domain.calibration import (
 )
 from joulemap.domain.configuration import (
     Configuration as Configuration,
+    Precision as Precision,
     Runtime as Runtime,
 )
 from joulemap.domain.hardware import (
@@ -174,15 +175,13 @@ from joulemap.domain.hardware import (
 )
 from joulemap.domain.measurement import (
     Measurement as Measurement,
+    Timing as Timing,
 )
 from joulemap.domain.metric import (
     METRICS as METRICS,
     Metric as Metric,
     MetricName as MetricName,
     PartMetricName as PartMetricName,
-)
-from joulemap.domain.precision import (
-    Precision as Precision,
 )
 from joulemap.domain.quantity import (
     Quantity as Quantity,
@@ -200,9 +199,6 @@ from joulemap.domain.settings import (
 from joulemap.domain.table import (
     Column as Column,
     Table as Table,
-)
-from joulemap.domain.timing import (
-    Timing as Timing,
 )
 from joulemap.domain.workload import (
     Access as Access,

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from joulemap.answer.utilization import UtilizationAnswer
     from joulemap.answer.validate import Division
     from joulemap.domain.calibration import Calibration
+    from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName
-    from joulemap.domain.precision import Precision
     from joulemap.domain.settings import Deployment
     from joulemap.domain.table import Table
     from joulemap.plan.run import RunTally

@@ -22,9 +22,8 @@ from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.measurement import Measurement
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError
@@ -38,7 +37,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.connection import open_for_reading, open_in_memory, using
 from joulemap.store.query import fetch
-from joulemap.store.read import read_columns
+from joulemap.store.workload import read_columns
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
@@ -177,11 +176,11 @@ class CalibrateAnswer(Answer):
                 *places,
                 ("rows", "measurement_count"),
                 ("class defaults: mean", "uncalibrated_mean_fraction"),
-                ("median", "uncalibrated_median_fraction"),
+                ("class defaults: median", "uncalibrated_median_fraction"),
                 ("fitted: mean", "fitted_mean_fraction"),
-                ("median", "fitted_median_fraction"),
+                ("fitted: median", "fitted_median_fraction"),
                 ("family left out: mean", "cross_validated_mean_fraction"),
-                ("median", "cross_validated_median_fraction"),
+                ("family left out: median", "cross_validated_median_fraction"),
                 ("worst", "cross_validated_worst_fraction"),
                 ("rank", lambda row: "" if row.rank_correlation is None else f"{row.rank_correlation:.3f}"),
             ),
@@ -398,8 +397,8 @@ def _answer(
     hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
     """Return the rows of a calibration, from a database made for the occasion."""
-    from joulemap.store.write_calibration import ensure_calibrations
-    from joulemap.store.write_catalogue import write_catalogue
+    from joulemap.store.calibration import ensure_calibrations
+    from joulemap.store.catalogue import write_catalogue
 
     with using(open_in_memory(), "the calibration") as connection:
         write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")

@@ -19,11 +19,11 @@ from joulemap.plan.database import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
-from joulemap.store.archive import Manifest, read_manifest, write_manifest
 from joulemap.store.connection import open_for_writing, read_everything, using
+from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import fetch
-from joulemap.store.read import find_all_runs
+from joulemap.store.run import find_all_runs
 
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
@@ -77,11 +77,12 @@ class DatabaseAnswer(Answer):
         shown = grid(
             self.content,
             (
-                ("table name", "table_name"),
-                ("row", "row_count"),
-                ("column", "column_count"),
+                ("table", "table_name"),
+                ("rows", "row_count"),
+                ("columns", "column_count"),
                 ("meaning", "meaning"),
             ),
+            keep=("rows", "meaning"),
         )
         size = show(self.size_bytes, "size_bytes", "B")
         return Document(
@@ -128,7 +129,7 @@ def audit_database(path: Path) -> AuditAnswer:
 
 def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
     """Write runs to a folder, which gets its name once it is complete; return how many."""
-    from joulemap.store.write_archive import write_tables, write_views
+    from joulemap.store.archive import write_tables, write_views
 
     check_name("archive format", form, ("parquet", "json", "csv"))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -162,7 +163,7 @@ def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveF
 
 def import_runs(path: Path, folder: Path) -> tuple[int, int]:
     """Read runs from a folder; return (new, stored already). The archive is read and audited before `path` is."""
-    from joulemap.store.read_archive import merge_archive, read_tables
+    from joulemap.store.archive import merge_archive, read_tables
 
     manifest = read_manifest(folder, SCHEMA_VERSION)
     with tempfile.TemporaryDirectory(prefix="joulemap-import-") as place:

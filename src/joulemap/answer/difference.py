@@ -17,7 +17,7 @@ from joulemap.plan.database import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
 from joulemap.store.query import fetch
-from joulemap.store.read import find_outcomes
+from joulemap.store.run import find_outcomes
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
@@ -121,7 +121,7 @@ class DifferenceAnswer(RunAnswer):
                 ("source B", "source_b"),
             ),
             limit=limit,
-            keep=("A", "B", "unit", "moved"),
+            keep=("ratio", "A", "B", "unit", "moved"),
         )
         moved = sum(row.moved_fj for row in self.constants if row.moved_fj is not None)
         return (

@@ -23,8 +23,8 @@ from joulemap.plan.selection import check_architectures
 from joulemap.present.cell import PROJECTED, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
 from joulemap.store.connection import Connection, open_in_memory, using
+from joulemap.store.hardware import read_hardware
 from joulemap.store.query import Rows, fetch
-from joulemap.store.read_hardware import read_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
@@ -268,8 +268,8 @@ def opening_hardware(
         choice.check({plain.id})
     used = choice.find(plain.id)
     hardware = choice.apply(plain, used).in_mode(mode)
-    from joulemap.store.write_calibration import ensure_calibrations
-    from joulemap.store.write_catalogue import write_catalogue
+    from joulemap.store.calibration import ensure_calibrations
+    from joulemap.store.catalogue import write_catalogue
 
     with using(open_in_memory(), path) as connection:
         write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")

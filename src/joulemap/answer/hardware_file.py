@@ -198,7 +198,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
 
 
 def _trial_workloads() -> dict[str, WorkloadColumns]:
-    from joulemap.store.read import read_columns
+    from joulemap.store.workload import read_columns
     from joulemap.store.zoo import read_shipped
 
     with using(open_in_memory(), "the shipped workloads") as connection:

@@ -10,9 +10,8 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.scope import RunCalibration, close_sections, describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import fold_name
-from joulemap.domain.measurement import Measurement
+from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
 from joulemap.domain.table import Column, Table
-from joulemap.domain.timing import LARGEST_SPREAD, Timing
 from joulemap.errors import UsageError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import ensure_runs, holding_runs
@@ -23,7 +22,7 @@ from joulemap.present.cell import mark_projected, show, show_quantity
 from joulemap.present.document import Document, Grid, Section
 from joulemap.store.connection import Connection, open_for_writing, transaction, using
 from joulemap.store.query import fetch
-from joulemap.store.read import find_projected_hardware
+from joulemap.store.run import find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -290,7 +289,7 @@ def measure_model(
 
 
 def _store(connection: Connection, measurement: Measurement) -> int:
-    from joulemap.store.write_measurement import write_measurements
+    from joulemap.store.measurement import write_measurements
 
     write_measurements(connection, [measurement])
     ((measurement_id,),) = connection.execute(

@@ -13,8 +13,8 @@ from joulemap.plan.database import reading
 from joulemap.plan.selection import name_configuration
 from joulemap.store.connection import open_for_writing, transaction, using
 from joulemap.store.library import find_query
+from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import find_projected, run_query
-from joulemap.store.read import has_measurement_on, read_measurements as read_stored
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -32,7 +32,7 @@ def list_measurements(path: Path, hardware: str, model: str) -> Table[tuple[Any,
 def import_measurements(path: Path, file: Path) -> tuple[int, int]:
     """Store a file's measurements; return (new, stored already)."""
     rows = read_measurements(file, known_hardware(), load_models())
-    from joulemap.store.write_measurement import write_measurements
+    from joulemap.store.measurement import write_measurements
 
     with using(open_for_writing(path, template(path)), path) as connection, transaction(connection):
         ensure_catalogue(connection)
@@ -66,7 +66,7 @@ def name_measured(path: Path, hardware: str) -> str:
 
 def find_described(path: Path, hardware: str) -> Hardware | None:
     """Return the description that the newest run on a hardware used, without its calibration; None where none did."""
-    from joulemap.store.read_hardware import find_described as find_digest, read_hardware
+    from joulemap.store.hardware import find_described as find_digest, read_hardware
 
     with reading(path) as connection:
         digest = find_digest(connection, hardware)

@@ -26,8 +26,6 @@ def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | 
     query = find_query(name, own)
     with reading(path) as connection:
         if own is not None and query.path.is_relative_to(own):
-            from joulemap.store.check import check_query
-
             confine(connection)
             check_query(connection, query, SCHEMA_VERSION)
         check_runs(connection, parameters)
@@ -68,7 +66,6 @@ def list_named(path: Path, own: Path | None) -> Rows:
 
 def _check_own(path: Path, own: Path) -> None:
     from joulemap.plan.catalogue import opening_catalogue
-    from joulemap.store.check import check_query
 
     refused = []
     with opening_catalogue(path) as connection:

@@ -20,7 +20,7 @@ from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.store.query import fetch
-from joulemap.store.read import find_projected_hardware
+from joulemap.store.run import find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry

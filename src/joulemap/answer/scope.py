@@ -13,7 +13,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected
 from joulemap.present.document import Grid, Lines, Section, Steps
 from joulemap.store.query import fetch
-from joulemap.store.read import find_configurations, find_outcomes, find_projected_hardware
+from joulemap.store.run import find_configurations, find_outcomes, find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

@@ -16,7 +16,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.present.cell import PROJECTION_NOTE, show, show_quantity, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
 from joulemap.store.query import fetch, start
-from joulemap.store.read import find_parameter_count
+from joulemap.store.run import find_parameter_count
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

@@ -19,6 +19,7 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.domain.calibration import Calibration, CalibrationEntry, CalibrationError, EnergyScale
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import ActionKey
 from joulemap.errors import CatalogueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ SHIPPED: Final = DATA / "calibration"
 
 VARIABLE: Final = "JOULEMAP_CALIBRATION"
 """Environment variable: the folder of a person's own calibrations."""
+
+COUNTS: Final = ("row_count", "latency_count", "energy_count")
+LISTS: Final = ("runtimes", "precisions", "families")
+"""What stands under `[data]` beside the digest."""
 
 HEAD: Final = """\
 # Coefficients of {hardware} fitted to measurements: `joulemap calibrate {hardware}` makes the same file from the same
@@ -123,44 +128,21 @@ def parse_calibration(text: str, name: str) -> Calibration:
 
 
 def _resolve(file: CalibrationFile, name: str, digest: str) -> Calibration:
+    counted: dict[str, Any] = {name: getattr(file.data, name) for name in COUNTS}
+    counted |= {name: tuple(getattr(file.data, name)) for name in LISTS}
     calibration = Calibration(
         name=name,
         hardware=file.hardware,
         hardware_digest=file.hardware_digest,
         formula_version=file.formula_version,
         data_digest=file.data.digest,
-        row_count=file.data.row_count,
-        latency_count=file.data.latency_count,
-        energy_count=file.data.energy_count,
-        runtimes=tuple(file.data.runtimes),
-        precisions=tuple(file.data.precisions),
-        families=tuple(file.data.families),
+        **counted,
         coefficients={},
         energy_scales=tuple(
-            EnergyScale(
-                name=scale.name,
-                factor=scale.factor,
-                actions=tuple(map(_split, scale.actions)),
-                meaning=scale.meaning,
-            )
+            EnergyScale(**{**attrs.asdict(scale), "actions": split_actions(scale.actions)})
             for scale in file.energy_scales
         ),
-        errors=tuple(
-            CalibrationError(
-                quantity=error.quantity,
-                split=error.split,
-                runtime=error.runtime,
-                precision=error.precision,
-                batch=error.batch,
-                family=error.family,
-                row_count=error.rows,
-                mean_error_fraction=error.mean,
-                median_error_fraction=error.median,
-                worst_error_fraction=error.worst,
-                rank_correlation=error.rank,
-            )
-            for error in file.accuracy.errors
-        ),
+        errors=tuple(CalibrationError(**attrs.asdict(error)) for error in file.accuracy.errors),
         digest=digest,
     )
     _check_once("coefficients", [entry.name for entry in file.coefficients])
@@ -184,9 +166,10 @@ def _resolve(file: CalibrationFile, name: str, digest: str) -> Calibration:
     )
 
 
-def _split(action: str) -> tuple[str, str]:
-    component, _, name = action.partition(".")
-    return component, name
+def split_actions(names: Iterable[str]) -> tuple[ActionKey, ...]:
+    """Return (component, action) of each `component.action`."""
+    parts = (name.partition(".") for name in names)
+    return tuple((component, action) for component, _, action in parts)
 
 
 def _check_once(key: str, names: Iterable[str]) -> None:
@@ -207,8 +190,8 @@ def calibration_text(calibration: Calibration) -> str:
     lines += _pairs(
         {
             "digest": calibration.data_digest,
-            **{name: getattr(calibration, name) for name in ("row_count", "latency_count", "energy_count")},
-            **{name: list(getattr(calibration, name)) for name in ("runtimes", "precisions", "families")},
+            **{name: getattr(calibration, name) for name in COUNTS},
+            **{name: list(getattr(calibration, name)) for name in LISTS},
         }
     )
     for name, quantity in calibration.coefficients.items():
@@ -225,18 +208,11 @@ def calibration_text(calibration: Calibration) -> str:
 
 
 def _error(error: CalibrationError) -> dict[str, Any]:
-    where = {name: value for name in ("runtime", "precision", "batch", "family") if (value := getattr(error, name))}
-    rank = {} if error.rank_correlation is None else {"rank": error.rank_correlation}
-    return {
-        "quantity": error.quantity,
-        "split": error.split,
-        **where,
-        "rows": error.row_count,
-        "mean": error.mean_error_fraction,
-        "median": error.median_error_fraction,
-        "worst": error.worst_error_fraction,
-        **rank,
-    }
+    """Return what of an error is not left out of a file."""
+    from joulemap.catalog.schema import FittedErrorEntry
+
+    fields = attrs.fields(FittedErrorEntry)
+    return {field.name: value for field in fields if (value := getattr(error, field.name)) != field.default}
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:

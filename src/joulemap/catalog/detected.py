@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.machine import Cpu, CpuCache, Gpu
-from joulemap.domain.precision import FLOPS_PER_MAC
 
 HEAD: Final = """\
 # This machine, as it describes itself. What is marked `assumed` could not be read: replace it where you know better,
@@ -44,6 +44,7 @@ AMX_OPERATIONS: Final = {"bf16": ("amx_bf16", 1024, 8192), "int8": ("amx_int8", 
 Manual, Intel AMX: 512 bf16 or 1024 int8 MACs a cycle."""
 
 AMX_TILE_BITS: Final = 8192
+AMX_SOURCE: Final = "Intel 64 and IA-32 Architectures Software Developer's Manual, AMX"
 
 RATES: Final = (
     ("fp16", ("avx512_fp16", "asimdhp"), 2),
@@ -51,6 +52,13 @@ RATES: Final = (
     ("int8", ("avx512_vnni", "avx_vnni", "asimddp"), 4),
 )
 """(precision, flags of which one gives it to the vector unit, its operations over those at fp32)."""
+
+
+CPU_DOUBTS: Final = (
+    "Memory bandwidth and TDP are rules of joulemap, not of this machine; so is what follows from them.",
+    "A virtual machine: its cores may be threads that share one; caches and channels are shared with others.",
+)
+"""The second of a virtual machine alone."""
 
 
 @attrs.frozen
@@ -97,75 +105,96 @@ def cpu_id(cpu: Cpu) -> str:
     return f"this_{slug(cpu.name)}_{cpu.core_count}_core{'' if cpu.core_count == 1 else 's'}"
 
 
-class _File:
-    """Lines of a hardware file and the sources that they name."""
-
-    def __init__(self) -> None:
-        self.sources: dict[str, str] = {}
-
-    def quantity(self, value: float, unit: str, basis: str, key: str, source: str, note: str = "") -> str:
-        self.sources[key] = source
-        tail = f", note = {_text(note)}" if note else ""
-        return f'{{ value = {value:.6g}, unit = "{unit}", basis = "{basis}", source = "{key}"{tail} }}'
-
-
 def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+class _File:
+    """A hardware file as it grows: its head, the sources that numbers name, its tables."""
+
+    def __init__(self, head: Mapping[str, str], doubts: Sequence[str]) -> None:
+        self.head = [f"{key} = {_text(value)}" for key, value in head.items()]
+        self.head += ["doubts = [", *(f"    {_text(doubt)}," for doubt in doubts), "]"]
+        self.sources: dict[str, str] = {}
+        self.quantities: list[str] = []
+        self.geometry: list[str] = []
+        self.levels: list[str] = []
+        self.peaks: list[str] = []
+
+    def value(self, value: float, unit: str, basis: str, key: str, source: str = "", note: str = "") -> str:
+        """Return a number of a source, described unless its key is known."""
+        if source:
+            self.sources[key] = source
+        tail = f", note = {_text(note)}" if note else ""
+        return f'{{ value = {value:.6g}, unit = "{unit}", basis = "{basis}", source = "{key}"{tail} }}'
+
+    def quantity(self, name: str, *given: Any) -> None:
+        """Add to `[quantities]`; `given` is that of `value`."""
+        self.quantities.append(f"{name} = {self.value(*given)}")
+
+    def shape(self, name: str, *given: Any) -> None:
+        """Add to `[geometry]`; `given` is that of `value`."""
+        self.geometry.append(f"{name} = {self.value(*given)}")
+
+    def level(self, name: str, per: str, capacity: str, bandwidth: str = "") -> None:
+        """Add a cache."""
+        lines = ["[[memory_levels]]", f'name = "{name}"', 'kind = "cache"', f'per = "{per}"', f"capacity = {capacity}"]
+        self.levels.append("\n".join([*lines, *([f"bandwidth = {bandwidth}"] if bandwidth else [])]))
+
+    def peak(self, name: str, operations: float, units: int, ghz: float, engine: str = "") -> None:
+        """Add a dense peak."""
+        source = f"derived: {units} units x {operations:g} operations/clk x {ghz:.6g} GHz"
+        unit = "TOPS" if name.startswith("int") else "TFLOPS"
+        rate = self.value(units * operations * ghz / 1000.0, unit, "derived", f"derived_{name}", source)
+        tail = f'\nengine = "{engine}"' if engine else ""
+        self.peaks.append(f"[peaks.{name}]\nrate = {rate}\noperations_per_clock = {operations:g}{tail}")
+
+    def compose(self) -> str:
+        """Return the whole text."""
+        sources = (f"{key} = {_text(source)}" for key, source in self.sources.items())
+        tables = [["[sources]", *sources], ["[quantities]", *self.quantities], ["[geometry]", *self.geometry]]
+        return HEAD + "\n\n".join(["\n".join(self.head), *map("\n".join, tables), *self.levels, *self.peaks]) + "\n"
+
+
 def cpu_text(cpu: Cpu) -> str:
     """Return a hardware file of this processor; `hardware check` accepts it."""
-    file = _File()
+    cores = f"{cpu.core_count} core{'' if cpu.core_count == 1 else 's'}"
+    head = {
+        "id": cpu_id(cpu),
+        "name": f"{cpu.name}, {cores}, as detected",
+        "vendor": cpu.vendor,
+        "architecture": "cpu",
+        "unit_name": "core",
+    }
+    file = _File(head, CPU_DOUBTS if cpu.is_virtual else CPU_DOUBTS[:1])
     vector = _vector(cpu)
-    ghz = (cpu.clock_hz or 0.0) / 1e9
-    clock_source = cpu.clock_source
+    ghz, basis, clock_source = (cpu.clock_hz or 0.0) / 1e9, "measured", cpu.clock_source
     if not ghz:
-        ghz, clock_source = ASSUMED_CLOCK_GHZ, "rule: the machine tells no clock"
-    quantities = [
-        ("unit_count", file.quantity(cpu.core_count, "1", "measured", "lscpu", "lscpu or /proc/cpuinfo of this machine",
-                                     "physical cores that the system sees")),
-        ("clock", file.quantity(ghz, "GHz", "measured" if cpu.clock_hz else "assumed", "clock", clock_source,
-                                "the clock that the peaks are quoted at")),
-    ]  # fmt: skip
+        ghz, basis, clock_source = ASSUMED_CLOCK_GHZ, "assumed", "rule: the machine tells no clock"
+    file.quantity("unit_count", cpu.core_count, "1", "measured", "lscpu", "lscpu or /proc/cpuinfo of this machine",
+                  "physical cores that the system sees")  # fmt: skip
+    file.quantity("clock", ghz, "GHz", basis, "clock", clock_source, "the clock that the peaks are quoted at")
     if cpu.clock_max_hz:
-        quantities.append(
-            ("clock_boost", file.quantity(cpu.clock_max_hz / 1e9, "GHz", "measured", "cpufreq", "cpufreq or lscpu"))
-        )
-    quantities += _memory(cpu, file)
-    geometry = [
-        ("simd_width", file.quantity(vector.bits, "bit", "derived", "flags", "processor flags", vector.reason)),
-        ("fma_pipe_count", file.quantity(vector.pipes, "1", "assumed", "pipes", "rule: two FMA pipes per core, one "
-                                         "without FMA instructions", "some chips have one at 512 bits")),
-        ("threads_per_unit", file.quantity(cpu.threads_per_core, "1", "measured", "lscpu", file.sources["lscpu"])),
-    ]  # fmt: skip
+        file.quantity("clock_boost", cpu.clock_max_hz / 1e9, "GHz", "measured", "cpufreq", "cpufreq or lscpu")
+    _add_memory(cpu, file)
+    file.shape("simd_width", vector.bits, "bit", "derived", "flags", "processor flags", vector.reason)
+    file.shape("fma_pipe_count", vector.pipes, "1", "assumed", "pipes",
+               "rule: two FMA pipes per core, one without FMA instructions",
+               "some chips have one at 512 bits")  # fmt: skip
+    file.shape("threads_per_unit", cpu.threads_per_core, "1", "measured", "lscpu")
     if vector.instruction_bits != vector.bits:
-        geometry.append(("vector_instruction_width", file.quantity(vector.instruction_bits, "bit", "derived", "flags",
-                                                                   file.sources["flags"])))  # fmt: skip
-    matrix = [(name, macs) for name, (flag, _, macs) in AMX_OPERATIONS.items() if flag in cpu.flags]
-    amx = "Intel 64 and IA-32 Architectures Software Developer's Manual, AMX"
+        file.shape("vector_instruction_width", vector.instruction_bits, "bit", "derived", "flags")
+    matrix = {name: macs for name, (flag, _, macs) in AMX_OPERATIONS.items() if flag in cpu.flags}
     if matrix:
-        geometry.append(("matrix_tile", file.quantity(AMX_TILE_BITS, "bit", "published", "amx", amx)))
-    geometry += [
-        (f"matrix_macs_per_instruction_{name}", file.quantity(macs, "1", "published", "amx", amx))
-        for name, macs in matrix
-    ]
-    levels = _levels(cpu, file)
-    peaks = _peaks(cpu, vector, ghz, file)
-    return _compose(
-        {
-            "id": cpu_id(cpu),
-            "name": f"{cpu.name}, {cpu.core_count} core{'' if cpu.core_count == 1 else 's'}, as detected",
-            "vendor": cpu.vendor,
-            "architecture": "cpu",
-            "unit_name": "core",
-        },
-        _cpu_doubts(cpu),
-        file,
-        quantities,
-        geometry,
-        levels,
-        peaks,
-    )
+        file.shape("matrix_tile", AMX_TILE_BITS, "bit", "published", "amx", AMX_SOURCE)
+    for name, macs in matrix.items():
+        file.shape(f"matrix_macs_per_instruction_{name}", macs, "1", "published", "amx")
+    for cache in cpu.caches:
+        if cache.level <= 3:
+            _add_level(cache, cpu, file)
+    for name, operations in _operations(cpu, vector).items():
+        file.peak(name, operations, cpu.core_count, ghz)
+    return file.compose()
 
 
 def _bandwidth(cpu: Cpu) -> tuple[float, str]:
@@ -175,102 +204,45 @@ def _bandwidth(cpu: Cpu) -> tuple[float, str]:
     return min(CORE_BANDWIDTH_GB_PER_S * cpu.core_count, whole), rule
 
 
-def _memory(cpu: Cpu, file: _File) -> list[tuple[str, str]]:
-    """Return capacity, bandwidth and TDP, of which only the first can be read."""
+def _add_memory(cpu: Cpu, file: _File) -> None:
+    """Add capacity, bandwidth and TDP, of which only the first can be read."""
+    if cpu.memory_bytes is not None:
+        file.quantity("memory_capacity", cpu.memory_bytes / 1e9, "GB", "measured", "meminfo", "/proc/meminfo, MemTotal")
+    else:
+        file.quantity("memory_capacity", ASSUMED_MEMORY_GB, "GB", "assumed", "meminfo",
+                      "rule: the machine does not tell")  # fmt: skip
     bandwidth, rule = _bandwidth(cpu)
-    known = cpu.memory_bytes is not None
-    capacity = cpu.memory_bytes / 1e9 if cpu.memory_bytes is not None else ASSUMED_MEMORY_GB
-    return [
-        ("memory_capacity", file.quantity(capacity, "GB", "measured" if known else "assumed", "meminfo",
-                                          "/proc/meminfo, MemTotal" if known else "rule: the machine does not tell")),
-        ("memory_bandwidth", file.quantity(bandwidth, "GB/s", "assumed", "bandwidth_rule", rule,
-                                           "cannot be read: replace it, e.g. by channels x 8 B x transfers/s")),
-        ("tdp", file.quantity(CORE_POWER_W * cpu.core_count, "W", "assumed", "tdp_rule",
-                              f"rule: {CORE_POWER_W:g} W for each core, as the server CPUs of the catalogue",
-                              "cannot be read: replace it by the data sheet's")),
-    ]  # fmt: skip
+    file.quantity("memory_bandwidth", bandwidth, "GB/s", "assumed", "bandwidth_rule", rule,
+                  "cannot be read: replace it, e.g. by channels x 8 B x transfers/s")  # fmt: skip
+    file.quantity("tdp", CORE_POWER_W * cpu.core_count, "W", "assumed", "tdp_rule",
+                  f"rule: {CORE_POWER_W:g} W for each core, as the server CPUs of the catalogue",
+                  "cannot be read: replace it by the data sheet's")  # fmt: skip
 
 
-def _levels(cpu: Cpu, file: _File) -> list[str]:
-    """Return the cache levels: private ones by core, the last one whole if cores share it."""
-    texts = []
-    for cache in cpu.caches:
-        if cache.level > 3:
-            continue
-        is_last = cache is cpu.caches[-1]
-        is_shared = is_last and cache.level > 1 and (cache.level == 3 or cache.instance_count < cpu.core_count)
-        texts.append(_level(cache, cpu, is_shared, file))
-    return texts
-
-
-def _level(cache: CpuCache, cpu: Cpu, is_shared: bool, file: _File) -> str:
+def _add_level(cache: CpuCache, cpu: Cpu, file: _File) -> None:
+    """Add a cache level: private ones by core, the last one whole if cores share it."""
+    is_last = cache is cpu.caches[-1]
+    is_shared = is_last and cache.level > 1 and (cache.level == 3 or cache.instance_count < cpu.core_count)
     whole = cache.capacity_bytes * cache.instance_count
     instances = f"{cache.instance_count} of {cache.capacity_bytes / 1024:g} KiB"
-    capacity = whole if is_shared else whole / cpu.core_count
-    lines = [
-        "[[memory_levels]]",
-        f'name = "l{cache.level}"',
-        'kind = "cache"',
-        f'per = "{"chip" if is_shared else "unit"}"',
-        f"capacity = {file.quantity(capacity / 1024, 'KiB', 'measured', 'caches', cache.source, instances)}",
-    ]
+    kib = (whole if is_shared else whole / cpu.core_count) / 1024
+    capacity, bandwidth = file.value(kib, "KiB", "measured", "caches", cache.source, instances), ""
     if is_shared:
-        bandwidth, _ = _bandwidth(cpu)
         rule = f"rule: {LEVEL_RATIO:g} x memory bandwidth, as the class's"
-        lines.append(f"bandwidth = {file.quantity(LEVEL_RATIO * bandwidth, 'GB/s', 'assumed', 'level_rule', rule)}")
-    return "\n".join(lines)
+        bandwidth = file.value(LEVEL_RATIO * _bandwidth(cpu)[0], "GB/s", "assumed", "level_rule", rule)
+    file.level(f"l{cache.level}", "chip" if is_shared else "unit", capacity, bandwidth)
 
 
-def _peaks(cpu: Cpu, vector: _Vector, ghz: float, file: _File) -> list[str]:
-    """Return the dense peaks of the precisions that the core computes in."""
+def _operations(cpu: Cpu, vector: _Vector) -> dict[str, int]:
+    """Return precision -> dense operations of a core per clock."""
     operations = {"fp64": vector.operations // 2, "fp32": vector.operations}
     for precision, flags, factor in RATES:
         if cpu.flags & set(flags):
             operations[precision] = vector.operations * factor
     if "i8mm" in cpu.flags:
         operations["int8"] = vector.operations * 8
-    for precision, (flag, rate, _) in AMX_OPERATIONS.items():
-        if flag in cpu.flags:
-            operations[precision] = rate
-    return [_peak(name, rate, cpu.core_count, ghz, file, name.startswith("int")) for name, rate in operations.items()]
-
-
-def _peak(name: str, operations: float, units: int, ghz: float, file: _File, is_integer: bool, engine: str = "") -> str:
-    source = f"derived: {units} units x {operations:g} operations/clk x {ghz:.6g} GHz"
-    unit = "TOPS" if is_integer else "TFLOPS"
-    rate = file.quantity(units * operations * ghz / 1000.0, unit, "derived", f"derived_{name}", source)
-    tail = f'\nengine = "{engine}"' if engine else ""
-    return f"[peaks.{name}]\nrate = {rate}\noperations_per_clock = {operations:g}{tail}"
-
-
-def _cpu_doubts(cpu: Cpu) -> list[str]:
-    doubts = ["Memory bandwidth and TDP are rules of joulemap, not of this machine; so is what follows from them."]
-    if cpu.is_virtual:
-        doubts.append(
-            "A virtual machine: its cores may be threads that share one; caches and channels are shared with others."
-        )
-    return doubts
-
-
-def _compose(
-    head: Mapping[str, str],
-    doubts: list[str],
-    file: _File,
-    quantities: list[tuple[str, str]],
-    geometry: list[tuple[str, str]],
-    levels: list[str],
-    peaks: list[str],
-) -> str:
-    lines = [f"{key} = {_text(value)}" for key, value in head.items()]
-    lines += ["doubts = [", *(f"    {_text(doubt)}," for doubt in doubts), "]"]
-    tables = [
-        "\n".join(["[sources]", *(f"{key} = {_text(source)}" for key, source in file.sources.items())]),
-        "\n".join(["[quantities]", *(f"{key} = {value}" for key, value in quantities)]),
-        "\n".join(["[geometry]", *(f"{key} = {value}" for key, value in geometry)]),
-        *levels,
-        *peaks,
-    ]
-    return HEAD + "\n".join(lines) + "\n\n" + "\n\n".join(tables) + "\n"
+    operations |= {precision: rate for precision, (flag, rate, _) in AMX_OPERATIONS.items() if flag in cpu.flags}
+    return operations
 
 
 TENSOR_OPERATIONS: Final = {(7, 0): 1024, (7, 5): 1024, (8, 0): 2048, (8, 9): 1024, (9, 0): 4096, (10, 0): 8192}
@@ -293,45 +265,10 @@ def gpu_id(gpu: Gpu) -> str:
 
 def gpu_text(gpu: Gpu) -> str:
     """Return a hardware file of this graphics processor; `hardware check` accepts it."""
-    file = _File()
-    ghz = gpu.clock_hz / 1e9
-    lanes = 64 if gpu.capability in NARROW else 128
-    driver = "the CUDA driver, as torch and nvidia-smi show it"
-    bandwidth = 2 * gpu.memory_clock_hz * gpu.memory_bus_bits / 8 / 1e9
-    note = "the data rate is taken as two transfers a clock"
-    quantities = [
-        ("unit_count", file.quantity(gpu.unit_count, "1", "measured", "driver", driver)),
-        (
-            "clock",
-            file.quantity(ghz, "GHz", "measured", "driver", driver, "the largest clock; the peaks are quoted at it"),
-        ),
-        ("memory_capacity", file.quantity(gpu.memory_bytes / 1e9, "GB", "measured", "driver", driver)),
-        (
-            "memory_bandwidth",
-            file.quantity(bandwidth, "GB/s", "derived", "bus", "2 x memory clock x bus width / 8", note),
-        ),
-        ("tdp", file.quantity(gpu.power_w, "W", "measured", "driver", driver, "the power limit")),
-    ]
-    version = ".".join(map(str, gpu.capability))
-    lane_source = f"CUDA C++ Programming Guide, compute capability {version}"
-    geometry = [
-        ("fp32_lanes_per_unit", file.quantity(lanes, "1", "published", "lanes", lane_source)),
-        ("warp_size", file.quantity(32, "1", "published", "lanes", lane_source)),
-    ]
-    peaks = [_peak("fp32", lanes * FLOPS_PER_MAC, gpu.unit_count, ghz, file, False, "cuda_core")]
     tensor = TENSOR_OPERATIONS.get(gpu.capability)
     if tensor and gpu.capability == (8, 9) and "geforce" in gpu.name.lower():
         tensor = GEFORCE_ADA
-    if tensor:
-        names = {"tf32": tensor / 2, "fp16": tensor, "bf16": tensor} if gpu.capability >= AMPERE else {"fp16": tensor}
-        peaks += [_peak(name, rate, gpu.unit_count, ghz, file, False, "tensor_core") for name, rate in names.items()]
-    rule = "class rule: 128 KiB per unit, shared memory included"
-    l1 = file.quantity(128, "KiB", "assumed", "l1_rule", rule)
-    l2 = file.quantity(gpu.l2_bytes / 1024, "KiB", "measured", "driver", driver)
-    levels = [
-        f'[[memory_levels]]\nname = "l1"\nkind = "cache"\nper = "unit"\ncapacity = {l1}',
-        f'[[memory_levels]]\nname = "l2"\nkind = "cache"\nper = "chip"\ncapacity = {l2}',
-    ]
+    version = ".".join(map(str, gpu.capability))
     head = {
         "id": gpu_id(gpu),
         "name": f"{gpu.name}, as detected",
@@ -340,4 +277,27 @@ def gpu_text(gpu: Gpu) -> str:
         "unit_name": "SM",
     }
     doubts = [] if tensor else [f"No tensor-core rate is known for compute capability {version}: only fp32 is given."]
-    return _compose(head, doubts, file, quantities, geometry, levels, peaks)
+    file = _File(head, doubts)
+    ghz = gpu.clock_hz / 1e9
+    told = ("measured", "driver", "the CUDA driver, as torch and nvidia-smi show it")
+    file.quantity("unit_count", gpu.unit_count, "1", *told)
+    file.quantity("clock", ghz, "GHz", *told, "the largest clock; the peaks are quoted at it")
+    file.quantity("memory_capacity", gpu.memory_bytes / 1e9, "GB", *told)
+    bandwidth = 2 * gpu.memory_clock_hz * gpu.memory_bus_bits / 8 / 1e9
+    file.quantity("memory_bandwidth", bandwidth, "GB/s", "derived", "bus", "2 x memory clock x bus width / 8",
+                  "the data rate is taken as two transfers a clock")  # fmt: skip
+    file.quantity("tdp", gpu.power_w, "W", *told, "the power limit")
+    lanes = 64 if gpu.capability in NARROW else 128
+    guide = f"CUDA C++ Programming Guide, compute capability {version}"
+    file.shape("fp32_lanes_per_unit", lanes, "1", "published", "lanes", guide)
+    file.shape("warp_size", 32, "1", "published", "lanes")
+    file.peak("fp32", lanes * FLOPS_PER_MAC, gpu.unit_count, ghz, "cuda_core")
+    rates: dict[str, float] = {"fp16": tensor} if tensor else {}
+    if tensor and gpu.capability >= AMPERE:
+        rates = {"tf32": tensor / 2, "fp16": tensor, "bf16": tensor}
+    for name, rate in rates.items():
+        file.peak(name, rate, gpu.unit_count, ghz, "tensor_core")
+    l1 = file.value(128, "KiB", "assumed", "l1_rule", "class rule: 128 KiB per unit, shared memory included")
+    file.level("l1", "unit", l1)
+    file.level("l2", "chip", file.value(gpu.l2_bytes / 1024, "KiB", *told))
+    return file.compose()

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
+from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import name_file, parse_content, read_file
-from joulemap.catalog.resolve import resolve_hardware
 from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.domain.catalogue import Catalogue, fold_name
 from joulemap.domain.hardware import Hardware

@@ -1,7 +1,9 @@
 """Measurements: those that ship with the package, and a person's own files.
 
 A file holds rows with the fields of `Measurement`, as CSV or as a JSON list. Files of one bench keep its own columns,
-with a TOML beside them that says what they mean.
+with a TOML beside them that says what they mean. Profiles, device time by ATen operator as a profiler lists it, ship as
+they were taken, with a TOML beside them that says how. `make profile` reduces each to times of traced operators, a
+Parquet file beside it: that is what databases hold.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,11 +19,10 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.digest import DATA
+from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, find_entry
-from joulemap.domain.configuration import RUNTIMES
-from joulemap.domain.measurement import Measurement
-from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
+from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.errors import CatalogueError, UnknownNameError
 
 FOLDER: Final = DATA / "measurement"
@@ -30,7 +32,13 @@ BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled":
 
 FIGURES: Final = ("latency_s", "energy_j", "power_w", "peak_memory_bytes")
 COUNTS: Final = ("batch", "stream_count")
+WHOLE: Final = ("peak_memory_bytes", *COUNTS)
 TEXTS: Final = ("hardware", "model", "precision", "source")
+
+NAMESPACE: Final = "aten::"
+
+Configuration = tuple[str, str, int]
+"""Model, precision, batch."""
 
 SHOWN_FAULTS: Final = 5
 
@@ -72,26 +80,14 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
 
 def _measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
     """Return a row as a record; `seen` is what was chosen with it in view where it does not say so itself."""
-
-    def number(name: str) -> float | None:
-        return float(row[name]) if row.get(name) not in (None, "") else None
-
-    peak, streams = number("peak_memory_bytes"), number("stream_count")
+    given = (name for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, ""))
+    numbers: dict[str, Any] = {name: int(float(row[name])) if name in WHOLE else float(row[name]) for name in given}
     return Measurement(
-        hardware=row["hardware"],
-        model=row["model"],
-        precision=row["precision"],
-        batch=int(row["batch"]),
-        runtime=row["runtime"],
+        **{name: row[name] for name in (*TEXTS, "runtime")},
+        **numbers,
         scope=row.get("scope") or "not given",
-        latency_s=number("latency_s"),
-        energy_j=number("energy_j"),
-        power_w=number("power_w"),
-        peak_memory_bytes=None if peak is None else int(peak),
-        source=row["source"],
         conditions=row.get("conditions") or "not given",
         seen=row.get("seen") or seen,
-        stream_count=None if streams is None else int(streams),
     )
 
 
@@ -210,3 +206,44 @@ def _number(row: Mapping[str, Any], name: str) -> float:
     if number != number or number in (float("inf"), float("-inf")):
         raise ValueError(f"{name} is {value!r}, expected a finite number")
     return number
+
+
+@attrs.frozen(kw_only=True)
+class Profile:
+    """One profile: what all of its rows share, and where they are."""
+
+    path: Path
+    """Of the TOML."""
+    hardware: str
+    runtime: str
+    source: str
+    conditions: str
+
+    @property
+    def operators(self) -> Path:
+        """The file of times by traced operator."""
+        return self.path.with_suffix(".parquet")
+
+    def read_kernels(self) -> dict[Configuration, tuple[ProfiledKernel, ...]]:
+        """Return the rows as they were taken, by model, precision and batch in the order of the file."""
+        found: dict[Configuration, list[ProfiledKernel]] = defaultdict(list)
+        with self.path.with_suffix(".csv").open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                kernel = ProfiledKernel(
+                    model=row["model"],
+                    precision=row["precision"],
+                    batch=int(row["batch"]),
+                    aten=row["op"].removeprefix(NAMESPACE),
+                    shapes=tuple(tuple(shape) for shape in json.loads(row["input_shapes"])),
+                    call_count=int(row["calls"]),
+                    device_time_us=float(row["device_time_us_total"]),
+                )
+                found[kernel.model, kernel.precision, kernel.batch].append(kernel)
+        return {configuration: tuple(kernels) for configuration, kernels in found.items()}
+
+
+def load_profiles(folder: Path = PROFILES) -> tuple[Profile, ...]:
+    """Return the profiles that ship, without their rows."""
+    return tuple(
+        Profile(path=path, **tomllib.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.toml"))
+    )

@@ -270,15 +270,15 @@ class FittedErrorEntry:
 
     quantity: str
     split: str
-    rows: int
-    mean: float
-    median: float
-    worst: float
-    rank: float | None = None
     runtime: str = ""
     precision: str = ""
     batch: int = 0
     family: str = ""
+    row_count: int
+    mean_error_fraction: float
+    median_error_fraction: float
+    worst_error_fraction: float
+    rank_correlation: float | None = None
 
 
 @attrs.frozen(kw_only=True)

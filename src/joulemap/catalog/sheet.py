@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
+
+import attrs
 
 from joulemap.catalog.digest import DATA, ZOO
-from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
-from joulemap.domain.cost import CostAssumption, GridRegion
-from joulemap.domain.note import ArchitectureNote
+from joulemap.domain.catalogue import ArchitectureNote, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import UnknownNameError
 
 Row = dict[str, str]
 
+Record = TypeVar("Record", bound=attrs.AttrsInstance)
+
 SHIPPED: Final = ZOO / "index.csv"
+
+PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "str": str,
+    "int": int,
+    "int | None": lambda text: int(text) if text else None,
+    "bool": lambda text: text.lower() == "true",
+    "tuple[int, ...]": lambda text: tuple(int(size) for size in text.split("x") if size),
+}
+"""Type of a field -> what makes a value of a cell."""
 
 
 def _read(path: Path) -> list[Row]:
@@ -24,42 +36,21 @@ def _read(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
+def _record(kind: type[Record], row: Row) -> Record:
+    """Return a row whose columns are called as the fields of a record."""
+    return kind(**{field.name: PARSERS[str(field.type)](row[field.name]) for field in attrs.fields(kind)})
+
+
 @cache
 def load_models() -> dict[str, ModelEntry]:
     """Return the models by name, without importing torch, with the figures that torchvision publishes for them."""
-    return {
-        row["name"]: ModelEntry(
-            name=row["name"],
-            family=row["family"],
-            task=row["task"],
-            input_shape=tuple(int(size) for size in row["input_shape"].split("x") if size),
-            input_layout=row["input_layout"],
-            parameter_count=int(row["parameter_count"]) if row["parameter_count"] else None,
-            published_mac_count=int(row["published_mac_count"]) if row["published_mac_count"] else None,
-            is_traceable=row["is_traceable"] == "true",
-            reason=row["reason"],
-        )
-        for row in _read(DATA / "model" / "zoo.csv")
-    }
+    return {row["name"]: _record(ModelEntry, row) for row in _read(DATA / "model" / "zoo.csv")}
 
 
 @cache
 def load_shipped() -> dict[str, ShippedWorkload]:
     """Return what ships traced, by model, without opening it."""
-    if not SHIPPED.exists():
-        return {}
-    return {
-        row["model"]: ShippedWorkload(
-            model=row["model"],
-            is_affine=row["is_affine"] == "True",
-            parameter_count=int(row["parameter_count"]),
-            mac_count=int(row["mac_count"]),
-            torch_version=row["torch_version"],
-            torchvision_version=row["torchvision_version"],
-            tracer_version=row["tracer_version"],
-        )
-        for row in _read(SHIPPED)
-    }
+    return {row["model"]: _record(ShippedWorkload, row) for row in _read(SHIPPED)} if SHIPPED.exists() else {}
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from joulemap.catalog.calibration import split_actions
 from joulemap.catalog.load import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
@@ -79,21 +80,13 @@ def _resolve(shared: ArchitectureFile) -> Spreads:
         energy_scales=tuple(
             ScaleSpread(
                 scale=EnergyScale(
-                    name=scale.name,
-                    factor=1.0,
-                    actions=tuple(map(_split, scale.actions)),
-                    meaning=scale.meaning,
+                    name=scale.name, factor=1.0, actions=split_actions(scale.actions), meaning=scale.meaning
                 ),
                 spread=scale.spread,
             )
             for scale in shared.energy_scales
         ),
     )
-
-
-def _split(action: str) -> tuple[str, str]:
-    component, _, name = action.partition(".")
-    return component, name
 
 
 def _check_spread(what: str, spread: float) -> None:

@@ -86,7 +86,7 @@ def show(
 
         prices = workspace.energy_reference(hardware, calibration=calibration)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
-        keep = ("action", "energy_per_action_j", "basis")
+        keep = ("component", "action", "energy_per_action_j", "basis")
         output.write(table_document(prices, columns, keep=keep))
     else:
         answer = workspace.hardware(hardware, calibration=calibration)

@@ -23,7 +23,7 @@ def list_(*, output: OutputOptions) -> None:
     table = output.workspace().describe("model.list")
     from joulemap.answer.table import table_document
 
-    output.write(table_document(table))
+    output.write(table_document(table, keep=("parameter_count", "mac_count", "family")))
 
 
 @app.command()

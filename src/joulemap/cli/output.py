@@ -93,7 +93,7 @@ class OutputOptions:
     def write(self, document: Document, tables: Iterable[Table[Any]] = (), queries: Path | None = None) -> None:
         """Write a document, and if asked the statements behind it; `queries` is a person's own folder of them."""
         if self.form == PARQUET:
-            from joulemap.store.write_parquet import save_table
+            from joulemap.store.parquet import save_table
 
             assert self.output is not None
             _write_whole(self.output, lambda draft: save_table(draft, document.table))

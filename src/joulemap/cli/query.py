@@ -33,7 +33,7 @@ def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     """
     from joulemap.answer.table import table_document
 
-    output.write(table_document(output.workspace().list_queries(queries)))
+    output.write(table_document(output.workspace().list_queries(queries), keep=("summary",)))
 
 
 @app.command()

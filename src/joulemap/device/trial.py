@@ -15,7 +15,7 @@ from joulemap.device.energy import EnergyCounter, Nvml, Rapl
 from joulemap.device.processor import available_cpus, read_cpu, read_state
 from joulemap.device.subject import SEED, Subject, first_line, prepare
 from joulemap.device.window import measure_window
-from joulemap.domain.timing import Trial
+from joulemap.domain.measurement import Trial
 from joulemap.errors import Interrupted, JoulemapError, ModelError, UsageError
 from joulemap.resource import package_version
 from joulemap.trace.source import ModelRequest

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from joulemap.device.energy import EnergyCounter
-from joulemap.domain.timing import Timing
+from joulemap.domain.measurement import Timing
 
 SHORTEST_REPETITION_S: Final = 1e-3
 """Far above what reading a clock and waiting for a device cost."""

@@ -1,13 +1,14 @@
-"""The catalogue: every hardware and model that joulemap knows by name."""
+"""The catalogue: every hardware and model that joulemap knows by name, and the notes, uses and grids beside them."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.domain.quantity import Quantity
 from joulemap.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -28,17 +29,21 @@ def fold_name(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
 @attrs.frozen(kw_only=True)
 class HardwareEntry:
     """What must be known of a hardware to choose it."""
 
     id: str
     architecture: str
-    deployment: tuple[str, ...]
-    aliases: tuple[str, ...]
-    power_modes: tuple[str, ...]
+    deployment: tuple[str, ...] = attrs.field(converter=_texts)
+    aliases: tuple[str, ...] = attrs.field(converter=_texts)
+    power_modes: tuple[str, ...] = attrs.field(converter=_texts)
     """Names of its modes beside the default one."""
-    precisions: tuple[str, ...]
+    precisions: tuple[str, ...] = attrs.field(converter=_texts)
     digest: str
 
     @classmethod
@@ -49,8 +54,8 @@ class HardwareEntry:
             architecture=hardware.architecture,
             deployment=hardware.deployment,
             aliases=hardware.aliases,
-            power_modes=tuple(mode.name for mode in hardware.power_modes),
-            precisions=tuple(hardware.peaks),
+            power_modes=(mode.name for mode in hardware.power_modes),
+            precisions=hardware.peaks,
             digest=hardware.digest,
         )
 
@@ -143,3 +148,40 @@ class ShippedWorkload:
     torch_version: str
     torchvision_version: str
     tracer_version: str
+
+
+def _filled(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if not value.strip():
+        raise ValueError(f"{attribute.name} is empty")
+
+
+@attrs.frozen(kw_only=True)
+class ArchitectureNote:
+    """How a class of hardware handles one matter, and who says so."""
+
+    architecture: str = attrs.field(validator=_filled)
+    topic: str = attrs.field(validator=_filled)
+    """`instruction fetch`, `coherence` or `data movement`."""
+    text: str = attrs.field(validator=_filled)
+    source: str = attrs.field(validator=_filled)
+
+
+@attrs.frozen(kw_only=True)
+class CostAssumption:
+    """A number of use that a person may replace."""
+
+    name: str
+    """`utilization`, `lifetime`, `hours`, `pue` or `electricity`."""
+    quantity: Quantity
+
+
+@attrs.frozen(kw_only=True)
+class GridRegion:
+    """Where electricity comes from, as a yearly average."""
+
+    region: str
+    """Id: `world`, `eu`, or a country's two letters."""
+    name: str
+    year: int
+    intensity: Quantity
+    """In g/kWh of CO2 equivalents, unless its note says otherwise."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, get_a
 
 import attrs
 
-from joulemap.domain.configuration import Runtime
+from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.metric import MetricName
-from joulemap.domain.precision import Precision
 from joulemap.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.model.workload import (
     ROLE_CODE,
     Booleans,

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats
 

@@ -13,8 +13,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.precision import PRECISION_BYTES
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload

@@ -13,8 +13,8 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import HardwareEntry, fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.resource import package_version
+from joulemap.store.catalogue import find_current_hardware, has_catalogue
 from joulemap.store.connection import Connection, open_for_reading, open_in_memory, using
-from joulemap.store.read_hardware import find_current_hardware, has_catalogue
 from joulemap.store.template import Template, find_template
 
 if TYPE_CHECKING:
@@ -86,13 +86,10 @@ def ensure_catalogue(connection: Connection) -> None:
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
     from joulemap.catalog.load import load_catalogue
-    from joulemap.catalog.measurement import find_sights, load_measurements
-    from joulemap.catalog.profile import load_profiles
+    from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_regions
-    from joulemap.store.operator_file import clear_operator_measurements, read_operator_file
-    from joulemap.store.write_catalogue import write_catalogue
-    from joulemap.store.write_cost import write_cost
-    from joulemap.store.write_measurement import write_measurements
+    from joulemap.store.catalogue import write_catalogue, write_cost
+    from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
 
     catalogue = load_catalogue()
     write_catalogue(connection, catalogue, load_models(), load_shipped(), package_version("joulemap"))

@@ -15,11 +15,10 @@ from joulemap.model.pipeline import Evaluator
 from joulemap.model.version import formula_version
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.resource import package_version
+from joulemap.store.calibration import ensure_calibrations
 from joulemap.store.connection import Connection, transaction
-from joulemap.store.read_hardware import has_hardware, read_hardware
-from joulemap.store.write_calibration import ensure_calibrations
-from joulemap.store.write_catalogue import write_hardware
-from joulemap.store.write_run import CHUNK_LINES, RunIdentity, RunWriter
+from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
+from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
 
 Targets = Mapping[tuple[str, str, str], Hardware]
 """What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode."""

@@ -20,9 +20,10 @@ from joulemap.plan.database import open_if_there, writing
 from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.source import Source
 from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
+from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, transaction, using
-from joulemap.store.read import find_runs, find_runs_of, find_workloads, read_columns
-from joulemap.store.read_hardware import has_catalogue
+from joulemap.store.run import find_runs, find_runs_of
+from joulemap.store.workload import find_workloads, read_columns
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
@@ -95,7 +96,7 @@ def _stored_ids(connection: Connection, plan: Plan) -> tuple[int, ...] | None:
 
 def _evaluate_missing(connection: Connection, source: Source, plan: Plan, traced: Workload | None) -> RunTally:
     from joulemap.plan.evaluate import Queue, ensure_hardware
-    from joulemap.store.write_run import RunWriter
+    from joulemap.store.writer import RunWriter
 
     if plan.run_count > MANY_RUNS:
         connection.execute(f"SET memory_limit = '{BUFFER}'")

@@ -17,8 +17,7 @@ from joulemap.plan.selection import Default, Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
 
 if TYPE_CHECKING:
-    from joulemap.domain.configuration import Runtime
-    from joulemap.domain.precision import Precision
+    from joulemap.domain.configuration import Precision, Runtime
     from joulemap.domain.settings import Settings
 
 

@@ -15,7 +15,7 @@ from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue
 from joulemap.plan.database import open_if_there, writing
 from joulemap.store.connection import Connection, transaction, using
-from joulemap.store.read import find_workload
+from joulemap.store.workload import find_workload
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
 
@@ -104,7 +104,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
         return key
     request = model.request
     if workload is not None:
-        from joulemap.store.write_workload import write_workload
+        from joulemap.store.workload import write_workload
 
         write_workload(connection, workload)
         return request.key.digest

@@ -1,140 +1,211 @@
-"""What an archive of runs is: a folder with one Parquet file for each table, and a manifest that vouches for them.
+"""Stored runs to a folder of files and back.
 
-The manifest has the versions of schema, package and engine, and of each file its rows, its columns with their DuckDB
-types, and its digest. Columns are those of the tables, so units stand in their names.
+From a folder they come into a database of its own, as old as the archive; then what is new into another.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import attrs
+import duckdb
 
 from joulemap.errors import CatalogueError
+from joulemap.store.connection import Connection, transaction
+from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
+from joulemap.store.migration import migrate
+from joulemap.store.parquet import quote_name, quote_text
+from joulemap.store.run import mark_newest
 
-MANIFEST: Final = "manifest.json"
-FORMAT: Final = "joulemap runs"
-FORMAT_VERSION: Final = 1
+ACTION: Final = "architecture, category, common_category, component, action, part, per"
+"""What tells two actions apart."""
 
-KEYS: Final[Mapping[str, str]] = {
-    "workload": "workload_id",
-    "workload_subgraph": "workload_id",
-    "workload_operator": "workload_id",
-    "workload_tensor": "workload_id",
-    "workload_access": "workload_id",
-    "workload_edge": "workload_id",
-    "workload_buffer": "workload_id",
-    "hardware_version": "hardware_digest",
-    "hardware_fact": "hardware_digest",
-    "hardware_precision": "hardware_digest",
-    "hardware_level": "hardware_digest",
-    "hardware_power_mode": "hardware_digest",
-    "action": "action_id",
-    "energy_per_action": "hardware_digest",
-    "calibration": "calibration_digest",
-    "calibration_coefficient": "calibration_digest",
-    "calibration_error": "calibration_digest",
-    "run": "run_id",
-    "run_subgraph": "run_id",
-    "run_operator": "run_id",
-    "ledger_line": "run_id",
+VIEW_KEYS: Final[Mapping[str, str]] = {
+    "runs": "run_id",
+    "refused_runs": "run_id",
+    "subgraph_results": "run_id",
+    "operator_results": "run_id",
+    "energy_ledger": "run_id",
+    "operators": "workload_id",
+    "uncounted": "workload_id",
+    "assumptions": "workload_id",
+    "hardware_facts": "hardware_digest",
+    "energy_reference": "hardware_digest",
 }
-"""table -> the column that says which of its rows belong to chosen runs."""
+"""view -> the column that says which of its rows belong to chosen runs."""
+
+OPTIONS: Final[Mapping[str, str]] = {
+    "parquet": "FORMAT parquet, COMPRESSION zstd",
+    "json": "FORMAT json, ARRAY true",
+    "csv": "FORMAT csv, HEADER true",
+}
+
+_CHOSEN: Final = """
+CREATE TEMP TABLE chosen_run_id AS SELECT unnest($run_ids::INTEGER[]) AS run_id;
+CREATE TEMP TABLE chosen_workload_id AS
+    SELECT DISTINCT r.workload_id FROM run AS r SEMI JOIN chosen_run_id USING (run_id);
+CREATE TEMP TABLE chosen_calibration_digest AS
+    SELECT DISTINCT r.calibration_digest FROM run AS r SEMI JOIN chosen_run_id USING (run_id);
+CREATE TEMP TABLE chosen_hardware_digest AS
+    SELECT r.hardware_digest FROM run AS r SEMI JOIN chosen_run_id USING (run_id)
+    UNION
+    SELECT c.hardware_digest FROM calibration AS c SEMI JOIN chosen_calibration_digest USING (calibration_digest);
+CREATE TEMP TABLE chosen_action_id AS
+    SELECT DISTINCT e.action_id FROM energy_per_action AS e SEMI JOIN chosen_hardware_digest USING (hardware_digest);
+"""
 
 
-@attrs.frozen(kw_only=True)
-class Entry:
-    """One file of an archive."""
-
-    rows: int
-    columns: Mapping[str, str]
-    """Name -> DuckDB type."""
-    digest: str
-    """SHA-256 of the file."""
-
-
-@attrs.frozen(kw_only=True)
-class Manifest:
-    """What an archive holds."""
-
-    schema_version: int
-    package_version: str
-    duckdb_version: str
-    entries: Mapping[str, Entry]
-    """File name without its ending -> file."""
-
-
-def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest of a folder."""
-    text = json.dumps(
-        {"format": FORMAT, "format_version": FORMAT_VERSION, **attrs.asdict(manifest)}, indent=2, ensure_ascii=False
-    )
-    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
-
-
-def read_manifest(folder: Path, newest_schema: int) -> Manifest:
-    """Return the manifest of a folder whose files are whole.
-
-    Raises CatalogueError for a folder that is no archive of runs, was written by a newer joulemap, or whose files are
-    missing or not those that were written.
-    """
-    path = folder / MANIFEST
-    hint = "expected a folder that `joulemap db export` wrote as Parquet"
-    if not path.is_file():
-        raise CatalogueError(f"{folder} is not an archive of runs, it has no {MANIFEST}; {hint}")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CatalogueError(f"{path} cannot be read: {error}; {hint}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CatalogueError(f"{path} is not that of an archive of runs; {hint}")
-    if document.get("format_version") != FORMAT_VERSION:
-        raise CatalogueError(
-            f"{path} has format version {document.get('format_version')}, this joulemap reads {FORMAT_VERSION}"
+def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -> dict[str, Entry]:
+    """Write all that these runs consist of, a Parquet file for each table, rows in stored order."""
+    _choose(connection, run_ids)
+    return {
+        table: _copy(
+            connection,
+            folder / f"{table}.parquet",
+            "parquet",
+            columns := _columns(connection, table),
+            f"SELECT {_list(columns)} FROM {table} WHERE {key} IN (SELECT {key} FROM chosen_{key}) ORDER BY rowid",
         )
-    try:
-        manifest = _structure(document)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CatalogueError(f"{path} is damaged: {type(error).__name__} {error}") from error
-    if not 1 <= manifest.schema_version <= newest_schema:
-        raise CatalogueError(
-            f"{path} has schema {manifest.schema_version}, this joulemap reads up to {newest_schema}: upgrade joulemap"
-        )
-    if "run" not in manifest.entries:
-        raise CatalogueError(f"{folder} is not an archive of whole runs, but of views; {hint}")
-    for name, entry in manifest.entries.items():
-        if name not in KEYS:
-            raise CatalogueError(f"{path} names {name!r}, which is no table of runs")
-        file = folder / f"{name}.parquet"
-        if not file.is_file():
-            raise CatalogueError(f"{file} is missing")
-        if digest_file(file) != entry.digest:
-            raise CatalogueError(f"{file} is damaged: its digest is not that of {MANIFEST}")
-    return manifest
-
-
-def _structure(document: Mapping[str, Any]) -> Manifest:
-    entries = {
-        str(name): Entry(
-            rows=int(entry["rows"]),
-            columns={str(column): str(kind) for column, kind in entry["columns"].items()},
-            digest=str(entry["digest"]),
-        )
-        for name, entry in document["entries"].items()
+        for table, key in KEYS.items()
     }
-    return Manifest(
-        schema_version=int(document["schema_version"]),
-        package_version=str(document["package_version"]),
-        duckdb_version=str(document["duckdb_version"]),
-        entries=entries,
+
+
+def write_views(connection: Connection, folder: Path, run_ids: Sequence[int], form: str) -> dict[str, Entry]:
+    """Write the rows of the promised views that belong to these runs, as `json` or `csv`.
+
+    Numbers that are not finite become null.
+    """
+    _choose(connection, run_ids)
+    entries = {}
+    for view, key in VIEW_KEYS.items():
+        columns = _columns(connection, view)
+        shown = ", ".join(
+            f"CASE WHEN isfinite({name}) THEN {name} END AS {name}" if kind == "DOUBLE" else name
+            for name, kind in zip(map(quote_name, columns), columns.values(), strict=True)
+        )
+        chosen = connection.execute(f"SELECT {key} FROM chosen_{key} ORDER BY {key}").fetchall()
+        literals = ", ".join(quote_text(value) if isinstance(value, str) else str(value) for (value,) in chosen)
+        rows = f"{key} IN ({literals})" if literals else "FALSE"
+        statement = f"SELECT {shown} FROM {view} WHERE {rows} ORDER BY ALL"
+        entries[view] = _copy(connection, folder / f"{view}.{form}", form, columns, statement)
+    return entries
+
+
+def _choose(connection: Connection, run_ids: Sequence[int]) -> None:
+    first, rest = _CHOSEN.strip().split(";", 1)
+    connection.execute(first, {"run_ids": list(run_ids)})
+    connection.execute(rest)
+
+
+def _columns(connection: Connection, table: str) -> dict[str, str]:
+    rows = connection.execute(f"DESCRIBE {table}").fetchall()
+    return {str(name): str(kind) for name, kind, *_ in rows}
+
+
+def _list(columns: Iterable[str]) -> str:
+    return ", ".join(map(quote_name, columns))
+
+
+def _copy(connection: Connection, file: Path, form: str, columns: Mapping[str, str], statement: str) -> Entry:
+    try:
+        ((count,),) = connection.execute(f"COPY ({statement}) TO {quote_text(str(file))} ({OPTIONS[form]})").fetchall()
+    except duckdb.IOException as error:
+        raise OSError(str(error).splitlines()[0]) from error
+    return Entry(rows=int(count), columns=columns, digest=digest_file(file))
+
+
+def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
+    """Return an open database at `path` with the archive's tables and nothing else, migrated to this schema.
+
+    Raises CatalogueError, naming the file, for columns that are not those of the schema, or rows that break its checks.
+    """
+    connection = duckdb.connect(str(path))
+    try:
+        migrate(connection, manifest.schema_version)
+        tables = {str(name) for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        missing = sorted((tables & set(KEYS)) - set(manifest.entries))
+        surplus = sorted(set(manifest.entries) - tables)
+        if missing or surplus:
+            what = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(surplus)}, later than its schema"
+            raise CatalogueError(f"{folder} is not whole: it {what}")
+        for table, entry in manifest.entries.items():
+            file = folder / f"{table}.parquet"
+            try:
+                _load(connection, table, file, entry.rows)
+            except duckdb.Error as error:
+                raise CatalogueError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
+        migrate(connection)
+        mark_newest(connection)  # it may hold some of the runs of a configuration
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _load(connection: Connection, table: str, file: Path, row_count: int) -> None:
+    source = f"read_parquet({quote_text(str(file))})"
+    found = _columns(connection, f"FROM {source}")
+    expected = _columns(connection, table)
+    if set(found) != set(expected):
+        raise CatalogueError(f"{file} has the columns {', '.join(found)}; expected {', '.join(expected)}")
+    names = _list(expected)
+    ((count,),) = connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM {source}").fetchall()
+    if count != row_count:
+        raise CatalogueError(f"{file} has {count} rows, the manifest says {row_count}")
+
+
+def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
+    """Store the runs of a database at `path`, which this one lacks, with all that they consist of.
+
+    Returns (new runs, runs stored already), in one transaction. What has a key or digest is stored once; ids are new.
+    """
+    databases = {str(name) for (name,) in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
+    archive = next(name for name in ("archive", "other_archive") if name not in databases)
+    connection.execute(f"ATTACH {quote_text(str(path))} AS {archive} (READ_ONLY)")
+    try:
+        with transaction(connection):
+            _number(connection, archive, "action", "action_id", ACTION)
+            _number(connection, archive, "workload", "workload_id", "workload_key")
+            _number(connection, archive, "run", "run_id", "run_key")
+            for key, table in (("hardware_digest", "hardware_version"), ("calibration_digest", "calibration")):
+                connection.execute(
+                    f"CREATE TEMP TABLE fresh_{key} AS SELECT {key} FROM {archive}.{table} "
+                    f"WHERE {key} NOT IN (SELECT {key} FROM {table})"
+                )
+            for table, key in KEYS.items():
+                _insert(connection, archive, table, key)
+            mark_newest(connection)
+            counts = connection.execute("SELECT count(*) FILTER (WHERE is_fresh), count(*) FROM new_run_id").fetchall()
+    finally:
+        connection.execute(f"DETACH {archive}")
+    ((fresh, total),) = counts
+    return int(fresh), int(total) - int(fresh)
+
+
+def _number(connection: Connection, archive: str, table: str, id_column: str, identity: str) -> None:
+    """Make a table of old id -> new id: that of the same row here, or the next numbers for what is fresh."""
+    connection.execute(
+        f"CREATE TEMP TABLE new_{id_column} AS "
+        f"SELECT a.{id_column} AS old, h.{id_column} IS NULL AS is_fresh, coalesce(h.{id_column}, "
+        f"(SELECT coalesce(max({id_column}), 0) FROM {table}) + row_number() OVER ("
+        f"PARTITION BY h.{id_column} IS NULL ORDER BY a.{id_column} "
+        f"ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS new "
+        f"FROM {archive}.{table} AS a LEFT JOIN {table} AS h USING ({identity})"
+    )
+
+
+def _insert(connection: Connection, archive: str, table: str, key: str) -> None:
+    """Insert the rows of a table that belong to something fresh, in their order, ids replaced by those here."""
+    columns = _columns(connection, table)
+    source = f"{archive}.{table} AS t"
+    values = {name: f"t.{quote_name(name)}" for name in columns}
+    for name in columns:
+        if name in ("action_id", "workload_id", "run_id"):
+            values[name] = f"{name}_map.new"
+            source += f" JOIN new_{name} AS {name}_map ON {name}_map.old = t.{name}"
+    rows = f"{key}_map.is_fresh" if key.endswith("_id") else f"t.{key} IN (SELECT {key} FROM fresh_{key})"
+    connection.execute(
+        f"INSERT INTO {table} ({_list(columns)}) SELECT {', '.join(values.values())} "
+        f"FROM {source} WHERE {rows} ORDER BY t.rowid"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
@@ -13,7 +14,6 @@ import duckdb
 
 from joulemap.errors import DatabaseError
 from joulemap.resource import folder
-from joulemap.store.clock import utc_now
 
 SCHEMA_VERSION: Final = 1
 """The newest migration that this code knows; a test compares it with the files."""
@@ -126,7 +126,7 @@ def migrate(
                 _comment_columns(connection, migration.columns)
             connection.execute(
                 "INSERT INTO schema_migration VALUES (?, ?, ?, ?)",
-                [migration.version, migration.name, migration.checksum, utc_now()],
+                [migration.version, migration.name, migration.checksum, datetime.now(UTC).replace(tzinfo=None)],
             )
         except BaseException:
             connection.execute("ROLLBACK")

@@ -1,9 +1,9 @@
-"""Run queries. A row is a tuple; a typed row is built from the contract's columns."""
+"""Run queries, and check that they keep what their headers say. A typed row is built from the contract's columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -14,8 +14,10 @@ from joulemap.domain.table import HARDWARE_COLUMNS, Column, Record, Table
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query
+from joulemap.store.run import find_projected_hardware
 
 Row = TypeVar("Row", bound=Record)
+Made = TypeVar("Made")
 
 ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
@@ -29,8 +31,7 @@ def find_projected(connection: duckdb.DuckDBPyConnection, answer: Rows) -> Rows:
     """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
     if not HARDWARE_COLUMNS & set(answer.names):
         return answer
-    rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE projection <> ''").fetchall()
-    return attrs.evolve(answer, projected=frozenset(str(hardware) for (hardware,) in rows))
+    return attrs.evolve(answer, projected=find_projected_hardware(connection))
 
 
 def parse_parameter(parameter: Parameter, text: str) -> Any:
@@ -67,32 +68,31 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_query(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> Rows:
     """Run a query and return its rows; raises SqlError if its columns are not those of its header."""
-    parameters = bind(query, given)
-    cursor = _execute(connection, query.sql, parameters)
-    names = tuple(entry[0] for entry in cursor.description or ())
-    promised = tuple(column.name for column in query.columns)
-    if names != promised:
-        raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
-    return Rows(
-        title=query.title,
-        columns=query.columns,
-        rows=tuple(cursor.fetchall()),
-        sql=query.sql,
-        parameters=parameters,
-    )
+    return _run(connection, query, given, tuple)
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Run the query that a row type names and return its rows as records; raises as `run_query`."""
-    answer = run_query(connection, find_query(record.query), given)
-    order = [answer.names.index(field.name) for field in attrs.fields(record)]
-    return Table(
-        title=answer.title,
-        columns=answer.columns,
-        rows=tuple(record(*[cells[index] for index in order]) for cells in answer.rows),
-        sql=answer.sql,
-        parameters=answer.parameters,
-    )
+    query = find_query(record.query)
+    names = [column.name for column in query.columns]
+    order = [names.index(field.name) for field in attrs.fields(record)]
+    return _run(connection, query, given, lambda cells: record(*[cells[index] for index in order]))
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection,
+    query: Query,
+    given: Mapping[str, Any],
+    make: Callable[[tuple[Any, ...]], Made],
+) -> Table[Made]:
+    parameters = bind(query, given)
+    cursor = _execute(connection, query.sql, parameters)
+    names = [entry[0] for entry in cursor.description or ()]
+    promised = [column.name for column in query.columns]
+    if names != promised:
+        raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
+    rows = tuple(map(make, cursor.fetchall()))
+    return Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters=parameters)
 
 
 def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
@@ -123,21 +123,6 @@ def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) 
     )
     for (run_id,) in connection.execute(missing, {"asked": asked}).fetchall() if asked else ():
         raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
-
-
-def run_queries(
-    connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
-) -> tuple[Rows, ...]:
-    """Run named queries, the first one beside the others, and return their answers in order; raises as `run_query`."""
-    queries = [(find_query(name), given) for name, given in asked]
-    cursor = connection.cursor()
-    first = begin(lambda: run_query(cursor, *queries[0]))
-    try:
-        rest = [run_query(connection, query, given) for query, given in queries[1:]]
-    finally:
-        answer = first()
-        cursor.close()
-    return (answer, *rest)
 
 
 def read_value(text: str) -> Any:
@@ -238,3 +223,57 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return str(value)
+
+
+SAMPLES: Final[dict[str, Any]] = {
+    "INTEGER": 1,
+    "BIGINT": 1,
+    "DOUBLE": 0.0,
+    "BOOLEAN": False,
+    "VARCHAR": "",
+}
+"""A value of each type that a parameter may have, for planning a statement."""
+
+
+def sample(kind: str) -> Any:
+    """Return a value of a parameter's type, of a list one element; SqlError for a type that parameters do not have."""
+    inner = kind.upper().removesuffix("[]")
+    if inner not in SAMPLES:
+        raise SqlError(f"parameters have no type {kind}, only {', '.join(SAMPLES)} and lists of them")
+    return [SAMPLES[inner]] if kind.endswith("[]") else SAMPLES[inner]
+
+
+def check_query(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
+    """Raise SqlError, naming file and reason, unless a query is one SELECT with the header's parameters and columns.
+
+    The connection holds the views of `schema_version`, and is confined where the file is a person's own.
+    """
+    try:
+        _check(connection, query, schema_version)
+    except SqlError as error:
+        raise SqlError(f"{query.path}: {error}") from error
+
+
+def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
+    if query.schema > schema_version:
+        raise SqlError(f"it is written for schema {query.schema}, this joulemap has {schema_version}")
+    statement = parse_statement(connection, query.sql)
+    if statement.type is not duckdb.StatementType.SELECT:
+        raise SqlError(f"expected a SELECT, found {statement.type.name}; a query only reads")
+    values = {parameter.name: sample(parameter.type) for parameter in query.parameters}
+    if statement.named_parameters != set(values):
+        used, declared = (", ".join(sorted(names)) or "none" for names in (statement.named_parameters, values))
+        raise SqlError(f"its statement takes the parameters {used}, its header says {declared}")
+    if query.order and "ORDER BY" not in query.sql.upper():
+        raise SqlError("its header has an order, its statement has no ORDER BY")
+    try:
+        rows = connection.execute(f"DESCRIBE {statement.query}", values or None).fetchall()
+    except ENGINE_ERRORS:
+        raise
+    except duckdb.Error as error:
+        raise SqlError(first_line(error)) from error
+    found = [(str(name), str(kind)) for name, kind, *_ in rows]
+    promised = [(column.name, column.type) for column in query.columns]
+    if found != promised:
+        both = (", ".join(" ".join(column) for column in columns) for columns in (found, promised))
+        raise SqlError("its columns are {}; its header says {}".format(*both))

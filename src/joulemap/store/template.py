@@ -3,7 +3,8 @@
 Beside it lies an index of its hardware, so that names are checked before a database is made or opened.
 
 Making the tables and storing some fifty hardware takes longer than a comparison. The template is made once for each
-schema, catalogue and engine; without a folder to keep it in, every new database is made from the start.
+schema, catalogue, engine and code that writes; without a folder to keep it in, every new database is made from the
+start.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ import attrs
 import duckdb
 
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.metric import METRICS
+from joulemap.resource import digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.migration import load_migrations, migrate
 
 VARIABLE: Final = "JOULEMAP_CACHE"
 """Environment variable: the folder for templates."""
 
-INDEX_VERSION: Final = "2"
-"""Of what stands in the index."""
+WRITERS: Final = tuple(f"store/{name}.py" for name in ("catalogue", "hardware", "measurement", "row", "template"))
+"""Code that decides what a template holds beside the catalogue."""
 
 KEPT: Final = 8
 """Templates of other catalogues or versions that stay, the newest."""
@@ -59,14 +60,8 @@ def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Te
 
     `fill` stores the catalogue in an empty database and returns its entries.
     """
-    identity = [
-        INDEX_VERSION,
-        catalogue_digest,
-        package_version,
-        duckdb.__version__,
-        repr(METRICS),
-        *(one.checksum for one in load_migrations()),
-    ]
+    schema = (one.checksum for one in load_migrations())
+    identity = [catalogue_digest, digest_code(*WRITERS), package_version, duckdb.__version__, *schema]
     name = f"{hashlib.sha256('|'.join(identity).encode()).hexdigest()[:16]}.duckdb"
     try:
         path = cache_folder() / name
@@ -83,18 +78,7 @@ def _index(path: Path) -> Path:
 
 def _read_index(path: Path) -> dict[str, HardwareEntry]:
     rows: list[dict[str, Any]] = json.loads(_index(path).read_text(encoding="utf-8"))
-    entries = [
-        HardwareEntry(
-            id=row["id"],
-            architecture=row["architecture"],
-            deployment=tuple(row["deployment"]),
-            aliases=tuple(row["aliases"]),
-            power_modes=tuple(row["power_modes"]),
-            precisions=tuple(row["precisions"]),
-            digest=row["digest"],
-        )
-        for row in rows
-    ]
+    entries = [HardwareEntry(**row) for row in rows]
     return {entry.id: entry for entry in entries}
 
 

@@ -23,10 +23,9 @@ import attrs
 
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.model.workload import OPERATOR_COUNTS
-from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
-from joulemap.store.insert import next_id
-from joulemap.store.write_workload import read_shape
+from joulemap.store.row import next_id, utc_now
+from joulemap.store.workload import read_shape
 
 PROOF_BATCH: Final = 5
 

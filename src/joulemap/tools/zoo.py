@@ -15,7 +15,7 @@ from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.errors import ModelError
 from joulemap.fuse import fuse
 from joulemap.store.connection import open_for_writing, transaction
-from joulemap.store.write_workload import write_workload
+from joulemap.store.workload import write_workload
 from joulemap.store.zoo import PROOF_BATCH, write_shipped
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -162,9 +163,12 @@ def lay_out(rows: Iterable[Contender], scope: Scope, level: Level, limit: int) -
             )
         )
     names = tuple(map(scope.mark, hardware))
+    wins = Counter(scope.mark(contest[0].hardware) for contest in contests)
     headings = (level, "pattern" if level == "subgraph" else "kind", *names, "winner", "next")
     return (
-        Grid(headings=headings, rows=tuple(cells), keep=("winner", *names, "next")),
+        Grid(
+            headings=headings, rows=tuple(cells), keep=("winner", *sorted(names, key=lambda name: -wins[name]), "next")
+        ),
         *say_rest(len(contests), limit, f"{level}s"),
     )
 

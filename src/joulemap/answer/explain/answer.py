@@ -32,8 +32,8 @@ from joulemap.present.document import Block, Document, Grid, Lines, Section, Tex
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
+    from joulemap.domain.catalogue import ArchitectureNote
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.note import ArchitectureNote
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
@@ -170,6 +170,7 @@ class ExplainAnswer(PairAnswer):
                 ("difference", lambda row: show_signed(row.difference_j, "J")),
                 ("share", "share_fraction"),
             ),
+            keep=("A", "B", "difference", "share"),
         )
         return drawn, _prove((row.difference_fj for row in self.categories), self.total.difference_fj, "fJ")
 
@@ -194,7 +195,7 @@ class ExplainAnswer(PairAnswer):
                 ("bound B", "bottleneck_b"),
             ),
             limit=limit,
-            keep=("difference", "share"),
+            keep=("difference", "share", "energy A", "energy B"),
         )
         return drawn, *say_rest(len(self.subgraphs), limit, "subgraphs")
 

@@ -29,8 +29,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
@@ -106,7 +106,7 @@ class Cgra:
         )
 
     def count(self, kernels: KernelColumns, placement: CgraPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; the catalogue states each formula in words."""
+        """Return the counts of the seven categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

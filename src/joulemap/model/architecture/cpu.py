@@ -34,8 +34,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
@@ -176,7 +176,7 @@ class Cpu:
         )
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the five categories; the catalogue states each formula in words."""
+        """Return the counts of the five categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         vector = _vector(precision, hardware)

@@ -37,8 +37,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement, overlap_engines
@@ -174,7 +174,7 @@ class Dpu:
         return read, outputs
 
     def count(self, kernels: KernelColumns, placement: DpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; the catalogue states each formula in words."""
+        """Return the counts of the eight categories; docs/actions.md lists them."""
         work = kernels.work
         geometry = hardware.geometry
         macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC

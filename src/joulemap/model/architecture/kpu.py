@@ -27,8 +27,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
@@ -90,7 +90,7 @@ class Kpu:
         )
 
     def count(self, kernels: KernelColumns, placement: KpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; the catalogue states each formula in words."""
+        """Return the counts of the eight categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

@@ -37,8 +37,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement, overlap_engines
@@ -209,7 +209,7 @@ class Npu:
         )
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; the catalogue states each formula in words."""
+        """Return the counts of the seven categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

@@ -29,8 +29,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
@@ -138,7 +138,7 @@ class Tpu:
         return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
 
     def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the six categories; the catalogue states each formula in words."""
+        """Return the counts of the six categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

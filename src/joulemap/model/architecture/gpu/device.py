@@ -12,8 +12,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
-from joulemap.domain.precision import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.model.workload import Floats
 

@@ -22,7 +22,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.precision import FLOPS_PER_MAC
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.model.architecture.gpu.device import Engine
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide

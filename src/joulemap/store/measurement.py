@@ -1,32 +1,53 @@
-"""Device times of operators: to the file that ships, and from it into a database."""
+"""Measurements of models and of their operators to rows and back; the file of operators that ships."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from joulemap.domain.measurement import OperatorMeasurement
+from joulemap.domain.measurement import Measurement, OperatorMeasurement
 from joulemap.store.connection import Connection, open_in_memory
-from joulemap.store.insert import insert_columns
+from joulemap.store.row import insert_records, next_id
 
 TIME_DIGITS: Final = 4
 """Of a time in microseconds: a profiler tells three."""
 
 
+def write_measurements(connection: Connection, measurements: Iterable[Measurement]) -> int:
+    """Store those measurements that are not stored yet, and return how many those are."""
+    stored = set(read_measurements(connection))
+    fresh = [one for one in dict.fromkeys(measurements) if one not in stored]
+    first = next_id(connection, "measurement", "measurement_id")
+    insert_records(connection, "measurement", fresh, measurement_id=range(first, first + len(fresh)))
+    return len(fresh)
+
+
+def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
+    """Return every stored measurement."""
+    names = [field.name for field in attrs.fields(Measurement)]
+    rows = connection.execute(f"SELECT {', '.join(names)} FROM measurement ORDER BY measurement_id").fetchall()
+    return tuple(Measurement(**dict(zip(names, row, strict=True))) for row in rows)
+
+
+def has_measurement_on(connection: Connection, hardware: str) -> bool:
+    """Return whether something measured on this hardware, an id, is stored."""
+    statement = "SELECT EXISTS (FROM measurement WHERE hardware = ?)"
+    return connection.execute(statement, [hardware]).fetchall() == [(True,)]
+
+
 def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None:
     """Write the rows that ship as a Parquet file."""
     connection = open_in_memory()
-    columns = {field.name: [getattr(row, field.name) for row in rows] for field in attrs.fields(OperatorMeasurement)}
-    columns["device_time_us"] = [round(row.device_time_us, TIME_DIGITS) for row in rows]
     connection.execute(
         "CREATE TABLE shipped (model VARCHAR, precision VARCHAR, batch INTEGER, operation VARCHAR, shapes VARCHAR, "
         "operator_count INTEGER, kernels VARCHAR, call_count INTEGER, device_time_us DOUBLE, is_overlapping BOOLEAN, "
         "pass_count INTEGER)"
     )
-    insert_columns(connection, "shipped", columns)
+    times = [round(row.device_time_us, TIME_DIGITS) for row in rows]
+    insert_records(connection, "shipped", rows, device_time_us=times)
     connection.execute(
         "COPY (FROM shipped ORDER BY model, precision, batch, operation, shapes, kernels) "
         "TO $path (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 19)",

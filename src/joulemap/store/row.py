@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
-
-import numpy as np
 
 from joulemap.store.connection import Connection
 
@@ -28,6 +27,8 @@ def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any
 
 def as_array(values: Any) -> Any:
     """Return an array that the engine scans as it is: numbers as numbers, missing ones masked, all else as objects."""
+    import numpy as np
+
     if isinstance(values, np.ndarray):
         return values.astype(object) if values.dtype.kind == "U" else values
     known = [value for value in values if value is not None]
@@ -38,19 +39,25 @@ def as_array(values: Any) -> Any:
         return np.ma.masked_array(filled, mask=[value is None for value in values])
     objects = np.empty(len(values), dtype=object)
     for index, value in enumerate(values):
-        objects[index] = value
+        objects[index] = list(value) if isinstance(value, tuple) else value
     return objects
 
 
-def insert_records(
-    connection: Connection, table: str, records: Sequence[Any], fields: Iterable[str], **constants: Any
-) -> None:
-    """Insert these fields of records, beside columns that are the same in every row."""
+def insert_records(connection: Connection, table: str, records: Sequence[object], **given: Any) -> None:
+    """Insert records: every column of the table holds the attribute of its name, but for those given.
+
+    A list or range is given row by row, anything else for all rows.
+    """
     if not records:
         return
-    columns: dict[str, Any] = {name: [value] * len(records) for name, value in constants.items()}
-    for field in fields:
-        columns[field] = [getattr(record, field) for record in records]
+    count = len(records)
+    columns: dict[str, Any] = {}
+    for name, *_ in connection.execute(f"FROM {table} LIMIT 0").description or ():
+        if name not in given:
+            columns[name] = [getattr(record, name) for record in records]
+        else:
+            value = given[name]
+            columns[name] = value if isinstance(value, list | range) else [value] * count
     insert_columns(connection, table, columns)
 
 
@@ -58,3 +65,8 @@ def next_id(connection: Connection, table: str, column: str) -> int:
     """Return the first number that no row of a table has."""
     (number,) = connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchall()[0]
     return int(number)
+
+
+def utc_now() -> datetime:
+    """Return the time, UTC, as TIMESTAMP columns hold it."""
+    return datetime.now(UTC).replace(tzinfo=None)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.complete import complete_geometry, complete_levels, complete_quantities
+from joulemap.catalog.default import complete_geometry, complete_levels, complete_quantities
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
     ArchitectureFile,
@@ -20,6 +20,7 @@ from joulemap.catalog.schema import (
     PowerModeEntry,
     QuantityEntry,
 )
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import (
     TOLERANCE,
     UNITS,
@@ -29,7 +30,6 @@ from joulemap.domain.hardware import (
     PowerMode,
     highest_coefficient,
 )
-from joulemap.domain.precision import PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.units import SI_SCALE
 

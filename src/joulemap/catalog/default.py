@@ -20,11 +20,7 @@ def complete_quantities(
 ) -> dict[str, Quantity]:
     """Return the chip's quantities with those that its class can fill in; ValueError for one that is needed and not."""
     quantities = dict(given)
-    for entry in defaults:
-        if "." not in entry.quantity and entry.quantity not in quantities:
-            found = _apply(entry, quantities, peaks)
-            if found is not None:
-                quantities[entry.quantity] = found
+    _fill(quantities, (entry for entry in defaults if "." not in entry.quantity), "", quantities, peaks)
     for name in ("process_node", "static_power"):
         if name not in quantities:
             raise ValueError(f"quantities.{name}: missing, and the class has no default for it")
@@ -39,13 +35,24 @@ def complete_geometry(
 ) -> dict[str, Quantity]:
     """Return the chip's geometry with the entries that its class can fill in."""
     geometry = dict(given)
+    _fill(geometry, defaults, "geometry.", quantities, peaks)
+    return geometry
+
+
+def _fill(
+    numbers: dict[str, Quantity],
+    defaults: Iterable[DefaultEntry],
+    prefix: str,
+    quantities: Mapping[str, Quantity],
+    peaks: Mapping[str, Peak],
+) -> None:
+    """Add to the numbers what they lack of the defaults whose name has this prefix, under the rest of it."""
     for entry in defaults:
-        name = entry.quantity.removeprefix("geometry.")
-        if name != entry.quantity and name not in geometry:
+        name = entry.quantity.removeprefix(prefix)
+        if entry.quantity.startswith(prefix) and name not in numbers:
             found = _apply(entry, quantities, peaks)
             if found is not None:
-                geometry[name] = found
-    return geometry
+                numbers[name] = found
 
 
 def complete_levels(
@@ -53,14 +60,10 @@ def complete_levels(
 ) -> tuple[MemoryLevel, ...]:
     """Return the memory levels of a chip that states none."""
     found: dict[str, Quantity] = {}
-    for entry in shared.defaults:
-        if entry.quantity.startswith("memory.") and entry.quantity not in found:
-            quantity = _apply(entry, quantities, peaks)
-            if quantity is not None:
-                found[entry.quantity] = quantity
+    _fill(found, shared.defaults, "memory.", quantities, peaks)
     levels = []
     for level in shared.default_levels:
-        capacity = found.get(f"memory.{level.name}.capacity")
+        capacity = found.get(f"{level.name}.capacity")
         if capacity is None:
             raise ValueError(f"memory_levels: none given, and {shared.architecture} has no default for {level.name}")
         levels.append(
@@ -69,27 +72,21 @@ def complete_levels(
                 kind=level.kind,
                 per=level.per,
                 capacity=capacity,
-                bandwidth=found.get(f"memory.{level.name}.bandwidth"),
+                bandwidth=found.get(f"{level.name}.bandwidth"),
             )
         )
     return tuple(levels)
 
 
 def _apply(entry: DefaultEntry, quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak]) -> Quantity | None:
-    if not entry.of:
-        return Quantity(
-            value=entry.value, unit=entry.unit, basis="assumed", source=f"class default {entry.value:g}: {entry.source}"
-        )
-    known = _lookup(entry.of, quantities, peaks)
-    if known is None:
-        return None
-    rule = f"{entry.value:g} x {entry.of}" + (f", to the power {entry.power:g}" if entry.power != 1.0 else "")
-    return Quantity(
-        value=(entry.value * known) ** entry.power,
-        unit=entry.unit,
-        basis="assumed",
-        source=f"class default {rule}: {entry.source}",
-    )
+    value, rule = entry.value, f"{entry.value:g}"
+    if entry.of:
+        known = _lookup(entry.of, quantities, peaks)
+        if known is None:
+            return None
+        value = (entry.value * known) ** entry.power
+        rule += f" x {entry.of}" + (f", to the power {entry.power:g}" if entry.power != 1.0 else "")
+    return Quantity(value=value, unit=entry.unit, basis="assumed", source=f"class default {rule}: {entry.source}")
 
 
 def _lookup(name: str, quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak]) -> float | None:

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 
 from joulemap.model.run import BOTTLENECKS, RunColumns
-from joulemap.store.clock import utc_now
 from joulemap.store.connection import Connection
-from joulemap.store.insert import insert_columns, next_id
-from joulemap.store.write_catalogue import find_action_ids, read_vocabulary
+from joulemap.store.hardware import identify_actions, read_vocabulary
+from joulemap.store.row import insert_columns, next_id, utc_now
+from joulemap.store.run import mark_newest
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +70,8 @@ class RunWriter:
         if digest not in self._action_ids:
             if self._vocabulary is None:
                 self._vocabulary = read_vocabulary(self.connection)
-            self._action_ids[digest] = find_action_ids(self._vocabulary, run.hardware)
+            ids = [self._vocabulary[identity] for identity in identify_actions(run.hardware)]
+            self._action_ids[digest] = np.array(ids, dtype=np.uint16)
         subgraphs, operators, ledger = run.subgraphs, run.operators, run.ledger
         self._append("run_subgraph", run_id, len(subgraphs.subgraph_index), {
             field.name: getattr(subgraphs, field.name) for field in attrs.fields(type(subgraphs))
@@ -120,13 +121,6 @@ class RunWriter:
         row["created_at"] = utc_now()
         self._rows.setdefault("run", []).append(row)
         return run_id
-
-
-def mark_newest(connection: Connection) -> None:
-    """Make the flags of all runs those of `newest_runs`, after runs were added."""
-    connection.execute(
-        "UPDATE run SET is_newest = NOT is_newest WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))"
-    )
 
 
 def _joined(table: str, blocks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import duckdb
 from joulemap.domain.table import Table
 from joulemap.errors import SqlError
 from joulemap.resource import package_version
-from joulemap.store.insert import as_array
 from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.row import as_array
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
 """Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""

@@ -1,0 +1,66 @@
+"""Calibrations to rows: a new one for every digest, never a change of an old one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from joulemap.domain.calibration import Calibration, CalibrationEntry
+from joulemap.domain.hardware import Hardware
+from joulemap.store.connection import Connection
+from joulemap.store.row import insert_columns, insert_records
+
+STATIC_MEANING: Final = "power drawn while running, whatever is computed"
+
+
+def ensure_calibrations(connection: Connection, used: Iterable[tuple[CalibrationEntry, Calibration, Hardware]]) -> None:
+    """Store those calibrations that are not stored; each stands beside the hardware without it."""
+    stored = {digest for (digest,) in connection.execute("SELECT calibration_digest FROM calibration").fetchall()}
+    for entry, calibration, hardware in used:
+        if calibration.digest not in stored:
+            _write(connection, entry, calibration, hardware)
+            stored.add(calibration.digest)
+
+
+def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibration, hardware: Hardware) -> None:
+    insert_records(
+        connection,
+        "calibration",
+        [calibration],
+        calibration_digest=calibration.digest,
+        place=entry.place,
+        measurement_count=calibration.row_count,
+    )
+    own = hardware.coefficients
+    changed = [
+        ("time", name, own[name].value, quantity.value, quantity.unit, own[name].note)
+        for name, quantity in calibration.coefficients.items()
+    ]
+    changed += [("energy", one.name, 1.0, one.factor, "1", one.meaning) for one in calibration.energy_scales]
+    if calibration.static_power is not None:
+        before, after = hardware.static_power, calibration.static_power
+        changed.append(("static", "static_power", before.value, after.value, after.unit, STATIC_MEANING))
+    if changed:
+        names = ("part", "name", "default_value", "value", "unit", "meaning")
+        insert_columns(
+            connection,
+            "calibration_coefficient",
+            {
+                "calibration_digest": [calibration.digest] * len(changed),
+                "coefficient_index": range(len(changed)),
+                **dict(zip(names, zip(*changed, strict=True), strict=True)),
+            },
+        )
+    errors = calibration.errors
+    insert_records(
+        connection,
+        "calibration_error",
+        errors,
+        calibration_digest=calibration.digest,
+        error_index=range(len(errors)),
+        measurement_count=[error.row_count for error in errors],
+        **{
+            name: [getattr(error, name) or None for error in errors]
+            for name in ("runtime", "precision", "batch", "family")
+        },
+    )

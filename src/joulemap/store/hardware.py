@@ -1,0 +1,236 @@
+"""Hardware versions to rows and back: a new one for every new description, never a change of an old one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import EnergyAction, EnergyReference
+from joulemap.errors import DatabaseError
+from joulemap.store.connection import Connection
+from joulemap.store.row import insert_columns, insert_records, next_id
+
+PREFIXES: Final = ("geometry", "memory", "peak", "power_mode", "coefficient")
+"""What a fact belongs to that is not a field of `Hardware` itself."""
+
+
+ACTION_FIELDS: Final = ("category", "common_category", "component", "action", "part", "per")
+"""What tells two actions of one architecture apart."""
+
+PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "source", "count_formula")
+
+TEXT_FIELDS: Final = (
+    "name", "vendor", "architecture", "deployment", "microarchitecture", "unit_name", "memory_type", "projection",
+    "power_mode", "aliases", "doubts",
+)  # fmt: skip
+
+
+def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_version: str) -> None:
+    """Write hardware versions that are not stored, all of them into one table after the other."""
+
+    def parts(pick: Callable[[Hardware], Iterable[Any]]) -> tuple[list[str], list[int], list[Any]]:
+        """Return digests, numbers and parts, hardware by hardware."""
+        rows = [(one.digest, index, part) for one in fresh for index, part in enumerate(pick(one))]
+        return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+
+    insert_records(
+        connection,
+        "hardware_version",
+        fresh,
+        hardware_digest=[one.digest for one in fresh],
+        hardware=[one.id for one in fresh],
+        package_version=package_version,
+    )
+    digests, numbers, facts = parts(Hardware.quantities)
+    insert_records(
+        connection,
+        "hardware_fact",
+        [quantity for _, quantity in facts],
+        hardware_digest=digests,
+        fact_index=numbers,
+        quantity=[name for name, _ in facts],
+    )
+    digests, numbers, peaks = parts(lambda one: one.peaks.items())
+    insert_records(
+        connection,
+        "hardware_precision",
+        [peak for _, peak in peaks],
+        hardware_digest=digests,
+        precision_index=numbers,
+        precision=[precision for precision, _ in peaks],
+        peak_ops_per_s=[peak.rate.value for _, peak in peaks],
+        units_count=[peak.unit_count for _, peak in peaks],
+    )
+    digests, numbers, levels = parts(lambda one: one.memory_levels)
+    names = [level.name for level in levels]
+    insert_records(connection, "hardware_level", levels, hardware_digest=digests, level_index=numbers, level=names)
+    digests, numbers, modes = parts(lambda one: one.power_modes)
+    names = [mode.name for mode in modes]
+    insert_records(
+        connection, "hardware_power_mode", modes, hardware_digest=digests, mode_index=numbers, power_mode=names
+    )
+    ids = _action_ids(connection, fresh)
+    digests, numbers, actions = parts(lambda one: one.reference)
+    insert_records(
+        connection,
+        "energy_per_action",
+        actions,
+        hardware_digest=digests,
+        action_index=numbers,
+        action_id=[ids[identity] for one in fresh for identity in identify_actions(one)],
+    )
+
+
+def identify_actions(hardware: Hardware) -> list[tuple[str, ...]]:
+    """Return (architecture, *`ACTION_FIELDS`) of each row of the hardware's reference table."""
+    return [
+        (hardware.architecture, *(getattr(action, name) for name in ACTION_FIELDS)) for action in hardware.reference
+    ]
+
+
+def read_vocabulary(connection: Connection) -> dict[tuple[str, ...], int]:
+    """Return identity -> id of every stored action."""
+    rows = connection.execute(f"SELECT action_id, architecture, {', '.join(ACTION_FIELDS)} FROM action").fetchall()
+    return {tuple(row[1:]): int(row[0]) for row in rows}
+
+
+def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tuple[str, ...], int]:
+    """Return identity -> id of every action, adding to the vocabulary what is new."""
+    ids = read_vocabulary(connection)
+    identities = (identity for one in hardware for identity in identify_actions(one))
+    fresh = list(dict.fromkeys(identity for identity in identities if identity not in ids))
+    if fresh:
+        first = next_id(connection, "action", "action_id")
+        numbers = range(first, first + len(fresh))
+        names = ("architecture", *ACTION_FIELDS)
+        columns = dict(zip(names, zip(*fresh, strict=True), strict=True))
+        insert_columns(connection, "action", {"action_id": numbers, **columns})
+        ids |= dict(zip(fresh, numbers, strict=True))
+    return ids
+
+
+def has_hardware(connection: Connection, digest: str) -> bool:
+    """Whether this hardware version is stored."""
+    return bool(connection.execute("SELECT 1 FROM hardware_version WHERE hardware_digest = ?", [digest]).fetchall())
+
+
+def find_described(connection: Connection, hardware: str) -> str | None:
+    """Return the digest of the newest description under this id that runs used without a calibration, or None.
+
+    Such a hardware need not be in the catalogue: a file, or a machine that described itself.
+    """
+    rows = connection.execute(
+        """
+        SELECT coalesce(c.hardware_digest, r.hardware_digest)
+        FROM run AS r
+        JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+        LEFT JOIN calibration AS c ON c.calibration_digest = r.calibration_digest
+        WHERE v.hardware = ? AND r.power_mode = 'default'
+        ORDER BY r.run_id DESC
+        LIMIT 1
+        """,
+        [hardware],
+    ).fetchall()
+    return str(rows[0][0]) if rows else None
+
+
+def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, Hardware]:
+    """Return digest -> hardware for stored versions; DatabaseError for one that is not."""
+    wanted = list(dict.fromkeys(digests))
+
+    def rows(table: str, columns: str, order: str) -> dict[str, list[tuple[Any, ...]]]:
+        found: dict[str, list[tuple[Any, ...]]] = {digest: [] for digest in wanted}
+        for digest, *row in connection.execute(
+            f"SELECT hardware_digest, {columns} FROM {table} WHERE list_contains(?, hardware_digest) "
+            f"ORDER BY hardware_digest, {order}",
+            [wanted],
+        ).fetchall():
+            found[digest].append(tuple(row))
+        return found
+
+    versions = rows("hardware_version", ", ".join(("hardware", *TEXT_FIELDS)), "hardware")
+    facts = rows("hardware_fact", "quantity, value, unit, basis, source, note", "fact_index")
+    peaks = rows(
+        "hardware_precision",
+        "precision, operations_per_clock, units_count, clock_hz, engine, explanation",
+        "precision_index",
+    )
+    levels = rows("hardware_level", "level, kind, per", "level_index")
+    modes = rows("hardware_power_mode", "power_mode", "mode_index")
+    priced = "energy_per_action JOIN action USING (action_id)"
+    actions = rows(priced, ", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index")
+    for digest in wanted:
+        if not versions[digest] or not actions[digest]:
+            raise DatabaseError(f"the hardware version {digest} is not in the database")
+    return {
+        digest: _assemble(digest, *(found[digest] for found in (versions, facts, peaks, levels, modes, actions)))
+        for digest in wanted
+    }
+
+
+def _assemble(
+    digest: str,
+    versions: list[tuple[Any, ...]],
+    facts: list[tuple[Any, ...]],
+    peaks: list[tuple[Any, ...]],
+    levels: list[tuple[Any, ...]],
+    modes: list[tuple[Any, ...]],
+    actions: list[tuple[Any, ...]],
+) -> Hardware:
+    own: dict[str, Any] = {}
+    of: dict[str, dict[str, Quantity]] = {prefix: {} for prefix in PREFIXES}
+    for name, value, unit, basis, source, note in facts:
+        quantity = Quantity(value=value, unit=unit, basis=basis, source=source, note=note)
+        prefix, _, rest = name.partition(".")
+        if rest:
+            of[prefix][rest] = quantity
+        else:
+            own[name] = quantity
+    texts: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in zip(("id", *TEXT_FIELDS), versions[0], strict=True)
+    }
+    return Hardware(
+        **texts,
+        **own,
+        geometry=of["geometry"],
+        memory_levels=tuple(
+            MemoryLevel(
+                name=level,
+                kind=kind,
+                per=per,
+                capacity=of["memory"][f"{level}.capacity"],
+                bandwidth=of["memory"].get(f"{level}.bandwidth"),
+            )
+            for level, kind, per in levels
+        ),
+        peaks={
+            precision: Peak(
+                rate=of["peak"][precision],
+                operations_per_clock=operations,
+                unit_count=units,
+                clock_hz=clock,
+                engine=engine,
+                explanation=explanation,
+            )
+            for precision, operations, units, clock, engine, explanation in peaks
+        },
+        power_modes=tuple(
+            PowerMode(
+                name=mode,
+                **{
+                    name.removeprefix(f"{mode}."): quantity
+                    for name, quantity in of["power_mode"].items()
+                    if name.startswith(f"{mode}.")
+                },
+            )
+            for (mode,) in modes
+        ),
+        coefficients=of["coefficient"],
+        reference=EnergyReference(
+            tuple(EnergyAction(**dict(zip((*ACTION_FIELDS, *PRICE_FIELDS), action, strict=True))) for action in actions)
+        ),
+        digest=digest,
+    )

@@ -1,0 +1,134 @@
+"""The manifest of an archive of runs, a folder with one Parquet file for each table: it vouches for them.
+
+The manifest has the versions of schema, package and engine, and of each file its rows, its columns with their DuckDB
+types, and its digest. Columns are those of the tables, so units stand in their names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap.errors import CatalogueError
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = "joulemap runs"
+FORMAT_VERSION: Final = 1
+
+KEYS: Final[Mapping[str, str]] = {
+    "workload": "workload_id",
+    "workload_subgraph": "workload_id",
+    "workload_operator": "workload_id",
+    "workload_tensor": "workload_id",
+    "workload_access": "workload_id",
+    "workload_edge": "workload_id",
+    "workload_buffer": "workload_id",
+    "hardware_version": "hardware_digest",
+    "hardware_fact": "hardware_digest",
+    "hardware_precision": "hardware_digest",
+    "hardware_level": "hardware_digest",
+    "hardware_power_mode": "hardware_digest",
+    "action": "action_id",
+    "energy_per_action": "hardware_digest",
+    "calibration": "calibration_digest",
+    "calibration_coefficient": "calibration_digest",
+    "calibration_error": "calibration_digest",
+    "run": "run_id",
+    "run_subgraph": "run_id",
+    "run_operator": "run_id",
+    "ledger_line": "run_id",
+}
+"""table -> the column that says which of its rows belong to chosen runs."""
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """One file of an archive."""
+
+    rows: int
+    columns: Mapping[str, str]
+    """Name -> DuckDB type."""
+    digest: str
+    """SHA-256 of the file."""
+
+
+@attrs.frozen(kw_only=True)
+class Manifest:
+    """What an archive holds."""
+
+    schema_version: int
+    package_version: str
+    duckdb_version: str
+    entries: Mapping[str, Entry]
+    """File name without its ending -> file."""
+
+
+def digest_file(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of a folder."""
+    text = json.dumps(
+        {"format": FORMAT, "format_version": FORMAT_VERSION, **attrs.asdict(manifest)}, indent=2, ensure_ascii=False
+    )
+    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+
+
+def read_manifest(folder: Path, newest_schema: int) -> Manifest:
+    """Return the manifest of a folder whose files are whole.
+
+    Raises CatalogueError for a folder that is no archive of runs, was written by a newer joulemap, or whose files are
+    missing or not those that were written.
+    """
+    path = folder / MANIFEST
+    hint = "expected a folder that `joulemap db export` wrote as Parquet"
+    if not path.is_file():
+        raise CatalogueError(f"{folder} is not an archive of runs, it has no {MANIFEST}; {hint}")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CatalogueError(f"{path} cannot be read: {error}; {hint}") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise CatalogueError(f"{path} is not that of an archive of runs; {hint}")
+    if document.get("format_version") != FORMAT_VERSION:
+        raise CatalogueError(
+            f"{path} has format version {document.get('format_version')}, this joulemap reads {FORMAT_VERSION}"
+        )
+    try:
+        manifest = _structure(document)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CatalogueError(f"{path} is damaged: {type(error).__name__} {error}") from error
+    if not 1 <= manifest.schema_version <= newest_schema:
+        raise CatalogueError(
+            f"{path} has schema {manifest.schema_version}, this joulemap reads up to {newest_schema}: upgrade joulemap"
+        )
+    if "run" not in manifest.entries:
+        raise CatalogueError(f"{folder} is not an archive of whole runs, but of views; {hint}")
+    for name, entry in manifest.entries.items():
+        if name not in KEYS:
+            raise CatalogueError(f"{path} names {name!r}, which is no table of runs")
+        file = folder / f"{name}.parquet"
+        if not file.is_file():
+            raise CatalogueError(f"{file} is missing")
+        if digest_file(file) != entry.digest:
+            raise CatalogueError(f"{file} is damaged: its digest is not that of {MANIFEST}")
+    return manifest
+
+
+def _structure(document: Mapping[str, Any]) -> Manifest:
+    return Manifest(
+        **{name: str(document[name]) for name in ("package_version", "duckdb_version")},
+        schema_version=int(document["schema_version"]),
+        entries={
+            str(name): Entry(rows=int(entry["rows"]), columns=dict(entry["columns"]), digest=str(entry["digest"]))
+            for name, entry in document["entries"].items()
+        },
+    )

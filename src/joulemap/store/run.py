@@ -1,0 +1,62 @@
+"""Look-ups of stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from joulemap.store.connection import Connection
+
+
+def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
+    """Return run_key -> run_id for those of the keys that are stored."""
+    rows = connection.execute(
+        "SELECT run_key, run_id FROM run WHERE list_contains(?, run_key)", [list(run_keys)]
+    ).fetchall()
+    return {str(key): int(run_id) for key, run_id in rows}
+
+
+def find_runs_of(connection: Connection, workload_id: int) -> dict[str, int]:
+    """Return run_key -> run_id for every stored run of a workload."""
+    rows = connection.execute("SELECT run_key, run_id FROM run WHERE workload_id = ?", [workload_id]).fetchall()
+    return {str(key): int(run_id) for key, run_id in rows}
+
+
+def find_all_runs(connection: Connection) -> list[int]:
+    """Return the id of every stored run."""
+    return [int(run_id) for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()]
+
+
+def find_outcomes(connection: Connection, run_ids: Iterable[int]) -> dict[int, tuple[int, str | None]]:
+    """Return run_id -> (batch, why it could not be evaluated or None), for those of the runs that are stored."""
+    statement = "SELECT run_id, batch, refusal FROM run SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
+    rows = connection.execute(statement, [list(run_ids)]).fetchall()
+    return {int(run_id): (int(batch), refusal) for run_id, batch, refusal in rows}
+
+
+def find_projected_hardware(connection: Connection) -> frozenset[str]:
+    """Return the ids of stored hardware whose key numbers are projections or estimates."""
+    rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE projection <> ''").fetchall()
+    return frozenset(str(hardware) for (hardware,) in rows)
+
+
+def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
+    """Return the models, the precisions and the runtimes of stored runs, each name once."""
+    statement = (
+        "SELECT w.model, r.precision, r.runtime FROM run AS r JOIN workload AS w USING (workload_id) "
+        "WHERE list_contains($ids, r.run_id) ORDER BY list_position($ids, r.run_id)"
+    )
+    rows = connection.execute(statement, {"ids": list(run_ids)}).fetchall()
+    return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
+
+
+def find_parameter_count(connection: Connection, run_id: int) -> int:
+    """Return how many parameters the model of a stored run has."""
+    statement = "SELECT w.parameter_count FROM run AS r JOIN workload AS w USING (workload_id) WHERE r.run_id = ?"
+    return int(connection.execute(statement, [run_id]).fetchall()[0][0])
+
+
+def mark_newest(connection: Connection) -> None:
+    """Make the flags of all runs those of `newest_runs`, after runs were added."""
+    connection.execute(
+        "UPDATE run SET is_newest = NOT is_newest WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))"
+    )

@@ -1,0 +1,204 @@
+"""Workloads to rows and back, to the columns that formulas compute with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from joulemap.store.connection import Connection
+from joulemap.store.row import insert_records, next_id, utc_now
+
+if TYPE_CHECKING:
+    from joulemap.domain.measurement import TracedOperator
+    from joulemap.domain.workload import Workload
+    from joulemap.model.workload import WorkloadColumns
+
+
+def find_workload(connection: Connection, workload_key: str) -> int | None:
+    """Return the id of the workload with this key, or None."""
+    rows = connection.execute("SELECT workload_id FROM workload WHERE workload_key = ?", [workload_key]).fetchall()
+    return int(rows[0][0]) if rows else None
+
+
+def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
+    """Return workload_key -> workload_id for those of the keys that are stored."""
+    rows = connection.execute(
+        "SELECT workload_key, workload_id FROM workload WHERE list_contains(?, workload_key)", [list(workload_keys)]
+    ).fetchall()
+    return {str(key): int(workload_id) for key, workload_id in rows}
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
+
+
+def read_shape(input_spec: str, batch: int) -> str:
+    """Return the shapes of one sample of the inputs, e.g. `3x224x224`; empty where the model brings its own inputs."""
+    shapes = re.findall(r"(?:^| |=)(\d+(?:x\d+)*):", input_spec)
+    return " ".join(_sample(shape, batch) for shape in shapes)
+
+
+def _traced_shape(workload: Workload) -> str:
+    inputs = (tensor.shape for tensor in workload.tensors if tensor.role == "input")
+    return " ".join(_sample(_shape_text(shape), workload.batch) for shape in inputs)
+
+
+def _sample(shape: str, batch: int) -> str:
+    """Return a shape without the batch, if it starts with it."""
+    first, separator, rest = shape.partition("x")
+    return rest if separator and first == str(batch) else shape
+
+
+def write_workload(connection: Connection, workload: Workload) -> int:
+    """Store a workload and return its id; one of the same key is kept and its id returned."""
+    key = workload.key.digest
+    existing = find_workload(connection, key)
+    if existing is not None:
+        return existing
+    workload_id = next_id(connection, "workload", "workload_id")
+    insert_records(
+        connection,
+        "workload",
+        [workload],
+        workload_id=workload_id,
+        workload_key=key,
+        **attrs.asdict(workload.key),
+        input_shape=read_shape(workload.key.input_spec, workload.batch) or _traced_shape(workload),
+        created_at=utc_now(),
+    )
+    subgraph_of = {
+        operator: index for index, subgraph in enumerate(workload.subgraphs) for operator in subgraph.operator_indices
+    }
+    operators, tensors = workload.operators, workload.tensors
+    insert_records(
+        connection,
+        "workload_operator",
+        operators,
+        workload_id=workload_id,
+        operator_index=range(len(operators)),
+        subgraph_index=[subgraph_of[index] for index in range(len(operators))],
+        output_shape=[_shape_text(operator.output_shape) for operator in operators],
+    )
+    insert_records(
+        connection,
+        "workload_tensor",
+        tensors,
+        workload_id=workload_id,
+        tensor_index=range(len(tensors)),
+        shape=[_shape_text(tensor.shape) for tensor in tensors],
+    )
+    for part, records in (
+        ("subgraph", workload.subgraphs),
+        ("access", workload.accesses),
+        ("edge", workload.edges),
+        ("buffer", workload.buffers),
+    ):
+        numbers = {f"{part}_index": range(len(records))}
+        insert_records(connection, f"workload_{part}", records, workload_id=workload_id, **numbers)
+    return workload_id
+
+
+def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
+    """Return a stored workload as columns."""
+    import numpy as np
+
+    from joulemap.domain.kind import KINDS, ROLES
+    from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
+
+    def fetch(part: str, *columns: str) -> dict[str, Any]:
+        statement = f"SELECT {', '.join(columns)} FROM workload_{part} WHERE workload_id = ? ORDER BY {part}_index"
+        return connection.execute(statement, [workload_id]).fetchnumpy()
+
+    batch, weight_bytes = connection.execute(
+        "SELECT batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
+    ).fetchall()[0]
+    operators = fetch(
+        "operator",
+        f"CAST(list_position({list(KINDS)}, kind) - 1 AS BIGINT) AS kind",
+        "coalesce(try_cast(string_split(output_shape, 'x')[-1] AS DOUBLE), 1e0) AS row_length",
+        "operation",
+        "aten",
+        "is_foldable",
+        "CAST(subgraph_index AS BIGINT) AS subgraph_index",
+        *(f"CAST({name} AS DOUBLE) AS {name}" for name in OPERATOR_COUNTS),
+    )
+    accesses = fetch(
+        "access",
+        "CAST(operator_index AS BIGINT) AS access_operator",
+        f"CAST(list_position({list(ROLES)}, role) - 1 AS BIGINT) AS access_role",
+        "CAST(byte_count AS DOUBLE) AS access_bytes",
+        "CAST(fused_byte_count AS DOUBLE) AS access_fused_bytes",
+        "CAST(item_bytes AS DOUBLE) AS access_item_bytes",
+        "is_boundary AS access_is_boundary",
+    )
+    buffers = fetch(
+        "buffer",
+        *(f"CAST({name}_index AS BIGINT) AS buffer_{name}" for name in ("birth", "death", "release")),
+        "CAST(byte_count AS DOUBLE) AS buffer_bytes",
+        "CAST(item_bytes AS DOUBLE) AS buffer_item_bytes",
+        "is_hidden AS buffer_is_hidden",
+    )
+    call_index = number_calls(operators.pop("aten").tolist())
+    operators["operation"] = operators["operation"].astype(np.str_)
+    return WorkloadColumns(
+        batch=int(batch), weight_bytes=int(weight_bytes), call_index=call_index, **operators, **accesses, **buffers
+    )
+
+
+def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOperator, ...]:
+    """Return what of the operators of a stored workload decides which eager kernels run them, in execution order."""
+    from joulemap.domain.measurement import TracedOperator
+
+    rows = connection.execute(
+        """
+        SELECT
+            o.operator_index,
+            s.operation,
+            s.shapes,
+            o.kind,
+            o.aten,
+            o.output_shape,
+            s.copied_shape,
+            a.input_elements,
+            a.weight_shapes,
+            (o.gemm_groups, o.gemm_m, o.gemm_n, o.gemm_k)
+        FROM workload_operator AS o
+        JOIN operator_signatures AS s ON s.workload_id = o.workload_id AND s.operator_index = o.operator_index
+        LEFT JOIN (
+            SELECT
+                a.operator_index,
+                list(a.byte_count // greatest(a.item_bytes, 1) ORDER BY a.access_index)
+                    FILTER (WHERE a.role = 'input') AS input_elements,
+                list(t.shape ORDER BY a.access_index) FILTER (WHERE a.role = 'weight') AS weight_shapes
+            FROM workload_access AS a
+            JOIN workload_tensor AS t USING (workload_id, tensor_index)
+            WHERE a.workload_id = $workload_id
+            GROUP BY a.operator_index
+        ) AS a ON a.operator_index = o.operator_index
+        WHERE o.workload_id = $workload_id
+        ORDER BY o.operator_index
+        """,
+        {"workload_id": workload_id},
+    ).fetchall()
+    return tuple(
+        TracedOperator(
+            operator_index=index,
+            operation=operation,
+            shapes=shapes,
+            kind=kind,
+            aten=aten,
+            output_shape=_sizes(output),
+            copied_shape=_sizes(copied),
+            input_elements=tuple(elements or ()),
+            weight_shapes=tuple(map(_sizes, weights or ())),
+            gemm=gemm,
+        )
+        for index, operation, shapes, kind, aten, output, copied, elements, weights, gemm in rows
+    )
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split("x") if size)
