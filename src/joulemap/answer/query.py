@@ -12,7 +12,7 @@ from joulemap.plan.database import reading
 from joulemap.store.connection import confine
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import Rows, check_runs, find_projected, run_query, run_sql
+from joulemap.store.query import Rows, check_query, check_runs, find_projected, run_query, run_sql
 
 LISTED = (
     Column(name="query", type="VARCHAR", meaning="name@version"),
