@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from joulemap.report.format import Format
-from joulemap.report.render import render_answer
-
+from joulemap.answer.table import table_document
+from joulemap.present.format import TABLE, write
 from joulemap.workspace import Workspace
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "sql.md"
@@ -32,7 +31,7 @@ QUESTION: Final = re.compile(r"```sql\n(?P<sql>.*?)\n```\n(?:\n```text\n.*?\n```
 def answer(workspace: Workspace, statement: str) -> str:
     """Return the first rows of an answer as they are printed."""
     found = workspace.sql(statement)
-    text = render_answer(attrs.evolve(found, rows=found.rows[:SHOWN]), Format.TABLE)
+    text = write(table_document(attrs.evolve(found, rows=found.rows[:SHOWN])), TABLE)
     if len(found.rows) <= SHOWN:
         return text
     table, separator, note = text.partition("\n\n")
