@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, close_sections
 from joulemap.answer.hardware import StoredCalibration
 from joulemap.answer.measurement import find_described, find_measurements
-from joulemap.answer.scope import close_sections
 from joulemap.catalog.calibration import (
     calibration_text,
     own_folder,
@@ -21,7 +20,7 @@ from joulemap.catalog.calibration import (
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.precision import PRECISION_BYTES
@@ -30,11 +29,11 @@ from joulemap.domain.table import Table
 from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import GIVEN, CalibrationChoice
-from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
 from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
-from joulemap.present.cell import show_quantity
+from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.connection import open_for_reading, open_in_memory, using
 from joulemap.store.query import fetch
@@ -130,33 +129,32 @@ class CalibrateAnswer(Answer):
         one = self.calibration
         counts = f"{one.latency_count} with latency, {one.energy_count} with energy"
         sections = (
-            Section("Errors", (self._errors(is_family=False),)),
-            Section("By family", (self._errors(is_family=True),)),
+            Section("Errors", self._errors(is_family=False)),
+            Section("By family", self._errors(is_family=True)),
             Section(
                 "Coefficients",
-                (
-                    grid(
-                        self.coefficients,
-                        (
-                            ("part", "part"),
-                            ("name", "name"),
-                            ("before", lambda row: _amount(row.default_value, row.unit)),
-                            ("after", lambda row: _amount(row.value, row.unit)),
-                            ("ratio", "ratio"),
-                            ("meaning", "meaning"),
-                        ),
-                        keep=("name", "after", "ratio"),
+                grid(
+                    self.coefficients,
+                    (
+                        ("part", "part"),
+                        ("name", "name"),
+                        ("before", lambda row: _amount(row.default_value, row.unit)),
+                        ("after", lambda row: _amount(row.value, row.unit)),
+                        ("ratio", "ratio"),
+                        ("meaning", "meaning"),
                     ),
+                    keep=("name", "after", "ratio"),
                 ),
             ),
         )
         return Document(
-            title=f"calibration {one.label} of {one.hardware}, fitted to {one.row_count} "
-            f"measurement{'' if one.row_count == 1 else 's'} ({counts}) of {len(one.families)} "
-            f"famil{'y' if len(one.families) == 1 else 'ies'}",
-            sections=close_sections(sections, self._notes(), ()),
+            title=f"calibration {one.label} of {one.hardware}, fitted to "
+            f"{show_count(one.row_count, 'measurement')} ({counts}) of "
+            f"{show_count(len(one.families), 'family', 'families')}",
+            sections=close_sections(sections, self._notes()),
             data=self.data(),
             table=self.errors,
+            tables=self.tables,
         )
 
     def _errors(self, *, is_family: bool) -> Grid:
@@ -379,9 +377,8 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
 
 def _list_models(names: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(names))
-    rows = f"{len(names)} row{'' if len(names) == 1 else 's'} of "
     more = f" and {len(distinct) - SHOWN_MODELS} more" if len(distinct) > SHOWN_MODELS else ""
-    return rows + ", ".join(distinct[:SHOWN_MODELS]) + more
+    return f"{show_count(len(names), 'row')} of {', '.join(distinct[:SHOWN_MODELS])}{more}"
 
 
 def _nothing(hardware: Hardware, precisions: Collection[str], models: Collection[str], left_out: Sequence[str]) -> str:
@@ -398,12 +395,7 @@ def _answer(
     hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
     """Return the rows of a calibration, from a database made for the occasion."""
-    from joulemap.store.write_calibration import ensure_calibrations
-    from joulemap.store.write_catalogue import write_catalogue
-
-    with using(open_in_memory(), "the calibration") as connection:
-        write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
-        ensure_calibrations(connection, [(calibration.entry(place or GIVEN), calibration, hardware)])
+    with opening_alone(hardware, (calibration.entry(place or GIVEN), calibration, hardware)) as connection:
         return CalibrateAnswer(
             calibration=calibration,
             place=place,

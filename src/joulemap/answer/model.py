@@ -125,12 +125,13 @@ class ProfileAnswer(Answer):
         return Document(
             title="",
             sections=(
-                Section("", (facts,)),
+                Section("", facts),
                 Section("By operation", draw_limited(self.mix, limit, "operations", keep=keep)),
                 Section("By fusion pattern", draw_limited(self.patterns, limit, "patterns", keep=keep)),
             ),
             data=self.data(),
             table=self.mix,
+            tables=self.tables,
         )
 
 

@@ -61,7 +61,7 @@ def list_named(path: Path, own: Path | None) -> Rows:
         )
         for query in found
     )
-    return Rows(title="query list", columns=LISTED, rows=rows, sql="", parameters={})
+    return Rows(title="query list", columns=LISTED, rows=rows)
 
 
 def _check_own(path: Path, own: Path) -> None:

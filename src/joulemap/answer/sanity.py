@@ -101,6 +101,7 @@ class SanityAnswer(Answer):
             sections=(Section("", (shown, Text(f"{len(status)} probes: {counts}"))),),
             data=self.probes.records(),
             table=self.probes,
+            tables=self.tables,
         )
 
 

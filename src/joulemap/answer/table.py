@@ -15,7 +15,7 @@ def table_document(
 ) -> Document:
     """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest."""
     shown = draw_columns(table, columns=columns, keep=keep)
-    is_marked = any(cell.startswith(PROJECTED) for cells in shown.rows for cell in cells)
+    is_marked = any(text.startswith(PROJECTED) for text in shown.texts)
     below = (Text(PROJECTION_NOTE),) if is_marked else ()
     return Document(title=title, sections=(Section("", (shown, *below)),), data=table.records(), table=table)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -22,11 +22,9 @@ from joulemap.store.query import find_projected, run_query
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import ScoreDivision
     from joulemap.domain.table import Table
     from joulemap.plan.source import Source
-
-Division = Literal["runtime", "family", "model", "batch", "precision", "split", "operator"]
-"""What divides a hardware's measurements."""
 
 
 def score_predictions(
@@ -35,7 +33,7 @@ def score_predictions(
     model: str,
     *,
     precision: str,
-    by: Division,
+    by: ScoreDivision,
     calibration: str | Calibration,
 ) -> Table[tuple[Any, ...]]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""

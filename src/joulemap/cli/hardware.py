@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions, emit
-from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE, read_quantity, split_names
+from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
+from joulemap.cli.value import read_quantity, split_names
+from joulemap.domain.settings import Device
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ def show(
         output.write(table_document(prices, columns, keep=keep))
     else:
         answer = workspace.hardware(hardware, calibration=calibration)
-        output.write(answer.document(), answer.tables)
+        output.write(answer.document())
 
 
 @app.command()
@@ -116,7 +118,7 @@ def template(
 
 @app.command()
 def detect(
-    device: Annotated[Literal["cpu", "cuda"], typer.Option(help="What of this machine.")] = "cpu",
+    device: Annotated[Device, typer.Option(help="What of this machine.")] = "cpu",
     threads: Annotated[
         int | None, typer.Option(help="Only so many cores, as a program of so many threads uses.", show_default="all")
     ] = None,
@@ -154,7 +156,7 @@ def sanity(
     joulemap hardware sanity --hardware ./mine.toml --format json
     """
     answer = output.workspace().sanity(split_names(hardware))
-    output.write(answer.document(), answer.tables)
+    output.write(answer.document())
 
 
 @app.command()

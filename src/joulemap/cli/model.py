@@ -38,7 +38,7 @@ def show(model: Model, *, limit: Limit = 12, build: ModelOptions, output: Output
     joulemap model show attention_head --model-arg tokens=1024 --format json
     """
     answer = output.workspace().profile(model, build.settings())
-    output.write(answer.document(limit=limit), answer.tables)
+    output.write(answer.document(limit=limit))
 
 
 @app.command()

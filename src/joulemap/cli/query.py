@@ -9,7 +9,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions, emit
-from joulemap.cli.record import split_assignments
+from joulemap.cli.value import split_assignments
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 

@@ -10,7 +10,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import split_assignments
+from joulemap.cli.value import split_assignments
 from joulemap.errors import UsageError
 
 

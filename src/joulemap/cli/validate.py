@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import CALIBRATION_HELP
+from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
     "quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
@@ -31,7 +32,7 @@ def validate(
     model: Annotated[str, typer.Option(help="Only this model.", show_default="all")] = "",
     precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
     by: Annotated[
-        Literal["runtime", "family", "model", "batch", "precision", "split", "operator"],
+        ScoreDivision,
         typer.Option(help="What divides a hardware's rows."),
     ] = "runtime",
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",

@@ -55,8 +55,8 @@ class Table(Generic[Row]):
     """`topic.name@version`, or `sql`."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    sql: str
-    parameters: Mapping[str, Any]
+    sql: str = ""
+    parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
     """Hardware in these rows whose key numbers are projections or estimates, for people to see."""
 

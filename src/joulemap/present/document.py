@@ -30,19 +30,29 @@ class Grid:
     is_tree: bool = False
     """Whether cells begin with spaces that show what belongs to what."""
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Everything to read, where there is anything."""
+        cells = tuple(cell for row in self.rows for cell in row)
+        return (*self.headings, *cells) if self.rows or self.keeps_headings else ()
+
+
+def _join(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(texts)
+
 
 @attrs.frozen
 class Lines:
     """Sentences under each other."""
 
-    lines: tuple[str, ...]
+    texts: tuple[str, ...] = attrs.field(converter=_join)
 
 
 @attrs.frozen
 class Steps:
     """Commands ready to paste into a shell."""
 
-    commands: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 @attrs.frozen
@@ -51,8 +61,17 @@ class Text:
 
     text: str
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The sentence, where there is one."""
+        return (self.text,) if self.text else ()
+
 
 Block = Grid | Lines | Steps | Text
+
+
+def _blocks(blocks: Block | Iterable[Block]) -> tuple[Block, ...]:
+    return (blocks,) if isinstance(blocks, Grid | Lines | Steps | Text) else tuple(blocks)
 
 
 @attrs.frozen
@@ -60,18 +79,12 @@ class Section:
     """Blocks under a title."""
 
     title: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to read."""
-        return not any(
-            block.rows or block.keeps_headings if isinstance(block, Grid)
-            else block.lines if isinstance(block, Lines)
-            else block.commands if isinstance(block, Steps)
-            else block.text
-            for block in self.blocks
-        )  # fmt: skip
+    def texts(self) -> tuple[str, ...]:
+        """Everything to read below the title."""
+        return tuple(text for block in self.blocks for text in block.texts)
 
 
 @attrs.frozen(kw_only=True)
@@ -85,11 +98,13 @@ class Document:
     """For programs: everything, in full precision."""
     table: Table[Any]
     """The one table of the answer where a format holds no more than one."""
+    tables: tuple[Table[Any], ...] = ()
+    """The queries behind it, with their SQL, where they are more than that one."""
 
     @property
     def shown(self) -> tuple[Section, ...]:
         """The sections that have something to read."""
-        return tuple(section for section in self.sections if not section.is_empty)
+        return tuple(section for section in self.sections if section.texts)
 
 
 def grid(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -114,30 +114,15 @@ RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
 
 def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
     """Raise UnknownNameError for the first run that is asked about and not stored."""
-    asked: list[int] = []
+    named: list[int] = []
     for name in RUN_PARAMETERS:
         value = given.get(name, [])
-        asked += value if isinstance(value, list | tuple) else [value]
+        named += value if isinstance(value, list | tuple) else [value]
     missing = (
-        "SELECT a.run_id FROM unnest($asked::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
+        "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
     )
-    for (run_id,) in connection.execute(missing, {"asked": asked}).fetchall() if asked else ():
+    for (run_id,) in connection.execute(missing, {"named": named}).fetchall() if named else ():
         raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
-
-
-def run_queries(
-    connection: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, Mapping[str, Any]]]
-) -> tuple[Rows, ...]:
-    """Run named queries, the first one beside the others, and return their answers in order; raises as `run_query`."""
-    queries = [(find_query(name), given) for name, given in asked]
-    cursor = connection.cursor()
-    first = begin(lambda: run_query(cursor, *queries[0]))
-    try:
-        rest = [run_query(connection, query, given) for query, given in queries[1:]]
-    finally:
-        answer = first()
-        cursor.close()
-    return (answer, *rest)
 
 
 def read_value(text: str) -> Any:
