@@ -6,9 +6,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from joulemap.answer.table import table_document
 from joulemap.cli.app import EPILOG
 from joulemap.errors import ExitCode
+from joulemap.present.document import table_document
 from joulemap.present.format import write
 from joulemap.workspace import Workspace
 

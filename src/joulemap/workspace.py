@@ -496,7 +496,7 @@ class Workspace:
         Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
         from joulemap.answer.calibrate import fit_hardware
-        from joulemap.plan.calibration import choose_calibration
+        from joulemap.plan.calibration import use_calibration
 
         return fit_hardware(
             self._source,
@@ -505,7 +505,7 @@ class Workspace:
             models=models,
             output=None if output is None else Path(output),
             is_dry=is_dry,
-            start=choose_calibration(start),
+            start=use_calibration(start),
         )
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:

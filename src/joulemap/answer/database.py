@@ -15,7 +15,7 @@ from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import CatalogueError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, template
-from joulemap.plan.database import reading
+from joulemap.plan.source import reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version

@@ -12,7 +12,7 @@ from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
 from joulemap.answer.explain.row import MetricTerm
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
-from joulemap.plan.database import reading
+from joulemap.plan.source import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
 from joulemap.store.query import check_runs, fetch

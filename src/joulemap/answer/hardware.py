@@ -17,7 +17,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
-from joulemap.plan.calibration import choose_calibration
+from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import check_architectures
 from joulemap.present.cell import PROJECTED, show_count, show_quantity
@@ -249,22 +249,22 @@ def opening_hardware(
 
     `name` is an id or alias, with `@MODE` or without, or a file. The database at `path` is used where it can answer.
     """
-    choice = choose_calibration(calibration)
+    use = use_calibration(calibration)
     place, at, _ = name.partition("@")
     if not at and not is_hardware_path(place):
         entry = find_entry(known_hardware(), place)
-        choice.check({entry.id})
+        use.check({entry.id})
         with opening_catalogue(path) as connection:
-            if choice.find(entry.id) is None:
+            if use.find(entry.id) is None:
                 yield connection, entry.id, None
                 return
             plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
     else:
         plain, mode = load_named(name)
-        choice.check({plain.id})
-    used = choice.find(plain.id)
-    hardware = choice.apply(plain, used).in_mode(mode)
-    calibrations = [] if used is None else [(used, choice.load(used, plain.architecture), plain)]
+        use.check({plain.id})
+    used = use.find(plain.id)
+    hardware = use.apply(plain, used).in_mode(mode)
+    calibrations = [] if used is None else [(used, use.load(used, plain.architecture), plain)]
     with opening_alone(hardware, *calibrations) as connection:
         yield connection, hardware.id, used
 

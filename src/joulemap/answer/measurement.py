@@ -9,8 +9,8 @@ from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.sheet import load_models
 from joulemap.errors import UnknownNameError
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, template
-from joulemap.plan.database import reading
 from joulemap.plan.selection import name_configuration
+from joulemap.plan.source import reading
 from joulemap.store.connection import open_for_writing, transaction, using
 from joulemap.store.library import find_query
 from joulemap.store.query import find_projected, run_query

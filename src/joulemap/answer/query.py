@@ -9,7 +9,7 @@ from typing import Any
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.plan.catalogue import opening_catalogue
-from joulemap.plan.database import reading
+from joulemap.plan.source import reading
 from joulemap.store.check import check_query
 from joulemap.store.connection import confine
 from joulemap.store.library import find_query, list_queries

@@ -50,7 +50,7 @@ def list_(
     joulemap hardware list --architecture gpu --format json
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
-    from joulemap.answer.table import table_document
+    from joulemap.present.document import table_document
 
     rows = output.workspace().hardware_list(
         architecture=architecture,
@@ -84,7 +84,7 @@ def show(
     """
     workspace = output.workspace()
     if energy:
-        from joulemap.answer.table import table_document
+        from joulemap.present.document import table_document
 
         prices = workspace.energy_reference(hardware, calibration=calibration)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")

@@ -21,7 +21,7 @@ def list_(*, output: OutputOptions) -> None:
     joulemap model list --format csv
     """
     table = output.workspace().describe("model.list")
-    from joulemap.answer.table import table_document
+    from joulemap.present.document import table_document
 
     output.write(table_document(table))
 
@@ -51,7 +51,7 @@ def trace(model: Model, *, build: ModelOptions, output: OutputOptions) -> None:
     joulemap model trace ./mine.py:net --input 1,3,64,64 --format csv
     """
     table = output.workspace().operators(model, build.settings())
-    from joulemap.answer.table import table_document
+    from joulemap.present.document import table_document
 
     columns = ("name", "operation", "output_shape", "mac_count", "input_bytes", "weight_bytes", "output_bytes",
                "subgraph_index", "fusion_pattern", "is_counted")  # fmt: skip

@@ -31,7 +31,7 @@ def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     joulemap query list
     joulemap query list --queries questions
     """
-    from joulemap.answer.table import table_document
+    from joulemap.present.document import table_document
 
     output.write(table_document(output.workspace().list_queries(queries)))
 
@@ -71,7 +71,7 @@ def run(
     joulemap query run compare.winner -p run_ids=1,2,3,4 -p metric=latency --format markdown
     joulemap query run run.list --format parquet -o runs.parquet
     """
-    from joulemap.answer.table import table_document
+    from joulemap.present.document import table_document
     from joulemap.store.library import find_query
     from joulemap.store.query import bind, parse_parameter
 

@@ -38,7 +38,7 @@ def sql(
     joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
     """
-    from joulemap.answer.table import table_document
+    from joulemap.present.document import table_document
     from joulemap.store.query import read_value
 
     workspace = output.workspace()

@@ -50,7 +50,7 @@ def validate(
     joulemap validate --by batch --format json
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
-    from joulemap.answer.table import table_document
+    from joulemap.present.document import table_document
 
     scores = output.workspace().validate(
         hardware, model, precision=cast("Any", precision), by=by, calibration=calibration

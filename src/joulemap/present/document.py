@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.present.cell import mark_projected, show
+from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
 
 Row = TypeVar("Row")
 
@@ -120,16 +120,22 @@ def grid(
 
     `first` are rows above them, `projected` the hardware to mark, `limit` how many rows are shown at most.
     """
-    units = {column.name: column.unit for column in rows.columns}
+    places = {column.name: index for index, column in enumerate(rows.columns)}
+    has_units = {"value", "unit"} <= places.keys()
     chosen = tuple(columns)
+
+    def read(row: Row, name: str) -> Any:
+        return row[places[name]] if isinstance(row, tuple) else getattr(row, name)
 
     def cell(row: Row, what: str | Callable[[Row], str]) -> str:
         if not isinstance(what, str):
             return what(row)
-        value = getattr(row, what)
+        value = read(row, what)
         if what in HARDWARE_COLUMNS and value:
             return mark_projected(value, projected or rows.projected)
-        return show(value, what, units.get(what, ""))
+        if what == "value" and has_units and isinstance(value, float):
+            return show_quantity(value, read(row, "unit"))
+        return show_in(rows.columns[places[what]], value) if what in places else show(value, what)
 
     return Grid(
         headings=tuple(heading for heading, _ in chosen),
@@ -144,3 +150,29 @@ def grid(
 def say_rest(count: int, limit: int, noun: str) -> tuple[Text, ...]:
     """Return what stands below a table that shows `limit` of `count` rows; nothing where it shows all."""
     return (Text(f"{count - limit} more {noun}; --limit {count} shows all"),) if count > limit else ()
+
+
+def draw_columns(
+    table: Table[Any], *, columns: Sequence[str] = (), keep: Sequence[str] = (), limit: int | None = None
+) -> Grid:
+    """Return `limit` rows of a table as people read them: headings without units, a `value` with its `unit`.
+
+    `columns` are those that are shown, all for none; `keep` those of them that stay longest.
+    """
+    merged = "unit" if "value" in table.names else ""
+    shown = {
+        column.name: heading(column)
+        for column in table.columns
+        if (not columns or column.name in columns) and column.name != merged
+    }
+    kept = [shown[name] for name in keep if name in shown]
+    drawn = grid(table, [(text, name) for name, text in shown.items()], limit=limit, keep=kept)
+    return attrs.evolve(drawn, keeps_headings=True)
+
+
+def table_document(table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = ()) -> Document:
+    """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest."""
+    shown = draw_columns(table, columns=columns, keep=keep)
+    is_marked = any(text.startswith(PROJECTED) for text in shown.texts)
+    below = (Text(PROJECTION_NOTE),) if is_marked else ()
+    return Document(title="", sections=(Section("", (shown, *below)),), data=table.records(), table=table)
