@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration questions clean
+.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration pages questions clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -52,6 +52,9 @@ zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about t
 
 accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (about a minute)
 	$(BIN)/python benchmarks/accuracy.py
+
+pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
+	$(BIN)/python -m joulemap.tools.page
 
 questions: $(STAMP)  ## put today's answers under the ten questions of docs/sql.md
 	$(BIN)/python benchmarks/question.py --write

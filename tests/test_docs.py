@@ -1,24 +1,31 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
+import typer
 
-from joulemap.cli.app import EPILOG
+from joulemap.catalog.load import list_architectures, load_class
+from joulemap.cli.app import EPILOG, build
 from joulemap.errors import ExitCode
 from joulemap.present.document import table_document
 from joulemap.present.format import write
+from joulemap.tools.count import read_counts, tell_formula
+from joulemap.tools.page import write_parts
 from joulemap.workspace import Workspace
+from test_layer import BELOW
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
-STATEMENTS = re.findall(
-    r"```sql\n(.*?)\n```",
-    "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("sql", "hardware", "calibrate")) + README,
-    re.DOTALL,
-)
+PAGES = {"README": ROOT / "README.md"} | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
+STATEMENTS = [found for text in TEXTS.values() for found in re.findall(r"```sql\n(.*?)\n```", text, re.DOTALL)]
+COMMAND: Any = typer.main.get_command(build([]))
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.splitlines()[0][:60])
@@ -32,7 +39,7 @@ def test_there_are_documented_statements() -> None:
 
 TEN = re.findall(
     r"^### (\d+)\. .*?```sql\n(.*?)\n```\n\n```text\n(.*?)\n```",
-    (ROOT / "docs" / "sql.md").read_text(),
+    TEXTS["sql"],
     re.DOTALL | re.MULTILINE,
 )
 
@@ -55,40 +62,87 @@ def test_a_sample_has_the_columns_of_its_answer(
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:
-    first = re.search(r"```\w*\n(.*?)\n```", README, re.DOTALL)
+    first = re.search(r"```\w*\n(.*?)\n```", TEXTS["README"], re.DOTALL)
     assert first is not None
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
 
 
 def test_every_exit_code_is_documented() -> None:
     for code in ExitCode:
-        assert re.search(rf"^\| {code.value} \|", README, re.MULTILINE), code
+        assert re.search(rf"^\| {code.value} \|", TEXTS["cli"], re.MULTILINE), code
         assert re.search(rf"(: |; ){code.value} ", EPILOG), code
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/analyze.md",
-        "docs/calibrate.md",
-        "docs/compare.md",
-        "docs/cost.md",
-        "docs/edp.md",
-        "docs/explain.md",
-        "docs/fusion.md",
-        "docs/hardware.md",
-        "docs/measure.md",
-        "docs/model.md",
-        "docs/models.md",
-        "docs/pareto.md",
-        "docs/recommend.md",
-        "docs/sql.md",
-        "docs/sweep.md",
-        "docs/utilization.md",
-    ],
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
-        assert (path.parent / target).exists(), target
+    for target, _, anchor in re.findall(r"\]\((?!http)([^)#]*)(#([^)]+))?\)", TEXTS[page]):
+        path = (PAGES[page].parent / target).resolve() if target else PAGES[page]
+        assert path.exists(), target
+        assert not anchor or anchor in {_anchor(line) for line in path.read_text().splitlines()}, f"{target}#{anchor}"
+
+
+def _anchor(line: str) -> str:
+    """Return what a heading is linked by; empty for another line."""
+    name = re.fullmatch(r"#+ (.*)", line)
+    return re.sub(r"[^\w -]", "", name[1].lower()).replace(" ", "-") if name else ""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
+    fenced = "\n".join(re.findall(r"```sh\n(.*?)```", TEXTS[page], re.DOTALL))
+    lines = re.findall(r"^joulemap (.*)$", fenced, re.MULTILINE)
+    lines += re.findall(r"^(?:    |\$ )joulemap ([a-z].*)$|`joulemap ([a-z][^`]*)`", TEXTS[page], re.MULTILINE)
+    for line in ("".join(found) for found in lines):
+        command, words = find_command(line.split("#")[0].split())
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        assert {word.split("=")[0].rstrip(",") for word in words if word.startswith("--")} <= known, line
+
+
+def find_command(words: list[str]) -> tuple[Any, list[str]]:
+    """Return the command that a line begins with, and the rest of the line."""
+    command: Any = COMMAND
+    while words and (inner := getattr(command, "commands", {}).get(words[0].rstrip(",;:."))):
+        command, words = inner, words[1:]
+    assert command.name != "joulemap", f"no command {words[0]}"
+    return command, words
+
+
+def test_rooms_stand_above_those_that_import_them() -> None:
+    rooms = [
+        room
+        for row in re.findall(r"^\| (`[^|]+) \|", TEXTS["design"], re.MULTILINE)
+        for room in re.findall(r"`(\w+)`", row)
+    ]
+    assert set(rooms) == set(BELOW)
+    for room, others in BELOW.items():
+        assert all(rooms.index(other) < rooms.index(room) for other in others), room
+
+
+def test_parts_that_restate_code_are_as_the_code() -> None:
+    stale = [name for name, text in TEXTS.items() if write_parts(text) != text]
+    assert stale == [], "make pages"
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_counts_of_the_catalogue_are_those_of_the_code(architecture: str) -> None:
+    actions = load_class(architecture, "the test").actions
+    told = {one.component + "." + one.action: tell_formula(architecture, one.component, one.action) for one in actions}
+    assert {one.component + "." + one.action: one.count for one in actions} == told, "make pages"
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_every_action_that_a_class_counts_is_in_the_catalogue(architecture: str) -> None:
+    known = [(one.component, one.action) for one in load_class(architecture, "the test").actions]
+    for component, action in read_counts(architecture)[0]:
+        assert any(fnmatch(one, component) and fnmatch(other, action) for one, other in known), (component, action)
+
+
+@pytest.mark.slow
+def test_examples_of_library_calls_pass_the_type_checker(tmp_path: Path) -> None:
+    for name, text in TEXTS.items():
+        blocks = re.findall(r"```python\n(import joulemap\n.*?)\n```", text, re.DOTALL)
+        (tmp_path / f"{name}_page.py").write_text("\n".join(blocks) + "\n")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "", *tmp_path.glob("*.py")], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout

@@ -49,7 +49,7 @@ BELOW: dict[str, set[str]] = {
     },
     "workspace": {"answer", "domain", "plan", "store"},
     "cli": {"answer", "background", "domain", "errors", "present", "store", "trace", "units", "workspace"},
-    "tools": {"catalog", "domain", "errors", "fuse", "plan", "resource", "store", "trace", "workspace"},
+    "tools": {"catalog", "domain", "errors", "fuse", "model", "plan", "resource", "store", "trace", "workspace"},
 }
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 

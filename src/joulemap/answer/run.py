@@ -17,7 +17,17 @@ BOUNDS: Final = ("compute", "memory", "launch")
 
 
 @attrs.frozen
-class RunRow:
+class Amounts:
+    """What a run or one of its parts takes: exact, and in SI units."""
+
+    energy_fj: int
+    energy_j: float
+    latency_fs: int
+    latency_s: float
+
+
+@attrs.frozen
+class RunRow(Amounts):
     """A run as a whole."""
 
     model: str
@@ -27,10 +37,6 @@ class RunRow:
     precision: str
     runtime: str
     is_projection: bool
-    energy_fj: int
-    energy_j: float
-    latency_fs: int
-    latency_s: float
     edp_js: float
     subgraph_count: int
     operator_count: int

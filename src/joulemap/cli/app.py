@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -24,31 +25,17 @@ EPILOG = (
     "130 interrupted."
 )
 
-COMMANDS: Final = (
-    "compare",
-    "analyze",
-    "explain",
-    "calibrate",
-    "pareto",
-    "recommend",
-    "cost",
-    "edp",
-    "utilization",
-    "sweep",
-    "measure",
-    "sql",
-    "validate",
-)
-"""Each is the function of its name in the module of its name; help lists them in this order."""
+PARTS: Final = frozenset({"app", "command", "output", "record", "value"})
+"""Modules of this room that are no command."""
 
-GROUPS: Final = {
-    "query": "query",
-    "hardware": "hardware",
-    "model": "model",
-    "measurements": "measurements",
-    "db": "database",
-}
-"""Name -> module whose `app` has the commands below it."""
+FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
+"""Commands that help lists first."""
+
+
+def list_commands() -> list[str]:
+    """Return the name of every command or group of them: each is a module of this room."""
+    found = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} - PARTS
+    return [*FIRST, *sorted(found - set(FIRST))]
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
@@ -65,14 +52,14 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback(invoke_without_command=True)(root)
+    known = list_commands()
     named = next((text for text in arguments if not text.startswith("-")), "")
-    is_known = named in COMMANDS or named in GROUPS
-    for command in COMMANDS:
-        if command == named or not is_known:
-            app.command(command)(getattr(import_module(f"joulemap.cli.{command}"), command))
-    for group, module in GROUPS.items():
-        if group == named or not is_known:
-            app.add_typer(import_module(f"joulemap.cli.{module}").app, name=group)
+    for name in (named,) if named in known else known:
+        module = import_module(f"joulemap.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, name))
     return app
 
 

@@ -50,8 +50,6 @@ def list_(
     joulemap hardware list --architecture gpu --format json
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
-    from joulemap.present.document import table_document
-
     rows = output.workspace().hardware_list(
         architecture=architecture,
         deployment=cast("Deployment", deployment),
@@ -60,7 +58,7 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    output.write(table_document(rows, SHOWN, keep=("architecture", "tdp_w", "precisions")))
+    output.write_table(rows, SHOWN, keep=("architecture", "tdp_w", "precisions"))
 
 
 @app.command()
@@ -84,12 +82,10 @@ def show(
     """
     workspace = output.workspace()
     if energy:
-        from joulemap.present.document import table_document
-
         prices = workspace.energy_reference(hardware, calibration=calibration)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
         keep = ("action", "energy_per_action_j", "basis")
-        output.write(table_document(prices, columns, keep=keep))
+        output.write_table(prices, columns, keep=keep)
     else:
         answer = workspace.hardware(hardware, calibration=calibration)
         output.write(answer.document())

@@ -6,9 +6,9 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import attrs
 import typer
@@ -18,6 +18,7 @@ from joulemap.present.format import TABLE, list_formats
 
 if TYPE_CHECKING:
     from joulemap.cli.record import ModelOptions
+    from joulemap.domain.table import Table
     from joulemap.present.document import Document
     from joulemap.workspace import Workspace
 
@@ -111,6 +112,14 @@ class OutputOptions:
                 from joulemap.store.query import show_sql
 
                 print(show_sql(find_query(table.title, queries), table.parameters), end="\n\n", file=sys.stderr)
+
+    def write_table(
+        self, table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), queries: Path | None = None
+    ) -> None:
+        """Write a table: every column for programs, `columns` for people, `keep` those of them that stay longest."""
+        from joulemap.present.document import table_document
+
+        self.write(table_document(table, columns, keep=keep), queries)
 
     def emit(self, text: str) -> None:
         """Write a text where the answer goes."""

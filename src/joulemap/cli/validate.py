@@ -50,9 +50,7 @@ def validate(
     joulemap validate --by batch --format json
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
-    from joulemap.present.document import table_document
-
     scores = output.workspace().validate(
         hardware, model, precision=cast("Any", precision), by=by, calibration=calibration
     )
-    output.write(table_document(scores, OPERATORS if by == "operator" else SCORES, keep=KEPT))
+    output.write_table(scores, OPERATORS if by == "operator" else SCORES, keep=KEPT)

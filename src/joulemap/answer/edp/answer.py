@@ -234,7 +234,7 @@ class EdpAnswer(RunAnswer):
 
     def notes(self) -> list[str]:
         """Return what a reader must know of these numbers."""
-        lines = self.scope.describe_refusals()
+        lines = [f"unsupported: {reason}" for reason in self.scope.refusals]
         if self.total.clock_fraction < 1.0:
             lines.append(
                 f"the power cap lowers the clock to {show_share(self.total.clock_fraction)} of nominal; gains are "

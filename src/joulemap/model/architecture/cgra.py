@@ -106,7 +106,7 @@ class Cgra:
         )
 
     def count(self, kernels: KernelColumns, placement: CgraPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; the catalogue states each formula in words."""
+        """Return the counts of the seven categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

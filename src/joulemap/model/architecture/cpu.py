@@ -176,7 +176,7 @@ class Cpu:
         )
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the five categories; the catalogue states each formula in words."""
+        """Return the counts of the five categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         vector = _vector(precision, hardware)

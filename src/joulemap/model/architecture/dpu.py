@@ -174,7 +174,7 @@ class Dpu:
         return read, outputs
 
     def count(self, kernels: KernelColumns, placement: DpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; the catalogue states each formula in words."""
+        """Return the counts of the eight categories; docs/actions.md lists them."""
         work = kernels.work
         geometry = hardware.geometry
         macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC

@@ -90,7 +90,7 @@ class Kpu:
         )
 
     def count(self, kernels: KernelColumns, placement: KpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; the catalogue states each formula in words."""
+        """Return the counts of the eight categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

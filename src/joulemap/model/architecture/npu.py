@@ -209,7 +209,7 @@ class Npu:
         )
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; the catalogue states each formula in words."""
+        """Return the counts of the seven categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

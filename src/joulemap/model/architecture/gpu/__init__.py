@@ -136,7 +136,7 @@ class Gpu:
         )
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; the catalogue states each formula in words."""
+        """Return the counts of the seven categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

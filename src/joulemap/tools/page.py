@@ -1,0 +1,157 @@
+"""Parts of the documentation that restate code or data, written from them (`make pages`).
+
+A page holds a part between two comments, `<!-- NAME -->` or `<!-- NAME: ARGUMENT -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from joulemap.catalog.load import list_architectures, load_class
+from joulemap.domain.metric import METRICS
+from joulemap.domain.precision import PRECISION_BYTES
+from joulemap.tools.count import find_formula, read_counts, write_counts
+from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
+from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
+
+DOCS: Final = Path(__file__).parents[3] / "docs"
+
+MARKED: Final = re.compile(r"(<!-- ([a-z ]+?)(?:: ([a-z]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Rewrite the pages that hold such parts, and the counts of the catalogue."""
+    write_counts()
+    for path in sorted(DOCS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if (written := write_parts(text)) != text:
+            path.write_text(written, encoding="utf-8")
+            print(path.name)
+
+
+def write_parts(text: str) -> str:
+    """Return a page with each of its parts as code and data are now."""
+    return MARKED.sub(lambda part: f"{part[1]}{_part(part[2], part[3])}\n{part[4]}", text)
+
+
+def _part(name: str, argument: str | None) -> str:
+    return "\n".join(PARTS[name](argument) if argument else PARTS[name]())
+
+
+def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    headings = tuple(headings)
+    yield f"| {' | '.join(headings)} |"
+    yield "|" + "---|" * len(headings)
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
+
+
+def list_actions(architecture: str) -> Iterator[str]:
+    """Yield the actions of a class with how they are counted, those that differ in precision alone as one."""
+    rows = {}
+    for action in load_class(architecture, "make pages").actions:
+        name = re.sub(rf"^({'|'.join(PRECISION_BYTES)})_mac$", "*_mac", action.action)
+        rows[action.component, name] = (
+            f"`{action.category}`",
+            f"`{action.common_category}`",
+            f"`{action.component}.{name}`",
+            f"`{find_formula(architecture, action.component, action.action)}`",
+        )
+    yield from _table(("category", "common category", "action", "count"), rows.values())
+    yield ""
+    for name, formula in read_counts(architecture)[1].items():
+        yield f"- {name} = `{formula}`"
+
+
+def list_scales() -> Iterator[str]:
+    """Yield the factors on energies that a calibration may move, by class."""
+    yield from _table(
+        ("class", "energy scales"),
+        (
+            (f"`{name}`", " ".join(f"`{scale.name}`" for scale in load_class(name, "make pages").energy_scales))
+            for name in list_architectures()
+        ),
+    )
+
+
+def list_metrics() -> Iterator[str]:
+    """Yield every metric."""
+    yield from _table(
+        ("metric", "is", "unit", "of one", "better"),
+        (
+            (f"`{one.name}`", one.label, one.unit, one.per, "higher" if one.is_higher_better else "lower")
+            for one in METRICS
+        ),
+    )
+
+
+def list_operators() -> Iterator[str]:
+    """Yield the operators whose formula has a docstring, with what it says."""
+    rows = []
+    for formula, names in _by_formula().items():
+        if formula.__doc__ and formula.__module__ in _MODULES:
+            rows.append((_MODULES[formula.__module__], _quote(names), formula.__doc__.split("\n")[0]))
+    yield from _table(("kind", "operators", "counts"), rows)
+
+
+def list_elements() -> Iterator[str]:
+    """Yield the operators that cost a fixed count for each output, in the order of their costs."""
+    costs: dict[tuple[int, int], list[str]] = {}
+    for formula, names in _by_formula().items():
+        if formula.__doc__ or "movement" in formula.__module__:
+            continue
+        try:
+            cost: Cost = formula(_One())
+        except (AttributeError, TypeError):
+            continue
+        costs.setdefault((cost.elementwise_count, cost.special_count), []).extend(names)
+    yield from _table(
+        ("EW", "SF", "operators"),
+        ((str(simple), str(special), _quote(names)) for (simple, special), names in sorted(costs.items())),
+    )
+
+
+class _One(Call):
+    """A call with one output element."""
+
+    def __init__(self) -> None:
+        super().__init__((), {}, ())
+
+    @property
+    def output_count(self) -> int:
+        return 1
+
+
+_MODULES: Final = {
+    module.__name__: module.__name__.rsplit(".", 1)[1]
+    for module in (gemm, normalization, pooling, elementwise, movement)
+}
+
+
+def _by_formula() -> dict[Formula, list[str]]:
+    found: dict[Formula, list[str]] = {}
+    for name, formula in FORMULAS.items():
+        found.setdefault(formula, []).append(name)
+    return found
+
+
+def _quote(names: Iterable[str]) -> str:
+    """Return names as a page shows them; one that works in place, or is a variant of another, is left out."""
+    plain = dict.fromkeys(name.rstrip("_") for name in names if not name.startswith("_"))
+    return " ".join(f"`{name}`" for name in plain or names)
+
+
+PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
+    "actions": list_actions,
+    "elements": list_elements,
+    "metrics": list_metrics,
+    "operators": list_operators,
+    "scales": list_scales,
+}
+
+
+if __name__ == "__main__":
+    main()
