@@ -1,4 +1,4 @@
-"""What every answer is: tables of typed rows, and a document made of them."""
+"""An answer: tables of typed rows, and a document made of them."""
 
 from __future__ import annotations
 

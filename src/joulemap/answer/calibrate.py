@@ -10,8 +10,7 @@ import attrs
 
 from joulemap.answer.answer import Answer, close_sections
 from joulemap.answer.hardware import StoredCalibration
-from joulemap.answer.measurement import find_described, find_measurements
-from joulemap.answer.observation import observe, select_models
+from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
 from joulemap.catalog.calibration import (
     calibration_text,
     own_folder,

@@ -1,4 +1,4 @@
-"""What a results database is and holds, whether its parts add up, and its runs as files."""
+"""A results database: its tables, the audit of its sums, and its runs as files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer is about: models, runs, and what a reader must know of them."""
+"""The scope of an answer: models, runs, and what a reader must know of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of each hardware a model uses, what is unhealthy about it and why, and who suits models of its size."""
+"""The use that a model makes of each hardware, what is unhealthy about it and why, and who suits models of its size."""
 
 from __future__ import annotations
 

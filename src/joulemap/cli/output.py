@@ -1,4 +1,4 @@
-"""Where results are kept, and how an answer is written: what every command shares."""
+"""The options of every command: the database, and how an answer is written."""
 
 from __future__ import annotations
 

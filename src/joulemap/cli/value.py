@@ -1,4 +1,4 @@
-"""What a person wrote on the command line, as values."""
+"""Values of what a person wrote on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked: of which runs, on which hardware, within which limits, and how a chip is used."""
+"""The settings of a question: its runs and hardware, its limits, and the use of a chip."""
 
 from __future__ import annotations
 

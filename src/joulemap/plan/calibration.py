@@ -1,4 +1,4 @@
-"""Which calibration a question uses for each of its hardware, and the hardware under it."""
+"""The calibration that a question uses for each of its hardware, and the hardware under it."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
 }
 
 KEEP: Final = ("subgraph", "operator", "energy", "of energy", "latency", "of time", "bound by", "EDP share", "of peak")
-"""Headings that narrow terminals show, of every level."""
+"""Headings that narrow terminals show, of every table."""
 
 WHOLE: Final = {
     "category": "run",

@@ -1,4 +1,4 @@
-"""Who wins each subgraph or operator, and what each hardware is good at."""
+"""The winner of each subgraph or operator, and what each hardware is good at."""
 
 from __future__ import annotations
 

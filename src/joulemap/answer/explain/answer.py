@@ -1,4 +1,4 @@
-"""Why one run needs more than another: sentences, and terms that sum to the difference exactly."""
+"""The difference of two runs: sentences, and terms that sum to it exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why two runs differ, in plain sentences: each is made of terms, and is left out where they do not carry it."""
+"""Sentences on the difference of two runs: each is made of terms, and is left out where they do not carry it."""
 
 from __future__ import annotations
 
