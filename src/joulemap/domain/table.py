@@ -7,21 +7,10 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import attrs
 
-HARDWARE_COLUMNS: Final = frozenset(
-    {
-        "hardware",
-        "winner",
-        "runner_up",
-        "previous_winner",
-        "overtaker",
-        "overtaken",
-        "dominated_by",
-        "hardware_a",
-        "hardware_b",
-        "best_hardware",
-        "other_hardware",
-    }
-)
+HARDWARE_COLUMNS: Final = frozenset({
+    "hardware", "winner", "runner_up", "previous_winner", "overtaker", "overtaken", "dominated_by", "hardware_a",
+    "hardware_b", "best_hardware", "other_hardware",
+})  # fmt: skip
 """Columns whose text begins with a hardware, in every query."""
 
 
