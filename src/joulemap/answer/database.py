@@ -74,11 +74,12 @@ class DatabaseAnswer(Answer):
         shown = grid(
             self.content,
             (
-                ("table name", "table_name"),
-                ("row", "row_count"),
-                ("column", "column_count"),
+                ("table", "table_name"),
+                ("rows", "row_count"),
+                ("columns", "column_count"),
                 ("meaning", "meaning"),
             ),
+            keep=("rows", "meaning"),
         )
         return Document(
             title=f"{self.path}: schema {self.schema_version}, {show_quantity(self.size_bytes, 'B')}",

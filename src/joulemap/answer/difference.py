@@ -120,7 +120,7 @@ class DifferenceAnswer(RunAnswer):
                 ("source B", "source_b"),
             ),
             limit=limit,
-            keep=("A", "B", "unit", "moved"),
+            keep=("ratio", "A", "B", "unit", "moved"),
         )
         moved = sum(row.moved_fj for row in self.constants if row.moved_fj is not None)
         return (

@@ -84,7 +84,7 @@ def show(
     if energy:
         prices = workspace.energy_reference(hardware, calibration=calibration)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
-        keep = ("action", "energy_per_action_j", "basis")
+        keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     else:
         answer = workspace.hardware(hardware, calibration=calibration)

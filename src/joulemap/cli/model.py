@@ -21,7 +21,7 @@ def list_(*, output: OutputOptions) -> None:
     joulemap model list --format csv
     """
     table = output.workspace().describe("model.list")
-    output.write_table(table)
+    output.write_table(table, keep=("parameter_count", "mac_count", "family"))
 
 
 @app.command()

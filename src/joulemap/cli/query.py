@@ -31,7 +31,7 @@ def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     joulemap query list
     joulemap query list --queries questions
     """
-    output.write_table(output.workspace().list_queries(queries))
+    output.write_table(output.workspace().list_queries(queries), keep=("summary",))
 
 
 @app.command()

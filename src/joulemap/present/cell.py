@@ -30,7 +30,8 @@ def heading(column: Column) -> str:
         return name
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix) and not name.endswith(f"_per{suffix}"):
-            name = name.removesuffix(suffix) + (" share" if suffix == "_fraction" else "")
+            name = name.removesuffix(suffix)
+            name += " share" if suffix == "_fraction" and not name.endswith("share") else ""
             break
     return name.replace("_", " ").strip()
 

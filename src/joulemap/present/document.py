@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -14,6 +16,10 @@ Row = TypeVar("Row")
 
 Shown = tuple[str, "str | Callable[[Row], str]"]
 """Heading, and the field that is shown or what makes a cell of the row."""
+
+
+NUMBER: Final = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?")
+"""A number as people read it: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +34,16 @@ class Grid:
     keeps_headings: bool = False
     """Whether the headings are shown where there are no rows."""
     is_tree: bool = False
-    """Whether cells begin with spaces that show what belongs to what."""
+    """Whether the first cells begin with spaces that show what belongs to what."""
+
+    def column(self, index: int) -> list[str]:
+        """Return the cells under a heading."""
+        return [cells[index] for cells in self.rows]
+
+    @cached_property
+    def numbers(self) -> frozenset[int]:
+        """The columns of numbers with their units, which are read from the right."""
+        return frozenset(index for index in range(len(self.headings)) if _are_numbers(self.column(index)))
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -105,6 +120,13 @@ class Document:
     def shown(self) -> tuple[Section, ...]:
         """The sections that have something to read."""
         return tuple(section for section in self.sections if section.texts)
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    """Return whether cells are numbers, but for words where there is none."""
+    filled = [cell.strip() for cell in cells if cell.strip()]
+    others = [cell for cell in filled if not NUMBER.fullmatch(cell)]
+    return len(others) * 2 < len(filled) and all(cell.replace(" ", "").isalpha() for cell in others)
 
 
 def grid(

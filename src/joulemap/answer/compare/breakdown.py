@@ -124,12 +124,12 @@ class BreakdownAnswer(RunAnswer):
                 (f"{bound}-bound subgraphs", *(str(getattr(row, f"{bound}_bound_count")) for row in rows)),
                 ("- of the time", *(show_share(getattr(row, f"{bound}_time_fraction")) for row in rows)),
             ]
+        headings = [f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)]
+        frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
         return Grid(
-            headings=(
-                "per batch",
-                *(f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)),
-            ),
+            headings=("per batch", *headings),
             rows=tuple(table),
+            keep=tuple(headings[index] for index in frugal),
         )
 
     def _branches(self, row: RunFigure) -> tuple[Grid | Text, ...]:

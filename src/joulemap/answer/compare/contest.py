@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -150,9 +151,12 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
             )
         )
     names = tuple(map(scope.mark, hardware))
+    wins = Counter(scope.mark(contest[0].hardware) for contest in contests)
     headings = (by, "pattern" if by == "subgraph" else "kind", *names, "winner", "next")
     return (
-        Grid(headings=headings, rows=tuple(cells), keep=("winner", *names, "next")),
+        Grid(
+            headings=headings, rows=tuple(cells), keep=("winner", *sorted(names, key=lambda name: -wins[name]), "next")
+        ),
         *say_rest(len(contests), limit, f"{by}s"),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -72,11 +73,12 @@ class ModelsAnswer(RunAnswer):
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""
         hardware = list(dict.fromkeys(row.hardware for row in sorted(self.rows, key=lambda row: row.run_id)))
-        cells = []
+        cells, winners = [], Counter[str]()
         for _, group in groupby(self.rows, lambda row: row.workload_id):
             rows = {row.hardware: row for row in group}
             first = next(iter(rows.values()))
             best = "" if first.value is None else self.scope.mark(first.hardware)
+            winners[best] += 1
             cells.append(
                 (
                     first.model,
@@ -89,7 +91,9 @@ class ModelsAnswer(RunAnswer):
             )
         names = tuple(map(self.scope.mark, hardware))
         return Grid(
-            headings=("model", *names, *(("best",) if len(hardware) > 1 else ())), rows=tuple(cells), keep=("best",)
+            headings=("model", *names, *(("best",) if len(hardware) > 1 else ())),
+            rows=tuple(cells),
+            keep=("best", *sorted(names, key=lambda name: -winners[name])),
         )
 
     def _figures(self) -> Grid:

@@ -165,6 +165,7 @@ class ExplainAnswer(PairAnswer):
                 ("difference", lambda row: show_signed(row.difference_j, "J")),
                 ("share", "share_fraction"),
             ),
+            keep=("A", "B", "difference", "share"),
         )
         return drawn, _prove((row.difference_fj for row in self.categories), self.total.difference_fj, "fJ")
 
@@ -189,7 +190,7 @@ class ExplainAnswer(PairAnswer):
                 ("bound B", "bottleneck_b"),
             ),
             limit=limit,
-            keep=("difference", "share"),
+            keep=("difference", "share", "energy A", "energy B"),
         )
         return drawn, *say_rest(len(self.subgraphs), limit, "subgraphs")
 

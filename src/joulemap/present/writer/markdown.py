@@ -21,7 +21,8 @@ def _block(block: Block) -> str:
         rows = [[_indent(cell) if block.is_tree else cell for cell in row] for row in block.rows]
         if not block.texts:
             return ""
-        return tabulate(rows, headers=block.headings, tablefmt="github", disable_numparse=True)
+        sides = ["right" if index in block.numbers else "left" for index in range(len(block.headings))]
+        return tabulate(rows, headers=block.headings, tablefmt="pipe", disable_numparse=True, colalign=sides)
     if isinstance(block, Lines):
         return "\n".join(f"- {line}" for line in block.texts)
     if isinstance(block, Steps):

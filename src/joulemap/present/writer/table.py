@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import tabulate
@@ -18,23 +19,32 @@ GAP: Final = 2
 MOST_TEXT: Final = 64
 """Characters beyond which a column of text is wrapped, however wide the terminal is."""
 
-LEAST_TEXT: Final = 24
+SHORT_TEXT: Final = 24
+"""Characters up to which a cell stays on one line."""
+
+LEAST_TEXT: Final = 20
 """Characters that a column of text keeps when it is wrapped."""
 
 MOST_BLOCKS: Final = 12
 """Rows that may become blocks; more of them would not be read."""
 
+LEAST_KEPT: Final = 3
+"""Headings to keep that make a table worth reading, where it says which to keep."""
+
+UNIT: Final = re.compile(
+    r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
+)
+"""The space between a number and its unit, where no line ends."""
+
+HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
+
 
 def write(document: Document, width: int | None) -> str:
     """Return the sections of a document in lines of at most `width`, as wide as they are where it is None."""
-    parts = [document.title] if document.title else []
+    parts = [_wrap(document.title, width)] if document.title else []
     for section in document.shown:
-        text = ""
-        for block in section.blocks:
-            drawn = _block(block, width)
-            if drawn:
-                text += ("\n\n" if text else "") + drawn
-        parts.append(f"{section.title}\n{text}" if section.title else text)
+        text = "\n\n".join(filter(None, (_block(block, width) for block in section.blocks)))
+        parts.append(f"{_wrap(section.title, width)}\n{text}" if section.title else text)
     return "\n\n".join(parts)
 
 
@@ -45,32 +55,47 @@ def _block(block: Block, width: int | None) -> str:
         return "\n".join(_wrap(f"- {line}", width, "  ") for line in block.texts)
     if isinstance(block, Steps):
         return "\n".join(f"  {command}" for command in block.texts)
-    return _wrap(block.text, width, "") if block.text else ""
+    return _wrap(block.text, width)
 
 
-def _wrap(text: str, width: int | None, indent: str) -> str:
+def _wrap(text: str, width: int | None, indent: str = "") -> str:
+    """Return a text in lines of at most `width`, but for longer words; a number stays with its unit."""
     if width is None:
         return text
-    if "\n" in text:
-        return "\n".join(_wrap(line, width, indent) for line in text.split("\n"))
-    return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(
+        textwrap.fill(
+            UNIT.sub(HARD_SPACE, line), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ).replace(HARD_SPACE, " ")
+        for line in text.splitlines()
+    )
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return max((len(word) for text in texts for word in re.split(r"[ \t\n]+", UNIT.sub(HARD_SPACE, text))), default=0)
+
+
+def _longest_line(texts: Iterable[str]) -> int:
+    return max((len(line) for text in texts for line in text.splitlines()), default=0)
 
 
 def _fit(block: Grid, width: int | None) -> str:
     """Return a table that is no wider than `width`: whole, with wrapped text, with fewer columns, or as blocks."""
-    needed = [max(len(cells[index]) for cells in (block.headings, *block.rows)) for index in range(len(block.headings))]
-    least = [_least(block, index, needed[index]) for index in range(len(needed))]
-    needed = [max(fewest, min(most, MOST_TEXT)) for fewest, most in zip(least, needed, strict=True)]
+    columns = range(len(block.headings))
+    least = [_least(block, index, width) for index in columns]
+    needed = [
+        max(_longest_line([block.headings[index]]), least[index], min(_longest_line(block.column(index)), MOST_TEXT))
+        for index in columns
+    ]
     if width is None or _width(needed) <= width:
-        return _draw(block, range(len(needed)), needed)
+        return _draw(block, columns, needed)
     kept = _fold(block, least, width)
-    if len(kept) * 2 < len(needed) and len(block.rows) <= MOST_BLOCKS:
+    if len(kept) < len(columns) and _reads_as_blocks(block, kept):
         return _blocks(block, width)
-    folded = [heading or "#" for index, heading in enumerate(block.headings) if index not in kept]
     text = _draw(block, kept, _share_out(kept, needed, least, width))
+    folded = [block.headings[index] or "#" for index in columns if index not in kept]
     if folded:
-        columns = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
-        text += "\n" + _wrap(f"({columns} folded: {', '.join(folded)}; --wide shows all)", width, " ")
+        count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
+        text += "\n" + _wrap(f"({count} folded: {', '.join(folded)}; --wide shows all)", width, " ")
     return text
 
 
@@ -78,61 +103,107 @@ def _width(columns: Sequence[int]) -> int:
     return sum(columns) + GAP * (len(columns) - 1)
 
 
-def _least(block: Grid, index: int, needed: int) -> int:
-    """Return the fewest characters that a column can be wrapped to: its longest word, and not less than reads well."""
-    words = (word for cells in (block.headings, *block.rows) for word in cells[index].split())
-    longest = max(map(len, words), default=0)
-    is_text = any(" " in cells[index].strip() and len(cells[index]) > LEAST_TEXT for cells in block.rows)
-    return min(needed, max(longest, LEAST_TEXT)) if is_text and not block.is_tree else needed
+def _least(block: Grid, index: int, width: int | None) -> int:
+    """Return the fewest characters of a column: its longest word where it is text, and what reads well."""
+    cells = block.column(index)
+    whole = _longest_line(cells)
+    is_text = any(" " in cell.strip() and len(cell) > SHORT_TEXT for cell in cells)
+    if is_text and not (block.is_tree and index == 0 and (width is None or whole <= width)):
+        whole = min(whole, max(_longest_word(cells), LEAST_TEXT))
+    return max(whole, _longest_word([block.headings[index]]))
 
 
 def _fold(block: Grid, least: Sequence[int], width: int) -> list[int]:
-    """Return the columns that fit: the first, then those to keep in their order, then from the left."""
-    order = [0, *(block.headings.index(name) for name in block.keep if name in block.headings)]
-    order += range(len(least))
-    kept: list[int] = []
-    for index in dict.fromkeys(order):
-        if not kept or _width([*(least[one] for one in kept), least[index]]) <= width:
+    """Return the columns that fit: the first, those to keep in their order, then from the left, empty ones last."""
+    kept = [0]
+    rest = sorted(range(len(least)), key=lambda index: not any(block.column(index)))
+    for index in dict.fromkeys((*_keep(block), *rest)):
+        if index and _width([*(least[one] for one in kept), least[index]]) <= width:
             kept.append(index)
     return sorted(kept)
 
 
+def _keep(block: Grid) -> list[int]:
+    return [block.headings.index(name) for name in block.keep if name in block.headings]
+
+
+def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
+    """Return whether blocks say more than the columns that fit: of one row, or of few where what matters is folded."""
+    matters = _keep(block)[:LEAST_KEPT]
+    says_enough = all(index in kept for index in matters) if matters else len(kept) * 2 >= len(block.headings)
+    return len(block.rows) == 1 or (len(block.rows) <= MOST_BLOCKS and not says_enough)
+
+
 def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return the width of each column: the least, and for those that are wrapped what is left over."""
+    """Return the width of each column: the least, and what is left over to those first that lack the fewest."""
     widths = {index: least[index] for index in kept}
     left = width - _width([least[index] for index in kept])
-    for index in kept:
+    for index in sorted(kept, key=lambda index: needed[index] - least[index]):
         more = min(max(left, 0), needed[index] - least[index])
         widths[index] += more
         left -= more
     return [widths[index] for index in kept]
 
 
-def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int] | None) -> str:
-    most = [None] * len(kept) if widths is None else widths
-    return tabulate.tabulate(
-        [[_wrap_cell(cells[index], one) for index, one in zip(kept, most, strict=True)] for cells in block.rows],
-        headers=[block.headings[index] for index in kept],
+def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int]) -> str:
+    columns = list(zip(kept, widths, strict=True))
+    headings = [_wrap(block.headings[index], width) for index, width in columns]
+    height = max((heading.count("\n") for heading in headings), default=0)
+    drawn = tabulate.tabulate(
+        [[_wrap_cell(cells[index], width) for index, width in columns] for cells in block.rows],
+        headers=["\n" * (height - heading.count("\n")) + heading for heading in headings],
         tablefmt="simple",
         disable_numparse=True,
-        preserve_whitespace=block.is_tree,
+        preserve_whitespace=True,
+        colalign=["right" if index in block.numbers else "left" for index in kept] if block.rows else None,
     )
+    return "\n".join(line.rstrip() for line in drawn.splitlines())
 
 
-def _wrap_cell(cell: str, width: int | None) -> str:
-    return cell if width is None or len(cell) <= width else _wrap(cell, width, "")
+def _wrap_cell(cell: str, width: int) -> str:
+    if _longest_line([cell]) <= width:
+        return cell
+    lead = " " * (len(cell) - len(cell.lstrip(" ")))
+    return _wrap(cell, width, lead)
 
 
 def _blocks(block: Grid, width: int) -> str:
-    """Return each row as lines of heading and value."""
-    name = max(map(len, block.headings[1:]), default=0)
+    """Return each row as lines of heading and value under what tells it from the others."""
+    title = _find_title(block)
+    rest = [index for index in range(len(block.headings)) if index not in title]
+    name = max((len(block.headings[index]) for index in rest), default=0)
+    room = width - name - 2 * GAP
     drawn = []
     for cells in block.rows:
-        lines = [cells[0].strip() or block.headings[0]]
-        lines += [
-            _wrap(f"  {heading.ljust(name)}  {cell.strip()}", width, " " * (name + 4))
-            for heading, cell in zip(block.headings[1:], cells[1:], strict=True)
-            if cell.strip()
-        ]
+        lines = [_wrap(", ".join(_name_cell(block, index, cells) for index in title if cells[index].strip()), width)]
+        for index in rest:
+            value = cells[index].strip()
+            if value:
+                longest = _longest_word([value])
+                if len(value) <= room or (room >= LEAST_TEXT and longest <= room):
+                    lines.append(_hang(value, width, name + 2 * GAP, f"  {block.headings[index]}"))
+                else:
+                    lines.append(_hang(block.headings[index], width, GAP))
+                    lines.append(_hang(value, width, max(0, min(2 * GAP, width - longest))))
         drawn.append("\n".join(lines))
     return "\n\n".join(drawn)
+
+
+def _hang(value: str, width: int, indent: int, heading: str = "") -> str:
+    return heading.ljust(indent) + _wrap(value, width - indent).replace("\n", "\n" + " " * indent)
+
+
+def _find_title(block: Grid) -> list[int]:
+    """Return the columns whose cells name a row: the first, and the next while they are numbers or not different."""
+    title: list[int] = []
+    for index in dict.fromkeys((0, *_keep(block), *range(len(block.headings)))):
+        title.append(index)
+        is_told = len({tuple(cells[one] for one in title) for cells in block.rows}) == len(block.rows)
+        if (is_told and not all(one in block.numbers for one in title)) or len(title) == LEAST_KEPT:
+            break
+    return title
+
+
+def _name_cell(block: Grid, index: int, cells: Sequence[str]) -> str:
+    cell = cells[index].strip()
+    return f"{block.headings[index]} {cell}".strip() if index in block.numbers else cell

@@ -1,0 +1,228 @@
+"""What people read fits their terminal, and loses nothing that is not named; programs get everything."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from conftest import Run
+from joulemap.domain.table import Column, Table
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Steps, Text
+from joulemap.present.format import write
+
+WIDTHS = (60, 80, 120, 200)
+MANY = 13
+"""Rows that are too many for blocks."""
+
+WORDS = st.text("abcdef_.~", min_size=1, max_size=18)
+NUMBERS = st.sampled_from(["10.2 mJ", "437 µs", "5.0 %", "31.4k/s", "1,092 USD", "1.03x", "8", ""])
+CELLS = st.one_of(NUMBERS, WORDS, st.lists(WORDS, min_size=2, max_size=12).map(" ".join))
+
+
+@st.composite
+def grids(draw: st.DrawFn, least: int = 1) -> Grid:
+    """Tables of any content, whose headings differ and whose first cells are filled."""
+    words = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
+    headings = draw(st.lists(words, min_size=1, max_size=15, unique=True))
+    rows = draw(st.lists(st.tuples(WORDS, *[CELLS] * (len(headings) - 1)), min_size=least, max_size=20))
+    keep = draw(st.lists(st.sampled_from(headings), unique=True))
+    return Grid(headings=tuple(headings), rows=tuple(rows), keep=tuple(keep))
+
+
+CHIPS = Grid(
+    headings=("rank", "hardware", "energy per inference", "latency", "purchase price", "source"),
+    rows=(
+        ("1", "kpu_t256", "1.64 mJ", "1.02 ms", "1,092 USD", "a price list of the maker, read when it was printed"),
+        ("2", "h100_sxm5", "14.8 mJ", "437 µs", "", "a shop"),
+    ),
+    keep=("hardware", "latency", "energy per inference"),
+)
+
+
+def make(*blocks: Block, title: str = "") -> Document:
+    """A document of one section."""
+    column = Column(name="energy_j", type="DOUBLE", meaning="energy")
+    table = Table[Any](title="made", columns=(column,), rows=((1.5,),), sql="", parameters={})
+    return Document(title=title, sections=(Section("", blocks),), data=table.records(), table=table)
+
+
+def draw(grid: Grid, width: int | None) -> str:
+    """The table as text."""
+    return write(make(grid), "table", width)
+
+
+def folded(text: str) -> list[str]:
+    """The columns that a table says it does not show."""
+    note = re.search(r"\(\d+ columns? folded: (.*); --wide shows all\)", " ".join(text.split()))
+    return note[1].split(", ") if note else []
+
+
+@settings(max_examples=60)
+@given(grids(), st.integers(40, 200))
+def test_a_table_fits_and_every_word_is_whole_or_its_column_is_named(grid: Grid, width: int) -> None:
+    text = draw(grid, width)
+    assert max(map(len, text.split("\n"))) <= width
+    assert all(line == line.rstrip() for line in text.split("\n"))
+    hidden = folded(text)
+    assert grid.headings[0] not in hidden
+    found = {word.strip(",") for word in text.split()}
+    is_table = any(set(line) == {"-", " "} or set(line) == {"-"} for line in text.split("\n"))
+    for index, heading in enumerate(grid.headings):
+        if heading not in hidden:
+            assert {word.strip(",") for cell in grid.column(index) for word in cell.split()} <= found
+            assert not is_table or set(heading.split()) <= found
+
+
+@given(grids())
+def test_without_a_width_every_column_is_drawn(grid: Grid) -> None:
+    text = draw(grid, None)
+    assert not folded(text)
+    assert {word for cells in (grid.headings, *grid.rows) for cell in cells for word in cell.split()} <= set(
+        text.split()
+    )
+
+
+@given(grids(MANY), st.integers(40, 200))
+def test_what_is_kept_depends_on_nothing_that_matters_less(grid: Grid, width: int) -> None:
+    hidden = set(folded(draw(grid, width)))
+    for count in range(1, len(grid.keep) + 1):
+        chosen = sorted({0, *(grid.headings.index(name) for name in grid.keep[:count])})
+        fewer = attrs.evolve(
+            grid,
+            headings=tuple(grid.headings[index] for index in chosen),
+            rows=tuple(tuple(cells[index] for index in chosen) for cells in grid.rows),
+        )
+        assert set(folded(draw(fewer, width))) == hidden & set(fewer.headings)
+
+
+@given(grids(MANY))
+def test_a_wider_terminal_shows_what_matters_most_no_later(grid: Grid) -> None:
+    if grid.keep:
+        shown = [grid.keep[0] not in folded(draw(grid, width)) for width in range(40, 201, 20)]
+        assert all(wider or not narrower for narrower, wider in pairwise(shown))
+
+
+def test_columns_fold_from_the_least_important() -> None:
+    many = attrs.evolve(CHIPS, rows=CHIPS.rows * 7)
+    assert folded(draw(many, 200)) == []
+    assert folded(draw(many, 60)) == ["source"]
+    assert folded(draw(many, 45)) == ["purchase price", "source"]
+    assert folded(draw(many, 34)) == ["energy per inference", "purchase price", "source"]
+
+
+def test_headings_and_long_text_wrap_before_a_column_folds() -> None:
+    assert draw(CHIPS, 80).split("\n") == [
+        "                 energy per",
+        "rank  hardware    inference  latency  purchase price  source",
+        "----  ---------  ----------  -------  --------------  -------------------",
+        "   1  kpu_t256      1.64 mJ  1.02 ms       1,092 USD  a price list of the",
+        "                                                      maker, read when it",
+        "                                                      was printed",
+        "   2  h100_sxm5     14.8 mJ   437 µs                  a shop",
+    ]
+
+
+def test_few_rows_whose_important_columns_do_not_fit_are_blocks_with_a_name() -> None:
+    assert draw(CHIPS, 33).split("\n\n")[1].split("\n") == [
+        "rank 2, h100_sxm5",
+        "  energy per inference  14.8 mJ",
+        "  latency               437 µs",
+        "  source                a shop",
+    ]
+
+
+def test_one_row_that_does_not_fit_is_a_block_with_everything() -> None:
+    text = draw(attrs.evolve(CHIPS, rows=CHIPS.rows[:1]), 40)
+    assert not folded(text)
+    assert "price list" in " ".join(text.split())
+
+
+def test_numbers_stand_right_and_words_left() -> None:
+    grid = Grid(headings=("hardware", "energy", "units"), rows=(("a", "10.2 mJ", "x8"), ("bb", "unsupported", "x10")))
+    assert grid.numbers == frozenset()
+    more = attrs.evolve(grid, rows=(*grid.rows, ("c", "5 mJ", "x9")))
+    assert more.numbers == {1}
+    assert draw(more, 80).split("\n")[2:] == [
+        "a             10.2 mJ  x8",
+        "bb        unsupported  x10",
+        "c                5 mJ  x9",
+    ]
+    sides = write(make(more), "markdown").split("\n")[1].strip("|").split("|")
+    assert [side.endswith(":") for side in sides] == [False, True, False]
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    text = write(make(Lines(("moved 606 kB at 3.35 TB/s, that is 65 % of it",))), "table", 24)
+    assert text.split("\n") == ["- moved 606 kB at", "  3.35 TB/s, that is", "  65 % of it"]
+
+
+def test_only_commands_to_paste_are_longer_than_the_line() -> None:
+    long = "joulemap compare resnet18 vit_b_16 --hardware tpu_v4,kpu_t256"
+    said = "energy of each subgraph of a model on each hardware, side by side"
+    text = write(make(Text(said), Lines((said,)), Steps((long,)), title=said), "table", 40)
+    assert [line for line in text.split("\n") if len(line) > 40] == [f"  {long}"]
+
+
+def test_a_tree_keeps_its_spaces() -> None:
+    tree = Grid(headings=("where", "energy"), rows=(("memory", "2 J"), ("  l2 cache.read", "1 J")), is_tree=True)
+    assert draw(tree, 40).endswith("\n  l2 cache.read     1 J")
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "json"])
+def test_formats_for_programs_know_no_width(form: str) -> None:
+    texts = {write(make(CHIPS), form, width) for width in (40, 200, None)}
+    assert len(texts) == 1
+    expected = {"csv": "energy_j\n1.5", "json": '[\n  {\n    "energy_j": 1.5\n  }\n]'}
+    text = texts.pop()
+    if form in expected:
+        assert text == expected[form]
+    else:
+        assert all(cell in text for cells in (CHIPS.headings, *CHIPS.rows) for cell in cells)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "resnet18"),
+        ("compare", "resnet18", "--level", "detailed"),
+        ("compare", "resnet18", "--sort", "efficiency", "--details"),
+        ("analyze", "resnet18", "h100_sxm5", "--level", "operator"),
+        ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--level", "category"),
+        ("edp", "resnet18", "tpu_v4"),
+        ("utilization", "resnet18", "--hardware", "tpu_v4"),
+        ("hardware", "show", "tpu_v4"),
+        ("model", "show", "resnet18"),
+        ("query", "list"),
+        ("sql", "SELECT * FROM runs ORDER BY run_id LIMIT 2"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_database: Path) -> None:
+    piped = joulemap(*arguments, "--db", own_database).stdout
+    assert not folded(piped)
+    words = {word.strip(",") for word in piped.split()}
+    for width in WIDTHS:
+        variables = {"COLUMNS": str(width)}
+        text = joulemap(*arguments, "--db", own_database, variables=variables).stdout
+        for line in text.splitlines():
+            assert len(line) <= width or line.startswith("  joulemap ") or max(map(len, line.split())) > width - 4
+            assert line == line.rstrip()
+        assert "\n\n\n" not in text
+        said = re.sub(r"\(\d+\s+columns?\s+folded:[^;]*;\s+--wide\s+shows\s+all\)", "", text)
+        assert {word.strip(",") for word in said.split() if set(word) != {"-"}} <= words
+    assert joulemap(*arguments, "--db", own_database, "--wide", variables={"COLUMNS": "60"}).stdout == piped
+
+
+def test_a_file_is_never_folded(joulemap: Run, own_database: Path, tmp_path: Path) -> None:
+    statement = ("sql", "SELECT * FROM runs ORDER BY run_id", "--db", own_database)
+    joulemap(*statement, "-o", tmp_path / "runs.txt", variables={"COLUMNS": "60"})
+    assert (tmp_path / "runs.txt").read_text(encoding="utf-8") == joulemap(*statement).stdout
+    for form in ("csv", "json", "markdown"):
+        narrow, wide = (joulemap(*statement, "-f", form, variables={"COLUMNS": one}).stdout for one in ("60", "200"))
+        assert narrow == wide != ""
