@@ -154,7 +154,7 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
         (
             "compare --level operator",
             "one",
-            lambda: len(workspace.compare_parts([MODEL], level="operator", **every).rows),
+            lambda: len(workspace.compare_parts([MODEL], by="operator", **every).rows),
         ),
         ("compare, all models", "all", lambda: len(workspace.compare_models(models, **every).rows)),
         (

@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 from joulemap.answer.table import table_document
+
 from joulemap.present.format import TABLE, write
 from joulemap.workspace import Workspace
 

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from joulemap.answer.validate import Division
 from joulemap.domain.calibration import Calibration, CalibrationError
 from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import ScoreDivision
 from joulemap.store.query import Rows
 from joulemap.workspace import Workspace
 
@@ -75,7 +75,7 @@ class OneModel(Workspace):
         model: str = "",
         *,
         precision: Precision | Literal[""] = "",
-        by: Division = "runtime",
+        by: ScoreDivision = "runtime",
         calibration: str | Calibration = "auto",
     ) -> Rows:
         return super().validate(

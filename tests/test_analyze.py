@@ -16,20 +16,21 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.analyze.answer import AnalyzeAnswer, Level
+from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.analyze.row import RunTotal
 from joulemap.domain.configuration import Precision, Runtime
+from joulemap.domain.settings import RunDivision
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.workspace import Workspace
 
-LISTS: dict[Level, str] = {
+LISTS: dict[RunDivision, str] = {
     "category": "categories",
     "action": "actions",
     "subgraph": "subgraphs",
     "operator": "operators",
 }
-"""Level -> its key in json."""
+"""RunDivision -> its key in json."""
 
 CLASSES: dict[str, tuple[str, Precision, Runtime]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "fused"),
@@ -150,11 +151,11 @@ def test_fusing_saves_what_the_operator_costs_alone(analyses: Mapping[str, Analy
 @pytest.mark.parametrize("level", LISTS)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_json_and_csv_hold_the_same_cells(
-    architecture: str, level: Level, analyses: Mapping[str, AnalyzeAnswer]
+    architecture: str, level: RunDivision, analyses: Mapping[str, AnalyzeAnswer]
 ) -> None:
     answer = analyses[architecture]
-    document = json.loads(write(answer.document(level=level), "json"))
-    table = list(csv.DictReader(io.StringIO(write(answer.document(level=level), "csv"))))
+    document = json.loads(write(answer.document(by=level), "json"))
+    table = list(csv.DictReader(io.StringIO(write(answer.document(by=level), "csv"))))
     rows = document[LISTS[level]]
     assert len(table) == len(rows) > 0
     for cells, row in zip(table, rows, strict=True):
@@ -170,10 +171,10 @@ def test_json_and_csv_hold_the_same_cells(
 @pytest.mark.parametrize("level", LISTS)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_people_see_every_row_and_that_it_adds_up(
-    architecture: str, level: Level, form: str, analyses: Mapping[str, AnalyzeAnswer]
+    architecture: str, level: RunDivision, form: str, analyses: Mapping[str, AnalyzeAnswer]
 ) -> None:
     answer = analyses[architecture]
-    text = write(answer.document(level=level), form)
+    text = write(answer.document(by=level), form)
     for section in ("Performance", "Bottlenecks", f"Energy by {level}", "Notes", "Next steps"):
         assert section in text
     names: list[str] = {

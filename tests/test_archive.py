@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Run
 from joulemap.answer import database as archive
-from joulemap.answer.database import ArchiveFormat
+from joulemap.domain.settings import ArchiveFormat
 from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.store import connection, migration
 from joulemap.store.manifest import KEYS, digest_file

@@ -11,10 +11,10 @@ import attrs
 import pytest
 import typer
 
-from joulemap.answer.table import table_document
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.cli.app import EPILOG, build
 from joulemap.errors import ExitCode
+from joulemap.present.document import table_document
 from joulemap.present.format import write
 from joulemap.tools.count import read_counts, tell_formula
 from joulemap.tools.page import write_parts

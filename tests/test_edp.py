@@ -16,9 +16,10 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.edp.answer import EdpAnswer, Level
+from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.edp.row import EdpTotal
 from joulemap.domain.configuration import Precision, Runtime
+from joulemap.domain.settings import ModelDivision
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query
@@ -26,7 +27,7 @@ from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 
-LEVELS: tuple[Level, ...] = ("subgraph", "operator")
+LEVELS: tuple[ModelDivision, ...] = ("subgraph", "operator")
 
 CASES: dict[str, tuple[str, str, Precision, Runtime]] = {
     "cpu": ("resnet18", "xeon_8490h", "fp32", "fused"),
@@ -276,8 +277,8 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("case", CASES)
-def test_json_and_csv_hold_the_same_cells(case: str, level: Level, answers: Mapping[str, EdpAnswer]) -> None:
-    answer = answers[case].document(level=level, limit=5)
+def test_json_and_csv_hold_the_same_cells(case: str, level: ModelDivision, answers: Mapping[str, EdpAnswer]) -> None:
+    answer = answers[case].document(by=level, limit=5)
     table = list(csv.DictReader(io.StringIO(write(answer, "csv"))))
     rows = json.loads(write(answer, "json"))[f"{level}s"]
     assert len(table) == len(rows) > 0
@@ -290,8 +291,8 @@ def test_json_and_csv_hold_the_same_cells(case: str, level: Level, answers: Mapp
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_people_see_the_largest_and_that_it_adds_up(form: str, level: Level, compared: EdpAnswer) -> None:
-    text = write(compared.document(level=level, limit=5), form)
+def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
+    text = write(compared.document(by=level, limit=5), form)
     for section in ("Energy x delay", f"By {level}, largest share first", "By fusion pattern", "Insights", "Next steps",
                     "The same subgraph on other hardware", "The most that could be gained"):  # fmt: skip
         assert section in text
@@ -301,7 +302,7 @@ def test_people_see_the_largest_and_that_it_adds_up(form: str, level: Level, com
     assert "(exact)" in text
     assert "~kpu_t256" in text
     assert "unsupported: coral_edge_tpu has no fp32" in text
-    whole = write(compared.document(level=level, limit=100), form)
+    whole = write(compared.document(by=level, limit=100), form)
     assert all(row.name in whole for row in rows)
     assert "more subgraphs" not in whole
 
@@ -398,7 +399,7 @@ def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) ->
 
 def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:
     settings = ("--precision", "bf16", "--runtime", "graph")
-    document = json.loads(write(answers["gpu"].document(level="operator", repeated=settings), "json"))
+    document = json.loads(write(answers["gpu"].document(by="operator", repeated=settings), "json"))
     assert (
         document["next_steps"][0] == "joulemap edp vit_b_16 h100_sxm5 --level subgraph --precision bf16 --runtime graph"
     )

@@ -14,7 +14,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.compare.contest import Level
+from joulemap.domain.settings import ModelDivision
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -147,8 +147,8 @@ def test_the_spread_names_who_is_responsible(book: Book) -> None:
 
 
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
-def test_parts_add_up_to_their_runs(level: Level, workspace: Workspace) -> None:
-    answer = workspace.compare_parts(["mobilenet_v2"], level=level, metric="edp")
+def test_parts_add_up_to_their_runs(level: ModelDivision, workspace: Workspace) -> None:
+    answer = workspace.compare_parts(["mobilenet_v2"], by=level, metric="edp")
     runs = {row.run_id: row for row in workspace.compare_runs(["mobilenet_v2"]).rows}
     for run_id, run in runs.items():
         rows = [row for row in answer.rows if row.run_id == run_id]
@@ -164,9 +164,9 @@ def test_parts_add_up_to_their_runs(level: Level, workspace: Workspace) -> None:
 
 def test_off_chip_bytes_of_operators_add_up_to_their_subgraphs(workspace: Workspace) -> None:
     hardware = ["hailo_8", "coral", "xeon_8490h", "tda4vm_c7x_mma"]
-    levels: tuple[Level, ...] = ("subgraph", "operator")
+    levels: tuple[ModelDivision, ...] = ("subgraph", "operator")
     whole, parts = (
-        workspace.compare_parts(["mobilenet_v2"], level=level, metric="memory", hardware=hardware, precision="int8")
+        workspace.compare_parts(["mobilenet_v2"], by=level, metric="memory", hardware=hardware, precision="int8")
         for level in levels
     )
     for run_id in whole.scope.run_ids:
@@ -205,7 +205,7 @@ def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="unknown metric 'beauty'; known: energy"):
         workspace.compare_models(["resnet18"], metric="beauty")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown level 'tile'"):
-        workspace.compare_parts(["resnet18"], level="tile")  # type: ignore[arg-type]
+        workspace.compare_parts(["resnet18"], by="tile")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="name a model"):
         workspace.compare_runs([])
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):

@@ -20,9 +20,10 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sweep.answer import BATCHES as DEFAULT_BATCHES, HEADINGS, Level, SweepAnswer
-from joulemap.cli.record import read_batches
+from joulemap.answer.sweep.answer import BATCHES as DEFAULT_BATCHES, HEADINGS, SweepAnswer
+from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
+from joulemap.domain.settings import SweepDivision
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query
@@ -236,8 +237,8 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
 
 
 @pytest.mark.parametrize("level", HEADINGS)
-def test_json_and_csv_hold_the_same_cells(level: Level, answer: SweepAnswer) -> None:
-    document = answer.document(level=level)
+def test_json_and_csv_hold_the_same_cells(level: SweepDivision, answer: SweepAnswer) -> None:
+    document = answer.document(by=level)
     table = list(csv.DictReader(io.StringIO(write(document, "csv"))))
     rows = json.loads(write(document, "json"))[LISTS[level]]
     assert len(table) == len(rows) > 0
@@ -250,8 +251,8 @@ def test_json_and_csv_hold_the_same_cells(level: Level, answer: SweepAnswer) -> 
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", HEADINGS)
-def test_people_see_the_table_and_the_turning_points(level: Level, form: str, answer: SweepAnswer) -> None:
-    text = write(answer.document(level=level), form)
+def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form: str, answer: SweepAnswer) -> None:
+    text = write(answer.document(by=level), form)
     for section in ("Where the best hardware changes", "Who overtakes whom besides", "Notes", "Next steps"):
         assert section in text
     for name in ("resnet18", "jetson_orin_nano_8gb@7W", "~kpu_t256"):

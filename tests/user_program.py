@@ -43,6 +43,16 @@ def what_if(path: str, model: str) -> float:
     return slow / fast
 
 
+def misspell(path: str) -> None:
+    """Ask for what does not exist: mypy refuses each line, or it would refuse that it is told to ignore it."""
+    workspace = joulemap.Workspace(path)
+    workspace.compare("resnet18", precision="fp17")  # type: ignore[arg-type]
+    workspace.compare("resnet18", runtime="fast")  # type: ignore[arg-type]
+    workspace.compare("resnet18", batch="8")  # type: ignore[arg-type]
+    workspace.explain("resnet18", "h100_sxm5", "tpu_v4", metric="enrgy")  # type: ignore[arg-type]
+    joulemap.Settings(precision="fp17")  # type: ignore[arg-type]
+
+
 if __name__ == "__main__":
     hardware, energy_j = cheapest(sys.argv[1], "resnet18")
     print(hardware, energy_j, why(sys.argv[1], "resnet18", "h100_sxm5", "tpu_v4"), what_if(sys.argv[1], "vit_b_16"))

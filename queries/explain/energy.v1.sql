@@ -26,73 +26,8 @@ difference_fj = { type = "BIGINT", unit = "fJ", meaning = "this term of B minus 
 difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A" }
 share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
 */
-WITH side AS (
-    SELECT
-        l.run_id,
-        a.component,
-        a.action,
-        a.category,
-        a.part,
-        a.per,
-        sum(l.action_count ORDER BY l.operator_index) AS action_count,
-        max(e.energy_per_action_fj) AS price_fj,
-        max(e.basis) AS basis,
-        sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-    WHERE l.run_id IN ($run_a, $run_b)
-    GROUP BY l.run_id, a.component, a.action, a.category, a.part, a.per
-),
-joined AS (
-    SELECT
-        coalesce(a.component, b.component) AS component,
-        coalesce(a.action, b.action) AS action,
-        coalesce(a.part, b.part) AS part,
-        coalesce(a.per, b.per) AS per,
-        a.category AS category_a,
-        b.category AS category_b,
-        coalesce(a.action_count, 0e0) AS count_a,
-        coalesce(b.action_count, 0e0) AS count_b,
-        a.price_fj AS price_a,
-        b.price_fj AS price_b,
-        a.basis AS basis_a,
-        b.basis AS basis_b,
-        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
-    FROM (
-        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
-        FROM side
-        WHERE run_id = $run_a
-    ) AS a
-    FULL JOIN (
-        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
-        FROM side
-        WHERE run_id = $run_b
-    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
-),
-split AS (
-    SELECT
-        component,
-        action,
-        part,
-        per,
-        category_a,
-        category_b,
-        count_a,
-        count_b,
-        price_a,
-        price_b,
-        basis_a,
-        basis_b,
-        difference_fj,
-        price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
-        CASE
-            WHEN price_a = price_b THEN difference_fj
-            WHEN count_a = count_b THEN 0
-            ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
-        END AS by_count_fj
-    FROM joined
+WITH split AS (
+    FROM ledger_pairs($run_a, $run_b)
 ),
 terms AS (
     SELECT

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from joulemap.domain.settings import Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
 from joulemap.plan.source import Progress, Source, Talk, silent
-from joulemap.store.connection import (
-    open_for_writing,
-)
+from joulemap.store.connection import open_for_writing
 
 if TYPE_CHECKING:
     from joulemap.answer.analyze.answer import AnalyzeAnswer
@@ -21,24 +19,23 @@ if TYPE_CHECKING:
     from joulemap.answer.compare.ranking import RankingAnswer
     from joulemap.answer.compare.summary import CompareAnswer
     from joulemap.answer.cost import CostAnswer
-    from joulemap.answer.database import ArchiveFormat, AuditAnswer, DatabaseAnswer
+    from joulemap.answer.database import AuditAnswer, DatabaseAnswer
     from joulemap.answer.difference import DifferenceAnswer
     from joulemap.answer.edp.answer import EdpAnswer
     from joulemap.answer.explain.answer import ExplainAnswer
     from joulemap.answer.hardware import ActionPrice, HardwareAnswer
-    from joulemap.answer.measure import Device, MeasureAnswer
+    from joulemap.answer.measure import MeasureAnswer
     from joulemap.answer.model import ProfileAnswer
     from joulemap.answer.pareto import ParetoAnswer
     from joulemap.answer.recommend import RecommendAnswer
     from joulemap.answer.sanity import SanityAnswer
     from joulemap.answer.sweep.answer import SweepAnswer
     from joulemap.answer.utilization import UtilizationAnswer
-    from joulemap.answer.validate import Division
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName
-    from joulemap.domain.settings import Deployment
+    from joulemap.domain.settings import ArchiveFormat, Deployment, Device, ModelDivision, ScoreDivision
     from joulemap.domain.table import Table
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
@@ -117,7 +114,7 @@ class Workspace:
         models: Sequence[str],
         settings: Settings = SETTINGS,
         *,
-        level: Literal["subgraph", "operator"] = "subgraph",
+        by: ModelDivision = "subgraph",
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ContestAnswer:
@@ -127,7 +124,7 @@ class Workspace:
         """
         from joulemap.answer.compare.contest import hold_contest
 
-        return hold_contest(self._source, models, settings.with_keywords(keywords), level, metric)
+        return hold_contest(self._source, models, settings.with_keywords(keywords), by, metric)
 
     def rank_hardware(
         self,
@@ -468,7 +465,7 @@ class Workspace:
         model: str = "",
         *,
         precision: Precision | Literal[""] = "",
-        by: Division = "runtime",
+        by: ScoreDivision = "runtime",
         calibration: str | Calibration = "auto",
     ) -> Rows:
         """Return how far predictions are from measurements, by `by`.
@@ -499,7 +496,7 @@ class Workspace:
         Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
         from joulemap.answer.calibrate import fit_hardware
-        from joulemap.plan.calibration import choose_calibration
+        from joulemap.plan.calibration import use_calibration
 
         return fit_hardware(
             self._source,
@@ -508,7 +505,7 @@ class Workspace:
             models=models,
             output=None if output is None else Path(output),
             is_dry=is_dry,
-            start=choose_calibration(start),
+            start=use_calibration(start),
         )
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:

@@ -1,12 +1,16 @@
-"""What every answer is: tables of typed rows, and a document made of them."""
+"""An answer: tables of typed rows, and a document made of them."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from joulemap.domain.table import Table
+from joulemap.present.cell import PROJECTED, PROJECTION_NOTE
+from joulemap.present.document import Document, Lines, Section, Steps
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
@@ -47,3 +51,43 @@ class RunAnswer(Answer):
     def data(self) -> dict[str, Any]:
         """Return what programs get: what it is about, and every row of every table."""
         return {**self.scope.data(), **super().data()}
+
+    def _compose(
+        self,
+        title: str,
+        sections: Sequence[Section],
+        table: Table[Any],
+        *,
+        notes: Sequence[str],
+        steps: Iterable[Sequence[str]],
+        heading: str = "Notes",
+    ) -> Document:
+        """Return a document with notes below its sections, and the commands that lead on from it."""
+        written = tuple(shlex.join(["joulemap", *step]) for step in steps)
+        return Document(
+            title=title,
+            sections=close_sections(sections, notes, written, heading),
+            data={**self.data(), "next_steps": written},
+            table=table,
+            tables=self.tables,
+        )
+
+
+def find_place(repeated: Sequence[str]) -> list[str]:
+    """Return the `--db` among repeated options, the only one that a stored run is asked about with."""
+    return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
+
+
+def close_sections(
+    sections: Sequence[Section], notes: Sequence[str], steps: Sequence[str] = (), heading: str = "Notes"
+) -> tuple[Section, ...]:
+    """Return sections with notes and next steps below; a mark of projections that is shown is explained."""
+    is_marked = any(PROJECTED in text for section in sections for text in section.texts)
+    told = [*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ())]
+    return (*sections, Section(heading, Lines(told)), Section("Next steps", Steps(tuple(steps))))
+
+
+def cut_lines(lines: Sequence[str], most: int, noun: str = "") -> list[str]:
+    """Return the first lines, and how many more there are."""
+    rest = len(lines) - most
+    return [*lines[:most], *([f"{rest} more{noun and f' {noun}'}; --format json has all"] if rest > 0 else [])]

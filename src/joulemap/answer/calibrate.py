@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, close_sections
 from joulemap.answer.hardware import StoredCalibration
-from joulemap.answer.measurement import find_described, find_measurements
-from joulemap.answer.scope import close_sections
+from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
 from joulemap.catalog.calibration import (
     calibration_text,
     own_folder,
@@ -19,36 +18,24 @@ from joulemap.catalog.calibration import (
     write_calibration,
 )
 from joulemap.catalog.digest import is_hardware_path
-from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
-from joulemap.domain.configuration import PRECISION_BYTES, Configuration
-from joulemap.domain.measurement import Measurement
-from joulemap.domain.settings import Settings, check_name
+from joulemap.domain.catalogue import find_entry
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.errors import ModelError, NoMeasurementError, UnknownNameError, UsageError
+from joulemap.errors import NoMeasurementError, UnknownNameError, UsageError
 from joulemap.model.version import formula_version
-from joulemap.plan.calibration import GIVEN, CalibrationChoice
-from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.plan.calibration import GIVEN, CalibrationUse
+from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
-from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
-from joulemap.present.cell import show_quantity
+from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
-from joulemap.store.connection import open_for_reading, open_in_memory, using
 from joulemap.store.query import fetch
-from joulemap.store.workload import read_columns
 
 if TYPE_CHECKING:
-    from joulemap.calibrate.observation import Observation
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
-    from joulemap.model.workload import WorkloadColumns
-
-SHOWN_MODELS: Final = 5
-
-PARTS: Final = ("operator", "block")
-"""Families of what is less than a model. A fit to models is not made on them."""
 
 
 @attrs.frozen
@@ -129,33 +116,32 @@ class CalibrateAnswer(Answer):
         one = self.calibration
         counts = f"{one.latency_count} with latency, {one.energy_count} with energy"
         sections = (
-            Section("Errors", (self._errors(is_family=False),)),
-            Section("By family", (self._errors(is_family=True),)),
+            Section("Errors", self._errors(is_family=False)),
+            Section("By family", self._errors(is_family=True)),
             Section(
                 "Coefficients",
-                (
-                    grid(
-                        self.coefficients,
-                        (
-                            ("part", "part"),
-                            ("name", "name"),
-                            ("before", lambda row: _amount(row.default_value, row.unit)),
-                            ("after", lambda row: _amount(row.value, row.unit)),
-                            ("ratio", "ratio"),
-                            ("meaning", "meaning"),
-                        ),
-                        keep=("name", "after", "ratio"),
+                grid(
+                    self.coefficients,
+                    (
+                        ("part", "part"),
+                        ("name", "name"),
+                        ("before", lambda row: _amount(row.default_value, row.unit)),
+                        ("after", lambda row: _amount(row.value, row.unit)),
+                        ("ratio", "ratio"),
+                        ("meaning", "meaning"),
                     ),
+                    keep=("name", "after", "ratio"),
                 ),
             ),
         )
         return Document(
-            title=f"calibration {one.label} of {one.hardware}, fitted to {one.row_count} "
-            f"measurement{'' if one.row_count == 1 else 's'} ({counts}) of {len(one.families)} "
-            f"famil{'y' if len(one.families) == 1 else 'ies'}",
-            sections=close_sections(sections, self._notes(), ()),
+            title=f"calibration {one.label} of {one.hardware}, fitted to "
+            f"{show_count(one.row_count, 'measurement')} ({counts}) of "
+            f"{show_count(len(one.families), 'family', 'families')}",
+            sections=close_sections(sections, self._notes()),
             data=self.data(),
             table=self.errors,
+            tables=self.tables,
         )
 
     def _errors(self, *, is_family: bool) -> Grid:
@@ -212,7 +198,7 @@ def fit_hardware(
     models: Collection[str],
     output: Path | None,
     is_dry: bool,
-    start: CalibrationChoice,
+    start: CalibrationUse,
 ) -> CalibrateAnswer:
     """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
     for precision in precisions:
@@ -226,7 +212,7 @@ def fit_hardware(
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
-    observations, left_out = observe(source, target, _of_models(measured))
+    observations, left_out = observe(source, target, select_models(measured))
     if not observations:
         raise NoMeasurementError(_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
@@ -249,13 +235,6 @@ def fit_hardware(
     if not is_dry:
         write_calibration(calibration, place)
     return _answer(target, calibration, "" if is_dry else str(place), outcome.warnings, left_out)
-
-
-def _of_models(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return the measurements of whole models, or all where there is none: parts of models check a fit."""
-    known = load_models()
-    whole = [row for row in measured if row.model not in known or known[row.model].family not in PARTS]
-    return whole or list(measured)
 
 
 def find_target(path: Path, hardware: str | Hardware) -> Hardware:
@@ -285,104 +264,6 @@ def find_target(path: Path, hardware: str | Hardware) -> Hardware:
         return described
 
 
-def observe(
-    source: Source, hardware: Hardware, measured: Sequence[Measurement]
-) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
-    """Return what these measurements say about a hardware, beside their workloads, and what was left out and why.
-
-    A workload that is not stored is traced, or taken as it ships, for the occasion.
-    """
-    from joulemap.calibrate.observation import Observation
-
-    known = load_models()
-    found: list[Observation] = []
-    left_out: dict[str, list[str]] = {}
-    usable: list[tuple[Measurement, str]] = []
-    for row in measured:
-        mode = row.hardware.partition("@")[2] or DEFAULT_MODE
-        reason = _unusable(row, hardware, mode)
-        if reason:
-            left_out.setdefault(reason, []).append(row.model)
-        else:
-            usable.append((row, mode))
-    workloads = find_workloads(source, {(row.model, row.batch) for row, _ in usable})
-    for row, mode in usable:
-        columns = workloads[row.model, row.batch]
-        if isinstance(columns, str):
-            left_out.setdefault(columns, []).append(row.model)
-            continue
-        energy_j = row.energy_j
-        if energy_j is None and row.power_w is not None and row.latency_s is not None:
-            energy_j = row.power_w * row.latency_s
-        found.append(
-            Observation(
-                columns=columns,
-                configuration=Configuration(
-                    hardware=hardware.id,
-                    precision=row.precision,
-                    batch=row.batch,
-                    runtime=row.runtime,
-                    power_mode=mode,
-                ),
-                model=row.model,
-                family=known[row.model].family if row.model in known else "other",
-                latency_s=row.latency_s,
-                energy_j=energy_j,
-            )
-        )
-    return tuple(found), tuple(f"{_list_models(names)}: {reason}" for reason, names in left_out.items())
-
-
-def find_workloads(source: Source, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], WorkloadColumns | str]:
-    """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced."""
-    found: dict[tuple[str, int], WorkloadColumns | str] = {}
-    models: dict[tuple[str, int], Model] = {}
-    for name, batch in sorted(wanted):
-        try:
-            models[name, batch] = find_model(name, Settings(), batch)
-        except (ModelError, UnknownNameError, UsageError) as error:
-            found[name, batch] = str(error)
-    source.talk(f"reading {len(models)} workloads …")
-    path = source.path
-    with using(open_for_reading(path) if path.exists() else open_in_memory(), path) as connection:
-        for place, model in models.items():
-            key = stored_key(connection, model)
-            if key is not None:
-                found[place] = read_columns(connection, find_workload_id(connection, key))
-    with using(open_in_memory(), "the shipped workloads") as scratch:
-        for place, model in models.items():
-            if place not in found and model.shipped is not None:
-                key = ensure_workload(scratch, model, None)
-                found[place] = read_columns(scratch, find_workload_id(scratch, key))
-    for place, model in models.items():
-        if place not in found:
-            from joulemap.model.workload import columns_of
-
-            try:
-                found[place] = columns_of(trace(model.request, source.talk))
-            except ModelError as error:
-                found[place] = str(error)
-    return found
-
-
-def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
-    """Return why a measurement cannot be fitted; empty where it can."""
-    if row.latency_s is None and row.energy_j is None:
-        return "neither latency nor energy was measured"
-    if row.precision not in hardware.peaks:
-        return f"{hardware.id} has no {row.precision}; it has {', '.join(hardware.peaks)}"
-    if mode not in (DEFAULT_MODE, *(one.name for one in hardware.power_modes)):
-        return f"{hardware.id} has no power mode {mode}"
-    return ""
-
-
-def _list_models(names: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(names))
-    rows = f"{len(names)} row{'' if len(names) == 1 else 's'} of "
-    more = f" and {len(distinct) - SHOWN_MODELS} more" if len(distinct) > SHOWN_MODELS else ""
-    return rows + ", ".join(distinct[:SHOWN_MODELS]) + more
-
-
 def _nothing(hardware: Hardware, precisions: Collection[str], models: Collection[str], left_out: Sequence[str]) -> str:
     what = f" of {', '.join(sorted(models))}" if models else ""
     at = f" at {', '.join(precisions)}" if precisions else ""
@@ -397,12 +278,7 @@ def _answer(
     hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
     """Return the rows of a calibration, from a database made for the occasion."""
-    from joulemap.store.calibration import ensure_calibrations
-    from joulemap.store.catalogue import write_catalogue
-
-    with using(open_in_memory(), "the calibration") as connection:
-        write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
-        ensure_calibrations(connection, [(calibration.entry(place or GIVEN), calibration, hardware)])
+    with opening_alone(hardware, (calibration.entry(place or GIVEN), calibration, hardware)) as connection:
         return CalibrateAnswer(
             calibration=calibration,
             place=place,

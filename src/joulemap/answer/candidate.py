@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.scope import Scope, write_steps
+from joulemap.answer.run import Outcome
+from joulemap.answer.scope import Scope
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
 from joulemap.plan.run import Plan, plan_runs
-from joulemap.present.cell import show
+from joulemap.present.cell import show, show_count
 from joulemap.present.document import Grid, Section, Shown, grid
 
 if TYPE_CHECKING:
@@ -32,22 +33,14 @@ SHOWN_REASONS: Final = 2
 
 
 @attrs.frozen
-class Candidate:
-    """A configuration, and what every choice tells of it; None where it was refused."""
+class Candidate(Outcome):
+    """A configuration with its power mode, and what every choice tells of it; None where it was refused."""
 
-    status: str
-    hardware: str
-    """With its power mode."""
-    architecture: str
     precision: str
-    batch: int
     runtime: str
     latency_s: float | None
     energy_per_inference_j: float | None
     throughput_per_s: float | None
-    is_projection: bool
-    reason: str
-    run_id: int
 
 
 Row = TypeVar("Row", bound=Candidate)
@@ -116,7 +109,7 @@ def metric_columns(names: Iterable[MetricName], but: Iterable[MetricName] = ()) 
 def assume(assumptions: Table[AssumedNumber], *metrics: MetricName) -> Section:
     """Return what costs rest on, with the sources; empty where none of the metrics does."""
     rows = assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(assumptions, rows=())
-    return Section("Assumptions", (_draw(rows),))
+    return Section("Assumptions", _draw(rows))
 
 
 def _draw(assumptions: Table[AssumedNumber]) -> Grid:
@@ -136,7 +129,7 @@ def _draw(assumptions: Table[AssumedNumber]) -> Grid:
 
 def count_candidates(count: int) -> str:
     """Return how many configurations there are, in words."""
-    return f"{count:,} configuration{'' if count == 1 else 's'}"
+    return show_count(count, "configuration")
 
 
 def describe_candidates(scope: Scope, rows: Sequence[Candidate]) -> list[str]:
@@ -160,15 +153,15 @@ def describe_unknown(scope: Scope, rows: Sequence[Candidate], what: str) -> list
     return [f"{count_candidates(len(rows))} {what}, {rows[0].reason}: {', '.join(names)}"] if rows else []
 
 
-def analyze_each(scope: Scope, rows: Iterable[Candidate], repeated: Sequence[str]) -> tuple[str, ...]:
+def analyze_each(scope: Scope, rows: Iterable[Candidate], repeated: Sequence[str]) -> list[list[str]]:
     """Return the commands that take configurations apart, each once."""
-    return write_steps(
+    return [
         [
             "analyze", scope.model, scope.spell(row.hardware), "--precision", row.precision, "--batch", str(row.batch),
             *(("--runtime", row.runtime) if row.runtime != "fused" else ()), *repeated,
         ]
         for row in {row.run_id: row for row in rows}.values()
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 def show_metric(metric: MetricName, value: float | None) -> str:

@@ -20,7 +20,7 @@ from joulemap.answer.candidate import (
     read_usage,
     select_rows,
 )
-from joulemap.answer.scope import close_sections, find_scope
+from joulemap.answer.scope import find_scope
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
 from joulemap.plan.hold import holding_runs
@@ -169,21 +169,21 @@ class CostAnswer(RunAnswer):
         """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""
         best = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.is_best_of_hardware))
         priced, unpriced = select_rows(best, "ok"), select_rows(best, "no price")
-        steps = analyze_each(self.scope, [row for row in self.rows if row.status != "unsupported"][:1], repeated)
+        cheapest = [row for row in self.rows if row.status != "unsupported"][:1]
         sections = (
             Section("Million inferences, each hardware at its cheapest configuration", self._costs(priced, limit)),
             Section("Without a price, each hardware at its least energy", self._unpriced(unpriced, limit)),
-            Section("Break-even", (Lines(tuple(self.describe_break_even())),)),
-            Section("Carbon of a million inferences by grid", (self._by_grid(),)),
-            Section("Prices", (self._prices(priced.rows[:limit]),)),
+            Section("Break-even", Lines(self.describe_break_even())),
+            Section("Carbon of a million inferences by grid", self._by_grid()),
+            Section("Prices", self._prices(priced.rows[:limit])),
             assume(self.assumptions, "cost", "carbon"),
         )
-        return Document(
-            title=f"{self.scope.model}: cost of a million inferences, {len(self.rows):,} configurations and ways to "
-            "pay",
-            sections=close_sections(sections, self._notes(best), steps),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
+        return self._compose(
+            f"{self.scope.model}: cost of a million inferences, {len(self.rows):,} configurations and ways to pay",
+            sections,
+            self.rows,
+            notes=self._notes(best),
+            steps=analyze_each(self.scope, cheapest, repeated),
         )
 
     def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:

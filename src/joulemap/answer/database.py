@@ -1,4 +1,4 @@
-"""What a results database is and holds, whether its parts add up, and its runs as files."""
+"""A results database: its tables, the audit of its sums, and its runs as files."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import contextlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, get_args
 
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.domain.settings import check_name
+from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
-from joulemap.errors import CatalogueError, UnknownNameError, UsageError
+from joulemap.errors import CatalogueError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, template
-from joulemap.plan.database import reading
-from joulemap.present.cell import show
+from joulemap.plan.source import reading
+from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
 from joulemap.store.connection import open_for_writing, read_everything, using
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
-from joulemap.store.query import fetch
+from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_all_runs
-
-ArchiveFormat = Literal["parquet", "json", "csv"]
-"""What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
 
 
 @attrs.frozen
@@ -84,10 +81,9 @@ class DatabaseAnswer(Answer):
             ),
             keep=("rows", "meaning"),
         )
-        size = show(self.size_bytes, "size_bytes", "B")
         return Document(
-            title=f"{self.path}: schema {self.schema_version}, {size}",
-            sections=(Section("", (shown,)),),
+            title=f"{self.path}: schema {self.schema_version}, {show_quantity(self.size_bytes, 'B')}",
+            sections=(Section("", shown),),
             data=self.data(),
             table=self.content,
         )
@@ -131,14 +127,12 @@ def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveF
     """Write runs to a folder, which gets its name once it is complete; return how many."""
     from joulemap.store.archive import write_tables, write_views
 
-    check_name("archive format", form, ("parquet", "json", "csv"))
+    check_name("archive format", form, get_args(ArchiveFormat))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
     with reading(path) as connection:
         stored = find_all_runs(connection)
-        for run_id in run_ids:
-            if run_id not in stored:
-                raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+        check_runs(connection, {"run_ids": run_ids})
         chosen = sorted(set(run_ids)) if run_ids else stored
         try:
             with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import RunAnswer, close_sections
 from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
 from joulemap.answer.explain.row import MetricTerm
-from joulemap.answer.scope import close_sections, find_stored_scope
+from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
-from joulemap.errors import UnknownNameError
-from joulemap.plan.database import reading
+from joulemap.plan.source import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
-from joulemap.store.query import fetch
-from joulemap.store.run import find_outcomes
+from joulemap.store.query import check_runs, fetch
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
@@ -83,7 +81,7 @@ class DifferenceAnswer(RunAnswer):
         settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
         notes: list[str] = []
         sections = [
-            Section("Settings that differ", (settings,)) if self.settings.rows else _say("No setting differs"),
+            Section("Settings that differ", settings) if self.settings.rows else _say("No setting differs"),
             Section("Constants that differ", self._constants(limit))
             if self.constants.rows
             else _say("No constant differs"),
@@ -102,9 +100,10 @@ class DifferenceAnswer(RunAnswer):
             ]
         return Document(
             title=f"Run B {self.scope.run_ids[-1]} minus run A {self.scope.run_ids[0]}",
-            sections=close_sections(sections, notes, ()),
+            sections=close_sections(sections, notes),
             data=self.data(),
             table=self.constants,
+            tables=self.tables,
         )
 
     def _constants(self, limit: int) -> tuple[Block, ...]:
@@ -137,20 +136,18 @@ class DifferenceAnswer(RunAnswer):
 def subtract(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
     """Return what differs between two stored runs, as `Workspace.difference` documents it."""
     with reading(source.path) as connection:
-        known = find_outcomes(connection, [run_a, run_b])
-        for run_id in (run_a, run_b):
-            if run_id not in known:
-                raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
+        pair = {"run_a": run_a, "run_b": run_b}
+        check_runs(connection, pair)
         scope = find_stored_scope(connection, (run_a, run_b))
         is_whole = not scope.refused
         return DifferenceAnswer(
             scope=scope,
-            settings=fetch(connection, Setting, run_a=run_a, run_b=run_b),
-            constants=fetch(connection, Constant, run_a=run_a, run_b=run_b),
+            settings=fetch(connection, Setting, **pair),
+            constants=fetch(connection, Constant, **pair),
             explanation=explain_pair(connection, scope, run_a, run_b, "energy") if is_whole else None,
-            delays=fetch(connection, TERMS["latency"], run_a=run_a, run_b=run_b) if is_whole else None,
+            delays=fetch(connection, TERMS["latency"], **pair) if is_whole else None,
         )
 
 
 def _say(sentence: str) -> Section:
-    return Section("", (Text(sentence),))
+    return Section("", Text(sentence))

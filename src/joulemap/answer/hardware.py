@@ -13,16 +13,16 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.query import run_described
 from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.catalogue import DEFAULT_MODE, Catalogue, find_entry
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
-from joulemap.plan.calibration import choose_calibration
-from joulemap.plan.catalogue import known_hardware, opening_catalogue
+from joulemap.plan.calibration import use_calibration
+from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import check_architectures
-from joulemap.present.cell import PROJECTED, show_quantity
+from joulemap.present.cell import PROJECTED, show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
-from joulemap.store.connection import Connection, open_in_memory, using
+from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import Rows, fetch
 
@@ -150,57 +150,53 @@ class HardwareAnswer(Answer):
         one = self.summary
         mark = PROJECTED if one.projection else ""
         sections = (
-            Section("", tuple(map(Text, ("\n".join(self._describe()),)))),
+            Section("", Text("\n".join(self._describe()))),
             Section(
                 "Roofline",
-                (
-                    grid(
-                        self.ridge,
-                        (
-                            ("precision", "precision"),
-                            ("peak", "peak_ops_per_s"),
-                            ("units", "units_count"),
-                            ("operations per clock", "operations_per_clock"),
-                            ("clock", "clock_hz"),
-                            ("ridge ops per byte", "ridge_ops_per_byte"),
-                            ("peak ops per J", "peak_ops_per_j"),
-                            ("basis", "basis"),
-                            ("explanation", "explanation"),
-                        ),
-                        keep=("peak", "ridge ops per byte", "basis"),
+                grid(
+                    self.ridge,
+                    (
+                        ("precision", "precision"),
+                        ("peak", "peak_ops_per_s"),
+                        ("units", "units_count"),
+                        ("operations per clock", "operations_per_clock"),
+                        ("clock", "clock_hz"),
+                        ("ridge ops per byte", "ridge_ops_per_byte"),
+                        ("peak ops per J", "peak_ops_per_j"),
+                        ("basis", "basis"),
+                        ("explanation", "explanation"),
                     ),
+                    keep=("peak", "ridge ops per byte", "basis"),
                 ),
             ),
             Section(
                 "Numbers",
-                (
-                    grid(
-                        self.facts,
-                        (
-                            ("quantity", "quantity"),
-                            ("value", lambda row: _amount(row.value, row.unit)),
-                            ("basis", "basis"),
-                            ("source", "source"),
-                            ("note", "note"),
-                        ),
-                        keep=("value", "basis"),
+                grid(
+                    self.facts,
+                    (
+                        ("quantity", "quantity"),
+                        ("value", lambda row: _amount(row.value, row.unit)),
+                        ("basis", "basis"),
+                        ("source", "source"),
+                        ("note", "note"),
                     ),
+                    keep=("value", "basis"),
                 ),
             ),
-            Section("Doubts", (Lines(tuple(one.doubts)),)),
+            Section("Doubts", Lines(one.doubts)),
         )
         return Document(
             title=f"{mark}{one.hardware}: {one.name} ({one.vendor}, {one.microarchitecture})",
             sections=sections,
             data=self.data(),
             table=self.facts,
+            tables=self.tables,
         )
 
     def _describe(self) -> list[str]:
         one = self.summary
         lines = [
-            f"architecture {one.architecture}, {one.units_total_count} {one.unit_name}"
-            f"{'' if one.units_total_count == 1 else 's'}, {one.memory_type}; "
+            f"architecture {one.architecture}, {show_count(one.units_total_count, one.unit_name)}, {one.memory_type}; "
             f"for {', '.join(one.deployment) or 'no deployment in particular'}",
         ]
         if one.aliases:
@@ -253,28 +249,23 @@ def opening_hardware(
 
     `name` is an id or alias, with `@MODE` or without, or a file. The database at `path` is used where it can answer.
     """
-    choice = choose_calibration(calibration)
+    use = use_calibration(calibration)
     place, at, _ = name.partition("@")
     if not at and not is_hardware_path(place):
         entry = find_entry(known_hardware(), place)
-        choice.check({entry.id})
+        use.check({entry.id})
         with opening_catalogue(path) as connection:
-            if choice.find(entry.id) is None:
+            if use.find(entry.id) is None:
                 yield connection, entry.id, None
                 return
             plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
     else:
         plain, mode = load_named(name)
-        choice.check({plain.id})
-    used = choice.find(plain.id)
-    hardware = choice.apply(plain, used).in_mode(mode)
-    from joulemap.store.calibration import ensure_calibrations
-    from joulemap.store.catalogue import write_catalogue
-
-    with using(open_in_memory(), path) as connection:
-        write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
-        if used is not None:
-            ensure_calibrations(connection, [(used, choice.load(used, plain.architecture), plain)])
+        use.check({plain.id})
+    used = use.find(plain.id)
+    hardware = use.apply(plain, used).in_mode(mode)
+    calibrations = [] if used is None else [(used, use.load(used, plain.architecture), plain)]
+    with opening_alone(hardware, *calibrations) as connection:
         yield connection, hardware.id, used
 
 

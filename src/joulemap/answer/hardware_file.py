@@ -85,25 +85,23 @@ class FileChecks:
 
 
 def _sections(check: FileCheck) -> Iterator[Section]:
-    yield Section("", (Text(f"ok: {check.file} describes {check.hardware} ({check.architecture})"),))
+    yield Section("", Text(f"ok: {check.file} describes {check.hardware} ({check.architecture})"))
     rules = tuple((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
-    yield Section("", (Grid(headings=("left out, so assumed", "value", "unit", "rule"), rows=rules),))
+    yield Section("", Grid(headings=("left out, so assumed", "value", "unit", "rule"), rows=rules))
     yield Section(
         "",
-        (
-            grid(
-                _trials([trial for trial in check.trials if trial.runtime == "fused"]),
-                (
-                    ("power mode", "power_mode"),
-                    ("precision", "precision"),
-                    ("model", "model"),
-                    ("latency", "latency_s"),
-                    ("energy", "energy_j"),
-                    ("clock", lambda row: "" if row.clock_fraction is None else f"{row.clock_fraction * 100:.0f} %"),
-                    ("unsupported", "reason"),
-                ),
-                keep=("precision", "model", "latency", "energy"),
+        grid(
+            _trials([trial for trial in check.trials if trial.runtime == "fused"]),
+            (
+                ("power mode", "power_mode"),
+                ("precision", "precision"),
+                ("model", "model"),
+                ("latency", "latency_s"),
+                ("energy", "energy_j"),
+                ("clock", lambda row: "" if row.clock_fraction is None else f"{row.clock_fraction * 100:.0f} %"),
+                ("unsupported", "reason"),
             ),
+            keep=("precision", "model", "latency", "energy"),
         ),
     )
 
@@ -117,8 +115,6 @@ def _trials(trials: Sequence[Trial]) -> Table[Trial]:
         title="hardware check",
         columns=tuple(Column(name=one.name, type="", unit=UNITS.get(one.name, ""), meaning=one.name) for one in fields),
         rows=tuple(trials),
-        sql="",
-        parameters={},
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
-from joulemap.answer.scope import RunCalibration, close_sections, describe_calibration
+from joulemap.answer.answer import Answer, close_sections
+from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import fold_name
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
@@ -18,7 +18,7 @@ from joulemap.plan.hold import ensure_runs, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.workload import name_model
-from joulemap.present.cell import mark_projected, show, show_quantity
+from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.store.connection import Connection, open_for_writing, transaction, using
 from joulemap.store.query import fetch
@@ -26,11 +26,8 @@ from joulemap.store.run import find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
+    from joulemap.domain.settings import Device, Settings
     from joulemap.plan.source import Source
-
-Device = Literal["cpu", "cuda"]
-"""A part of this machine that runs models."""
 
 LONGEST_WINDOW_S: Final = 3600.0
 MOST_THREADS: Final = 4096
@@ -112,8 +109,8 @@ class MeasureAnswer(Answer):
             rows=tuple(
                 (
                     name,
-                    "not counted here" if measured is None else show_quantity(measured, unit),
-                    "" if predicted is None else show_quantity(predicted, unit),
+                    show_quantity(measured, unit) or "not counted here",
+                    show_quantity(predicted, unit),
                     show(ratio, "ratio"),
                 )
                 for name, measured, predicted, ratio, unit in (
@@ -138,25 +135,25 @@ class MeasureAnswer(Answer):
             parameters=self.scores.parameters,
         )
         title = f"{score.model} on {hardware}, batch {score.batch}, {score.precision}, {score.runtime}"
-        sections = close_sections((Section("", (rows,)),), self._notes(), ())
-        return Document(title=title, sections=sections, data=data, table=table)
+        sections = close_sections((Section("", rows),), self._notes())
+        return Document(title=title, sections=sections, data=data, table=table, tables=self.tables)
 
     def _notes(self) -> list[str]:
         score, timing = self.score, self.timing
         first, third = show_quantity(timing.first_quartile_s, "s"), show_quantity(timing.third_quartile_s, "s")
         notes = [
             f"half of {timing.repetition_count} repetitions took {first} to {third}, a spread of "
-            f"{show(timing.spread_fraction, 'spread_fraction')}"
+            f"{show_share(timing.spread_fraction)}"
         ]
         if timing.is_crowded:
             notes.append(
-                f"not to be trusted: it ran {show(timing.processor_fraction, 'processor_fraction')} of the time, "
+                f"not to be trusted: it ran {show_share(timing.processor_fraction)} of the time, "
                 f"other programs the rest; it worked {show_quantity(timing.processor_s, 's')} a call"
             )
         if timing.spread_fraction > LARGEST_SPREAD:
-            limit = show(LARGEST_SPREAD, "spread_fraction")
             notes.append(
-                f"not to be trusted: a spread above {limit}; measure on an idle machine, or longer with --seconds"
+                f"not to be trusted: a spread above {show_share(LARGEST_SPREAD)}; measure on an idle machine, or "
+                "longer with --seconds"
             )
         if score.refusal:
             notes.append(f"no prediction: {score.refusal}")

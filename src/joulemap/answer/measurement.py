@@ -1,25 +1,39 @@
-"""What somebody measured: listed, imported, found for a hardware."""
+"""Measurements: listed, imported, found for a hardware, and as observations beside their workloads."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.sheet import load_models
-from joulemap.errors import UnknownNameError
+from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.settings import Settings
+from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, template
-from joulemap.plan.database import reading
 from joulemap.plan.selection import name_configuration
-from joulemap.store.connection import open_for_writing, transaction, using
+from joulemap.plan.source import Source, reading
+from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
+from joulemap.present.cell import show_count
+from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction, using
 from joulemap.store.library import find_query
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import find_projected, run_query
+from joulemap.store.workload import read_columns
 
 if TYPE_CHECKING:
+    from joulemap.calibrate.observation import Observation
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
     from joulemap.domain.table import Table
+    from joulemap.model.workload import WorkloadColumns
+
+SHOWN_MODELS: Final = 5
+
+PARTS: Final = ("operator", "block")
+"""Families of what is less than a model. A fit to models is not made on them."""
 
 
 def list_measurements(path: Path, hardware: str, model: str) -> Table[tuple[Any, ...]]:
@@ -71,3 +85,107 @@ def find_described(path: Path, hardware: str) -> Hardware | None:
     with reading(path) as connection:
         digest = find_digest(connection, hardware)
         return None if digest is None else read_hardware(connection, [digest])[digest]
+
+
+def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
+    """Return the measurements of whole models, or all where there is none: parts of models check a fit."""
+    known = load_models()
+    whole = [row for row in measured if row.model not in known or known[row.model].family not in PARTS]
+    return whole or list(measured)
+
+
+def observe(
+    source: Source, hardware: Hardware, measured: Sequence[Measurement]
+) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
+    """Return what these measurements say about a hardware, beside their workloads, and what was left out and why.
+
+    A workload that is not stored is traced, or taken as it ships, for the occasion.
+    """
+    from joulemap.calibrate.observation import Observation
+
+    known = load_models()
+    found: list[Observation] = []
+    left_out: dict[str, list[str]] = {}
+    usable: list[tuple[Measurement, str]] = []
+    for row in measured:
+        mode = row.hardware.partition("@")[2] or DEFAULT_MODE
+        reason = _unusable(row, hardware, mode)
+        if reason:
+            left_out.setdefault(reason, []).append(row.model)
+        else:
+            usable.append((row, mode))
+    workloads = find_workloads(source, {(row.model, row.batch) for row, _ in usable})
+    for row, mode in usable:
+        columns = workloads[row.model, row.batch]
+        if isinstance(columns, str):
+            left_out.setdefault(columns, []).append(row.model)
+            continue
+        energy_j = row.energy_j
+        if energy_j is None and row.power_w is not None and row.latency_s is not None:
+            energy_j = row.power_w * row.latency_s
+        found.append(
+            Observation(
+                columns=columns,
+                configuration=Configuration(
+                    hardware=hardware.id,
+                    precision=row.precision,
+                    batch=row.batch,
+                    runtime=row.runtime,
+                    power_mode=mode,
+                ),
+                model=row.model,
+                family=known[row.model].family if row.model in known else "other",
+                latency_s=row.latency_s,
+                energy_j=energy_j,
+            )
+        )
+    return tuple(found), tuple(f"{_list_models(names)}: {reason}" for reason, names in left_out.items())
+
+
+def find_workloads(source: Source, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], WorkloadColumns | str]:
+    """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced."""
+    found: dict[tuple[str, int], WorkloadColumns | str] = {}
+    models: dict[tuple[str, int], Model] = {}
+    for name, batch in sorted(wanted):
+        try:
+            models[name, batch] = find_model(name, Settings(), batch)
+        except (ModelError, UnknownNameError, UsageError) as error:
+            found[name, batch] = str(error)
+    source.talk(f"reading {len(models)} workloads …")
+    path = source.path
+    with using(open_for_reading(path) if path.exists() else open_in_memory(), path) as connection:
+        for place, model in models.items():
+            key = stored_key(connection, model)
+            if key is not None:
+                found[place] = read_columns(connection, find_workload_id(connection, key))
+    with using(open_in_memory(), "the shipped workloads") as scratch:
+        for place, model in models.items():
+            if place not in found and model.shipped is not None:
+                key = ensure_workload(scratch, model, None)
+                found[place] = read_columns(scratch, find_workload_id(scratch, key))
+    for place, model in models.items():
+        if place not in found:
+            from joulemap.model.workload import columns_of
+
+            try:
+                found[place] = columns_of(trace(model.request, source.talk))
+            except ModelError as error:
+                found[place] = str(error)
+    return found
+
+
+def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
+    """Return why a measurement cannot be fitted; empty where it can."""
+    if row.latency_s is None and row.energy_j is None:
+        return "neither latency nor energy was measured"
+    if row.precision not in hardware.peaks:
+        return f"{hardware.id} has no {row.precision}; it has {', '.join(hardware.peaks)}"
+    if mode not in (DEFAULT_MODE, *(one.name for one in hardware.power_modes)):
+        return f"{hardware.id} has no power mode {mode}"
+    return ""
+
+
+def _list_models(names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - SHOWN_MODELS} more" if len(distinct) > SHOWN_MODELS else ""
+    return f"{show_count(len(names), 'row')} of {', '.join(distinct[:SHOWN_MODELS])}{more}"

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.table import draw_limited
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
-from joulemap.present.document import Document, Grid, Section
+from joulemap.present.document import Document, Grid, Section, Text, draw_columns, say_rest
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, run_query
 
@@ -121,17 +120,22 @@ class ProfileAnswer(Answer):
             headings=("quantity", "value"),
             rows=tuple((heading(column), show_in(column, value)) for column, value in zip(columns, cells, strict=True)),
         )
-        keep = ("mac_count", "mac_fraction", "moved_bytes", "moved_fraction", "saved_fraction")
         return Document(
             title="",
             sections=(
-                Section("", (facts,)),
-                Section("By operation", draw_limited(self.mix, limit, "operations", keep=keep)),
-                Section("By fusion pattern", draw_limited(self.patterns, limit, "patterns", keep=keep)),
+                Section("", facts),
+                Section("By operation", _draw(self.mix, limit, "operations")),
+                Section("By fusion pattern", _draw(self.patterns, limit, "patterns")),
             ),
             data=self.data(),
             table=self.mix,
+            tables=self.tables,
         )
+
+
+def _draw(table: Table[Any], limit: int, noun: str) -> tuple[Grid | Text, ...]:
+    keep = ("mac_count", "mac_fraction", "moved_bytes", "moved_fraction", "saved_fraction")
+    return (draw_columns(table, keep=keep, limit=limit), *say_rest(len(table), limit, noun))
 
 
 def profile(source: Source, model: str, settings: Settings) -> ProfileAnswer:

@@ -24,7 +24,7 @@ from joulemap.answer.candidate import (
     select_rows,
     show_metric,
 )
-from joulemap.answer.scope import close_sections, find_scope
+from joulemap.answer.scope import find_scope
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -83,18 +83,18 @@ class ParetoAnswer(RunAnswer):
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of the front and of what it beats."""
         front, dominated = select_rows(self.rows, "front"), select_rows(self.rows, "dominated")
-        steps = analyze_each(self.scope, [*front.rows[:1], *front.rows[-1:]], repeated)
         sections = (
             Section(f"Front ({len(front)})", self._front(front, limit)),
             Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
             assume(self.assumptions, self.x, self.y),
         )
-        return Document(
-            title=f"{self.scope.model}: {METRIC[self.x].meaning} against {METRIC[self.y].meaning}, "
+        return self._compose(
+            f"{self.scope.model}: {METRIC[self.x].meaning} against {METRIC[self.y].meaning}, "
             f"{count_candidates(len(self.rows))}",
-            sections=close_sections(sections, self._notes(), steps),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
+            sections,
+            self.rows,
+            notes=self._notes(),
+            steps=analyze_each(self.scope, [*front.rows[:1], *front.rows[-1:]], repeated),
         )
 
     def _placed(self) -> tuple[Shown[ParetoPoint], ...]:

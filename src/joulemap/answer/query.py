@@ -8,7 +8,7 @@ from typing import Any
 
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
-from joulemap.plan.database import reading
+from joulemap.plan.source import reading
 from joulemap.store.connection import confine
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
@@ -61,7 +61,7 @@ def list_named(path: Path, own: Path | None) -> Rows:
         )
         for query in found
     )
-    return Rows(title="query list", columns=LISTED, rows=rows, sql="", parameters={})
+    return Rows(title="query list", columns=LISTED, rows=rows)
 
 
 def _check_own(path: Path, own: Path) -> None:

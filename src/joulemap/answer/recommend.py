@@ -25,7 +25,7 @@ from joulemap.answer.candidate import (
     select_rows,
     show_metric,
 )
-from joulemap.answer.scope import close_sections, find_scope
+from joulemap.answer.scope import describe_advantage, find_scope
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Limits, check_name
 from joulemap.domain.table import Table
@@ -42,9 +42,6 @@ FIGURES: Final[tuple[MetricName, ...]] = (
     "latency", "energy_per_inference", "throughput", "power", "memory", "price", "purchase",
 )  # fmt: skip
 """Shown beside the objective, unless it is one of them."""
-
-TIE_RATIO: Final = 1.0005
-"""Configurations closer than this look alike at the digits shown."""
 
 MISS_NOTE: Final = (
     "infeasible ones are in the order of their largest miss, relative to its limit: value / limit - 1, "
@@ -166,22 +163,22 @@ class RecommendAnswer(RunAnswer):
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of what keeps the limits and of what misses one."""
         feasible, infeasible = select_rows(self.rows, "feasible"), select_rows(self.rows, "infeasible")
-        limits = Lines(tuple(describe_limit(name, bound) for name, bound in self.limits.bounds))
+        limits = Lines(describe_limit(name, bound) for name, bound in self.limits.bounds)
         chosen = [row for row in (self.best, self.best_published, self.nearest_miss) if row is not None]
-        steps = analyze_each(self.scope, chosen, repeated)
         sections = (
-            Section("Limits", (limits if limits.lines else Text("none"),)),
-            Section("Recommendation", (Lines(tuple(self.describe_best())),)),
+            Section("Limits", limits if limits.texts else Text("none")),
+            Section("Recommendation", Lines(self.describe_best())),
             Section(f"Feasible ({len(feasible):,})", self._feasible(feasible, limit)),
             Section(f"Infeasible ({len(infeasible):,}), nearest first", self._infeasible(infeasible, limit)),
             assume(self.assumptions, self.objective),
         )
         metric = METRIC[self.objective]
-        return Document(
-            title=f"{self.scope.model}: {metric.best} {metric.meaning} among {count_candidates(len(self.rows))}",
-            sections=close_sections(sections, self._notes(infeasible), steps),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
+        return self._compose(
+            f"{self.scope.model}: {metric.best} {metric.meaning} among {count_candidates(len(self.rows))}",
+            sections,
+            self.rows,
+            notes=self._notes(infeasible),
+            steps=analyze_each(self.scope, chosen, repeated),
         )
 
     def describe_best(self) -> list[str]:
@@ -207,10 +204,7 @@ class RecommendAnswer(RunAnswer):
         second = next((row for row in self.rows if row.rank == 2), None)
         if second is None or second.objective_ratio is None:
             return ""
-        name = name_candidate(self.scope, second)
-        if second.objective_ratio < TIE_RATIO:
-            return f", same as {name} to three digits"
-        return f", {second.objective_ratio:.3g}x better than {name}"
+        return f", {describe_advantage(second.objective_ratio, name_candidate(self.scope, second))}"
 
     def _describe_miss(self) -> list[str]:
         nearest, published = self.nearest_miss, self.nearest_published_miss

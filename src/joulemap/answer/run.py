@@ -1,18 +1,34 @@
-"""One run, as answers about it tell it."""
+"""A run, as rows of several answers tell it. Energy and latency are per batch."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
 
+ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
+"""What every energy is split into."""
+
+BOUNDS: Final = ("compute", "memory", "launch")
+"""What may bound the time of a subgraph."""
+
 
 @attrs.frozen
-class RunRow:
-    """A run as a whole. Energy and latency are per batch."""
+class Amounts:
+    """What a run or one of its parts takes: exact, and in SI units."""
+
+    energy_fj: int
+    energy_j: float
+    latency_fs: int
+    latency_s: float
+
+
+@attrs.frozen
+class RunRow(Amounts):
+    """A run as a whole."""
 
     model: str
     hardware: str
@@ -21,10 +37,6 @@ class RunRow:
     precision: str
     runtime: str
     is_projection: bool
-    energy_fj: int
-    energy_j: float
-    latency_fs: int
-    latency_s: float
     edp_js: float
     subgraph_count: int
     operator_count: int
@@ -36,3 +48,37 @@ class RunRow:
             f"{self.model} on {scope.mark(self.hardware)} ({self.architecture}), batch {self.batch}, {self.precision}, "
             f"{self.runtime}"
         )
+
+
+@attrs.frozen
+class Outcome:
+    """A run that was answered or refused."""
+
+    hardware: str
+    architecture: str
+    batch: int
+    status: str
+    is_projection: bool
+    reason: str
+    """Why it was refused; empty where it was not."""
+    run_id: int
+
+
+@attrs.frozen
+class TimedOutcome(Outcome):
+    """A run with its time and power; a figure of one that was refused is None."""
+
+    model: str
+    latency_s: float | None
+    throughput_per_s: float | None
+    average_power_w: float | None
+
+
+@attrs.frozen
+class FigureOutcome(TimedOutcome):
+    """A run with its totals."""
+
+    energy_j: float | None
+    edp_js: float | None
+    peak_memory_bytes: int | None
+    compute_utilization_fraction: float | None

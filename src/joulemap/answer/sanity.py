@@ -13,11 +13,10 @@ from joulemap.answer.answer import Answer
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.plan.database import reading
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
-from joulemap.plan.source import Source
+from joulemap.plan.source import Source, reading
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
@@ -101,6 +100,7 @@ class SanityAnswer(Answer):
             sections=(Section("", (shown, Text(f"{len(status)} probes: {counts}"))),),
             data=self.probes.records(),
             table=self.probes,
+            tables=self.tables,
         )
 
 

@@ -1,28 +1,32 @@
-"""What an answer is about: models, runs, and what a reader must know of them."""
+"""The scope of an answer: models, runs, and what a reader must know of them."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
-from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, mark_projected
-from joulemap.present.document import Grid, Lines, Section, Steps
+from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_count, show_share
 from joulemap.store.query import fetch
 from joulemap.store.run import find_configurations, find_outcomes, find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
-    from joulemap.plan.hold import StoredRuns
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
 
 
 SHOWN_FRACTION: Final = 0.0005
 """Of an energy: what is less rounds to nothing."""
+
+TIE_RATIO: Final = 1.0005
+"""What is closer than this looks alike at the digits shown."""
 
 
 @attrs.frozen
@@ -118,6 +122,10 @@ class Scope:
         """Return a hardware as it must be asked for again."""
         return self.spelling.get(hardware, hardware)
 
+    def describe_refusals(self) -> list[str]:
+        """Return a line for each reason why hardware cannot run it."""
+        return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
+
     def describe(self) -> list[str]:
         """Return a line for each calibration that the runs used and for each caveat."""
         return [*map(describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
@@ -145,6 +153,18 @@ def find_scope(runs: StoredRuns) -> Scope:
         spelling=plan.selection.spelling,
         **_find_of_runs(runs.connection, ids),
     )
+
+
+@contextlib.contextmanager
+def holding_scope(source: Source, plan: Plan) -> Iterator[tuple[Scope, Connection, list[int]]]:
+    """Give out what an answer about the runs of a plan is about, a connection that holds them, and their ids.
+
+    Raises as `holding_runs`, and UnsupportedError with the reasons where every run was refused.
+    """
+    with holding_runs(source, plan) as runs:
+        scope = find_scope(runs)
+        scope.check_evaluated()
+        yield scope, runs.connection, list(runs.ids)
 
 
 def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
@@ -181,12 +201,12 @@ def _describe_caveat(row: Caveat) -> str:
 def describe_calibration(row: RunCalibration) -> str:
     """Return where a calibration is from and how well it does."""
     errors = [
-        f"{error * 100:.1f} % of {name}"
+        f"{show_share(error)} of {name}"
         for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))
         if error is not None
     ]
-    rows = f"{row.measurement_count} measurement{'' if row.measurement_count == 1 else 's'}"
-    families = f"{row.family_count} famil{'y' if row.family_count == 1 else 'ies'}"
+    rows = show_count(row.measurement_count, "measurement")
+    families = show_count(row.family_count, "family", "families")
     return (
         f"{row.hardware} is calibrated by {row.calibration} ({row.place}), fitted to {rows} of {families}"
         + (f", median error {' and '.join(errors)}" if errors else "")
@@ -198,37 +218,10 @@ def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
     """Return the line on energy that unchecked public numbers price; none where it rounds to nothing."""
     if not fraction or fraction < SHOWN_FRACTION:
         return []
-    return [
-        f"{fraction * 100:.1f} % of the energy of {hardware} is priced by public numbers not checked at their source"
-    ]
+    share = show_share(fraction)
+    return [f"{share} of the energy of {hardware} is priced by public numbers not checked at their source"]
 
 
-def write_steps(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return commands ready to paste into a shell."""
-    return tuple(shlex.join(["joulemap", *step]) for step in steps)
-
-
-def find_place(repeated: Sequence[str]) -> list[str]:
-    """Return the `--db` among repeated options, the only one that a stored run is asked about with."""
-    return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
-
-
-def close_sections(
-    sections: Sequence[Section], notes: Sequence[str], steps: Sequence[str], title: str = "Notes"
-) -> tuple[Section, ...]:
-    """Return sections with notes and next steps below; a mark of projections that is shown is explained."""
-    cells = (
-        cell
-        for section in sections
-        for block in section.blocks
-        for cell in (
-            [*block.headings, *(cell for row in block.rows for cell in row)]
-            if isinstance(block, Grid)
-            else block.lines
-            if isinstance(block, Lines)
-            else ()
-        )
-    )
-    is_marked = any(PROJECTED in cell for cell in cells)
-    told = [*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ())]
-    return (*sections, Section(title, (Lines(tuple(told)),)), Section("Next steps", (Steps(tuple(steps)),)))
+def describe_advantage(ratio: float, other: str) -> str:
+    """Return how many times better something is than another, or that it looks the same."""
+    return f"same as {other} to three digits" if ratio < TIE_RATIO else f"{ratio:.3g}x better than {other}"

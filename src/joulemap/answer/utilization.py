@@ -1,4 +1,4 @@
-"""How much of each hardware a model uses, what is unhealthy about it and why, and who suits models of its size."""
+"""The use that a model makes of each hardware, what is unhealthy about it and why, and who suits models of its size."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.answer.answer import RunAnswer, cut_lines
+from joulemap.answer.run import BOUNDS, Outcome
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
-from joulemap.present.cell import PROJECTION_NOTE, show, show_quantity, show_units
+from joulemap.present.cell import PROJECTION_NOTE, show, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
 from joulemap.store.query import fetch, start
 from joulemap.store.run import find_parameter_count
@@ -29,18 +29,14 @@ SHOWN_FLAGS: Final = 12
 
 
 @attrs.frozen
-class Utilization:
+class Utilization(Outcome):
     """How much of its hardware a run uses; a figure of a run that was refused is None."""
 
     query: ClassVar[str] = "utilization.summary"
 
     model: str
-    batch: int
     precision: str
     runtime: str
-    hardware: str
-    architecture: str
-    status: str
     attained_ops_per_s: float | None
     peak_ops_per_s: float | None
     compute_utilization_fraction: float | None
@@ -71,9 +67,6 @@ class Utilization:
     clock_fraction: float | None
     flags: list[str]
     """Of low_compute, high_bandwidth and idle_units, in this order."""
-    is_projection: bool
-    reason: str
-    run_id: int
 
 
 @attrs.frozen
@@ -102,7 +95,7 @@ class UtilizationFlag:
 
     def __str__(self) -> str:
         """Return what is high or low, and where most of it comes from."""
-        value, limit = _share(self.value_fraction), _share(self.limit_fraction)
+        value, limit = show_share(self.value_fraction), show_share(self.limit_fraction)
         what = {
             "low_compute": f"{value} of its peak, below {limit}",
             "high_bandwidth": f"{value} of the off-chip bandwidth that it sustains, above {limit}",
@@ -110,9 +103,9 @@ class UtilizationFlag:
         }[self.flag]
         tiles = f"{show(int(self.tile_count), 'tile_count')} tiles on " if self.tile_count else ""
         return (
-            f"{what}; {_share(self.bottleneck_fraction)} of the {self.cost} falls on {self.subgraph_count} of "
+            f"{what}; {show_share(self.bottleneck_fraction)} of the {self.cost} falls on {self.subgraph_count} of "
             f"{self.total_count} subgraphs, bound by {self.bottleneck}; the largest part, "
-            f"{_share(self.subgraph_fraction)}, in {self.subgraph} ({tiles}{self.units_used_count} of "
+            f"{show_share(self.subgraph_fraction)}, in {self.subgraph} ({tiles}{self.units_used_count} of "
             f"{self.units_total_count} {self.unit_name}s)"
         )
 
@@ -160,34 +153,26 @@ class UtilizationAnswer(RunAnswer):
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it; csv holds the rows."""
-        steps = self._steps(repeated)
-        reasons = self.reasons()
-        if len(reasons) > SHOWN_FLAGS:
-            reasons = [*reasons[:SHOWN_FLAGS], f"{len(reasons) - SHOWN_FLAGS} more; --format json has all"]
         sections = (
-            Section("Utilization", (self._figures(),)),
-            Section("Flags", (Lines(tuple(reasons)),)),
+            Section("Utilization", self._figures()),
+            Section("Flags", Lines(cut_lines(self.reasons(), SHOWN_FLAGS))),
             Section("Which hardware suits models of this size", self._winners()),
         )
-        return Document(
-            title=self.scope.title,
-            sections=close_sections(sections, self.notes(), steps),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
-        )
+        steps = self._steps(repeated)
+        return self._compose(self.scope.title, sections, self.rows, notes=self.notes(), steps=steps)
 
     def _figures(self) -> Grid:
         return grid(
             self.rows,
             (
                 ("hardware", "hardware"),
-                ("compute", lambda row: _share(row.compute_utilization_fraction) or "unsupported"),
-                ("attained", lambda row: _in("OPS", row.attained_ops_per_s)),
-                ("peak", lambda row: _in("OPS", row.peak_ops_per_s)),
+                ("compute", lambda row: show_share(row.compute_utilization_fraction) or "unsupported"),
+                ("attained", lambda row: show_quantity(row.attained_ops_per_s, "OPS")),
+                ("peak", lambda row: show_quantity(row.peak_ops_per_s, "OPS")),
                 ("bandwidth", "bandwidth_utilization_fraction"),
                 ("of sustained", "sustained_bandwidth_fraction"),
-                ("intensity", lambda row: _in("ops/B", row.dram_intensity_ops_per_byte)),
-                ("ridge", lambda row: _in("ops/B", row.ridge_ops_per_byte)),
+                ("intensity", lambda row: show_quantity(row.dram_intensity_ops_per_byte, "ops/B")),
+                ("ridge", lambda row: show_quantity(row.ridge_ops_per_byte, "ops/B")),
                 ("roof", "roof"),
                 ("of the roof", "roofline_fraction"),
                 ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
@@ -240,9 +225,9 @@ class UtilizationAnswer(RunAnswer):
 
     def notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
-        lines = [f"unsupported: {self.scope.mark(reason)}" for reason in self.scope.refusals]
+        lines = self.scope.describe_refusals()
         lines += [
-            f"{self.scope.mark(row.hardware)} runs at {_share(row.clock_fraction)} of its clock to stay within its "
+            f"{self.scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its "
             "power cap; the peak is that of the full clock"
             for row in self.rows
             if row.clock_fraction is not None and row.clock_fraction < 1.0
@@ -251,7 +236,7 @@ class UtilizationAnswer(RunAnswer):
             lines.append(PROJECTION_NOTE)
         return lines + self.scope.describe()
 
-    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         model = self.scope.model
         worst = self.scope.spell([row.hardware for row in self.rows if row.status == "ok"][-1])
         steps = [["analyze", model, worst, "--level", "subgraph", *repeated]]
@@ -259,7 +244,7 @@ class UtilizationAnswer(RunAnswer):
             steps.append(["utilization", model, worst, "--pairing", *repeated])
         if "--batch" not in repeated:
             steps.append(["sweep", model, "--hardware", worst, *repeated])
-        return write_steps(steps)
+        return steps
 
 
 def judge(
@@ -270,10 +255,7 @@ def judge(
         if not 0.0 <= value <= 1.0:
             raise UsageError(f"{name} is {value:g}, expected from 0 to 1")
     settings.check_single("utilization")
-    with holding_runs(source, plan_runs((model,), settings)) as runs:
-        scope, connection = find_scope(runs), runs.connection
-        scope.check_evaluated()
-        ids = list(scope.run_ids)
+    with holding_scope(source, plan_runs((model,), settings)) as (scope, connection, ids):
         rows = start(connection, Utilization, run_ids=ids, **limits)
         pairings = None
         if is_pairing:
@@ -288,24 +270,16 @@ def judge(
         return UtilizationAnswer(scope=scope, flags=flags, pairings=pairings, rows=rows())
 
 
-def _share(value: float | None) -> str:
-    return show(value, "share_fraction")
-
-
-def _in(unit: str, value: float | None) -> str:
-    return "" if value is None else show_quantity(value, unit)
-
-
 def _bound(row: Utilization) -> str:
     """Return what bounds most of the time."""
     if row.compute_time_fraction is None:
         return ""
-    bound = max(("compute", "memory", "launch"), key=lambda name: float(getattr(row, f"{name}_time_fraction")))
-    return f"{bound} {_share(getattr(row, f'{bound}_time_fraction'))}"
+    bound = max(BOUNDS, key=lambda name: float(getattr(row, f"{name}_time_fraction")))
+    return f"{bound} {show_share(getattr(row, f'{bound}_time_fraction'))}"
 
 
 def _median(row: Pairing) -> str:
-    return _share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
+    return show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
 
 
 def _advantage(row: Pairing) -> str:

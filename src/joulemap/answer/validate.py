@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -11,22 +11,20 @@ from joulemap.answer.measurement import find_described, list_measurements, name_
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.settings import Settings
 from joulemap.errors import ModelError, UnknownNameError
-from joulemap.plan.calibration import choose_calibration
+from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
-from joulemap.plan.database import reading
 from joulemap.plan.hold import ensure_runs
 from joulemap.plan.run import plan_runs
+from joulemap.plan.source import reading
 from joulemap.store.library import find_query
 from joulemap.store.query import find_projected, run_query
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import ScoreDivision
     from joulemap.domain.table import Table
     from joulemap.plan.source import Source
-
-Division = Literal["runtime", "family", "model", "batch", "precision", "split", "operator"]
-"""What divides a hardware's measurements."""
 
 
 def score_predictions(
@@ -35,7 +33,7 @@ def score_predictions(
     model: str,
     *,
     precision: str,
-    by: Division,
+    by: ScoreDivision,
     calibration: str | Calibration,
 ) -> Table[tuple[Any, ...]]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
@@ -46,14 +44,14 @@ def score_predictions(
             measured = run_query(connection, find_query("measurement.profile"), which)
     else:
         measured = list_measurements(source.path, named, model)
-    used = _evaluate(source, measured, (named, model, precision), calibration)
+    used = _ensure_runs(source, measured, (named, model, precision), calibration)
     name = "validate.operator" if by == "operator" else "validate.score"
     given = which if by == "operator" else {**which, "by": by, "calibrations": list(used)}
     with reading(source.path) as connection:
         return find_projected(connection, run_query(connection, find_query(name), given))
 
 
-def _evaluate(
+def _ensure_runs(
     source: Source, measured: Table[tuple[Any, ...]], chosen: Sequence[str], calibration: str | Calibration
 ) -> tuple[str, ...]:
     """Evaluate every measured configuration that is not stored; return the labels of the calibrations that apply.
@@ -69,9 +67,9 @@ def _evaluate(
     groups: dict[tuple[str, Any, Any, int], list[str]] = {}
     for row in rows:
         groups.setdefault((row["hardware"], row["precision"], row["runtime"], row["batch"]), []).append(row["model"])
-    choice = choose_calibration(calibration)
+    use = use_calibration(calibration)
     ids = {name.partition("@")[0] for name, _, _, _ in groups}
-    choice.check(ids)
+    use.check(ids)
     for (name, precision, runtime, batch), models in groups.items():
         target = _find_target(source, name)
         if target is None:
@@ -82,10 +80,10 @@ def _evaluate(
             precision=precision,
             runtime=runtime,
             batch=batch,
-            calibration=choice.asked_of(name.partition("@")[0]),
+            calibration=use.named_for(name.partition("@")[0]),
         )
-        _evaluate_models(source, tuple(dict.fromkeys(models)), settings)
-    return tuple(sorted(entry.label for entry in map(choice.find, ids) if entry is not None))
+        _ensure_models(source, tuple(dict.fromkeys(models)), settings)
+    return tuple(sorted(entry.label for entry in map(use.find, ids) if entry is not None))
 
 
 def _find_target(source: Source, name: str) -> str | Hardware | None:
@@ -100,7 +98,7 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
         return described
 
 
-def _evaluate_models(source: Source, models: tuple[str, ...], settings: Settings) -> None:
+def _ensure_models(source: Source, models: tuple[str, ...], settings: Settings) -> None:
     quiet = attrs.evolve(source, progress=None)
     try:
         ensure_runs(quiet, plan_runs(models, settings))
@@ -109,4 +107,4 @@ def _evaluate_models(source: Source, models: tuple[str, ...], settings: Settings
             source.talk(f"left out: {error}")
             return
         for one in models:
-            _evaluate_models(source, (one,), settings)
+            _ensure_models(source, (one,), settings)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import Model, ModeOptions, OneHardware, RunOptions
+from joulemap.domain.settings import RunDivision
 
 
 @command
@@ -17,7 +18,7 @@ def analyze(
     hardware: OneHardware,
     *,
     level: Annotated[
-        Literal["category", "action", "subgraph", "operator"],
+        RunDivision,
         typer.Option(
             help="The table to show: energy by category; as a tree of categories and their actions; by subgraph, with "
             "its allocation; by operator, with what fusing it saves."
@@ -38,4 +39,4 @@ def analyze(
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
     answer = output.workspace().analyze(model, hardware, run.settings(**mode.keywords()))
-    output.write(answer.document(level=level, repeated=(*run.repeat(), *output.repeat())), answer.tables)
+    output.write(answer.document(by=level, repeated=output.repeat(run)))

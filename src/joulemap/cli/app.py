@@ -25,7 +25,7 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "command", "output", "record"})
+PARTS: Final = frozenset({"app", "command", "output", "record", "value"})
 """Modules of this room that are no command."""
 
 FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")

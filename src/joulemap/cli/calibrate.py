@@ -10,7 +10,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import split_names
+from joulemap.cli.value import split_names
 
 
 @attrs.frozen(kw_only=True)
@@ -66,4 +66,4 @@ def calibrate(
         is_dry=dry_run,
         start=calibration,
     )
-    report.write(answer.document(), answer.tables)
+    report.write(answer.document())

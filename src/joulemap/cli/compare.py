@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,19 +12,13 @@ from joulemap.cli.record import HardwareOptions, Models, RunOptions
 from joulemap.domain.metric import PartMetricName, RankMetricName
 from joulemap.errors import UsageError
 
-if TYPE_CHECKING:
-    from joulemap.answer.answer import Answer
-    from joulemap.present.document import Document
-
-Level = Literal["summary", "detailed", "subgraph", "operator"]
-
 
 @command
 def compare(
     model: Models,
     *,
     level: Annotated[
-        Level,
+        Literal["summary", "detailed", "subgraph", "operator"],
         typer.Option(
             help="summary: a row per hardware, or models against hardware; detailed: each run with the tree of its "
             "energy; subgraph, operator: who wins each."
@@ -74,24 +68,19 @@ def compare(
         raise UsageError("--sort, --details and --verbose rank the hardware for one model at --level summary")
     workspace = output.workspace()
     settings = run.settings(**hardware.keywords())
-    repeated = (*run.repeat(), *output.repeat())
-    answer: Answer
-    document: Document
+    repeated = output.repeat(run)
     if is_ranked:
-        answer = ranking = workspace.rank_hardware(
+        ranking = workspace.rank_hardware(
             model[0], settings, sort=sort or "efficiency", has_details=details, has_subgraphs=verbose
         )
         document = ranking.document(limit=limit, repeated=repeated)
     elif is_summary:
-        answer = summary = workspace.compare(model[0], settings, baseline=baseline)
-        document = summary.document(metric=metric, repeated=repeated)
+        document = workspace.compare(model[0], settings, baseline=baseline).document(metric=metric, repeated=repeated)
     elif level == "summary":
-        answer = workspace.compare_models(model, settings, metric=metric)
-        document = answer.document(repeated=repeated)
+        document = workspace.compare_models(model, settings, metric=metric).document(repeated=repeated)
     elif level == "detailed":
-        answer = workspace.compare_runs(model, settings)
-        document = answer.document(repeated=repeated)
+        document = workspace.compare_runs(model, settings).document(repeated=repeated)
     else:
-        answer = contest = workspace.compare_parts(model, settings, level=level, metric=metric)
+        contest = workspace.compare_parts(model, settings, by=level, metric=metric)
         document = contest.document(limit=limit, repeated=repeated)
-    output.write(document, answer.tables)
+    output.write(document)

@@ -14,8 +14,8 @@ from joulemap.cli.record import (
     Limit,
     Model,
     UsageOptions,
-    split_names,
 )
+from joulemap.cli.value import split_names
 
 
 @command
@@ -49,4 +49,4 @@ def cost(
     answer = output.workspace().cost(
         model, run.settings(**hardware.keywords()), between=split_names(between), usage=usage.read()
     )
-    output.write(answer.document(limit=limit, repeated=(*run.repeat(), *output.repeat())), answer.tables)
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import DEFAULT_DATABASE, Database, OutputOptions, emit
+from joulemap.domain.settings import ArchiveFormat
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
 
@@ -22,7 +23,7 @@ def info(*, output: OutputOptions) -> None:
     joulemap db info
     """
     answer = output.workspace().info()
-    output.write(answer.document(), answer.tables)
+    output.write(answer.document())
 
 
 @app.command()
@@ -53,7 +54,7 @@ def diff(
     joulemap db diff 1 5 --format json
     """
     answer = output.workspace().difference(run_a, run_b)
-    output.write(answer.document(limit=limit), answer.tables)
+    output.write(answer.document(limit=limit))
 
 
 @app.command()
@@ -63,7 +64,7 @@ def export(
         list[int] | None, typer.Option("--run", help="Run id; repeat for several.", show_default="every run")
     ] = None,
     form: Annotated[
-        Literal["parquet", "json", "csv"],
+        ArchiveFormat,
         typer.Option("--format", "-f", help="parquet: whole, to be imported; json or csv: the views of these runs."),
     ] = "parquet",
     db: Database = Path(DEFAULT_DATABASE),
@@ -108,6 +109,6 @@ def check(*, output: OutputOptions) -> None:
     from joulemap.errors import ConservationError
 
     answer = output.workspace().check()
-    output.write(answer.document(), answer.tables)
+    output.write(answer.document())
     if answer.findings.rows:
         raise ConservationError(f"{len(answer.findings)} rows break a rule")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Limit, Model, ModeOptions, OneHardware, RunOptions, split_names
+from joulemap.cli.record import Limit, Model, ModeOptions, OneHardware, RunOptions
+from joulemap.cli.value import split_names
+from joulemap.domain.settings import ModelDivision
 
 
 @command
@@ -16,9 +18,7 @@ def edp(
     model: Model,
     hardware: OneHardware,
     *,
-    level: Annotated[
-        Literal["subgraph", "operator"], typer.Option(help="The table to show: by subgraph, or by operator.")
-    ] = "subgraph",
+    level: Annotated[ModelDivision, typer.Option(help="The table to show: by subgraph, or by operator.")] = "subgraph",
     against: Annotated[
         str, typer.Option(help="Hardware, comma-separated, to set each subgraph beside.", show_default="none")
     ] = "",
@@ -38,5 +38,5 @@ def edp(
     joulemap edp attention_head tpu_v4 --model-arg tokens=1024 --format csv
     """
     answer = output.workspace().edp(model, hardware, run.settings(**mode.keywords()), against=split_names(against))
-    repeated = (*run.repeat(), *output.repeat())
-    output.write(answer.document(level=level, limit=limit, repeated=repeated), answer.tables)
+    repeated = output.repeat(run)
+    output.write(answer.document(by=level, limit=limit, repeated=repeated))

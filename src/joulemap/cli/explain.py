@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import ONE_HARDWARE, Limit, Model, RunOptions
+from joulemap.domain.metric import PartMetricName
+from joulemap.domain.settings import DifferenceDivision
 
 
 @command
@@ -18,11 +20,11 @@ def explain(
     hardware_b: Annotated[str, typer.Argument(metavar="B", help=ONE_HARDWARE)],
     *,
     metric: Annotated[
-        Literal["energy", "latency", "edp", "memory"],
+        PartMetricName,
         typer.Option(help="What to explain; memory is the peak, weights and activations."),
     ] = "energy",
     level: Annotated[
-        Literal["term", "category", "subgraph"],
+        DifferenceDivision,
         typer.Option(help="The table to show: terms, energy by category, or subgraphs."),
     ] = "term",
     limit: Limit = 20,
@@ -42,5 +44,5 @@ def explain(
     joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
     """
     answer = output.workspace().explain(model, hardware_a, hardware_b, run.settings(), metric=metric)
-    repeated = (*run.repeat(), *output.repeat())
-    output.write(answer.document(level=level, limit=limit, repeated=repeated), answer.tables)
+    repeated = output.repeat(run)
+    output.write(answer.document(by=level, limit=limit, repeated=repeated))

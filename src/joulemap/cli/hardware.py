@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions, emit
-from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE, read_quantity, split_names
+from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
+from joulemap.cli.value import read_quantity, split_names
+from joulemap.domain.settings import Device
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,8 +50,6 @@ def list_(
     joulemap hardware list --architecture gpu --format json
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
-    from joulemap.answer.table import table_document
-
     rows = output.workspace().hardware_list(
         architecture=architecture,
         deployment=cast("Deployment", deployment),
@@ -58,7 +58,7 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    output.write(table_document(rows, SHOWN, keep=("architecture", "tdp_w", "precisions")))
+    output.write_table(rows, SHOWN, keep=("architecture", "tdp_w", "precisions"))
 
 
 @app.command()
@@ -82,15 +82,13 @@ def show(
     """
     workspace = output.workspace()
     if energy:
-        from joulemap.answer.table import table_document
-
         prices = workspace.energy_reference(hardware, calibration=calibration)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
         keep = ("component", "action", "energy_per_action_j", "basis")
-        output.write(table_document(prices, columns, keep=keep))
+        output.write_table(prices, columns, keep=keep)
     else:
         answer = workspace.hardware(hardware, calibration=calibration)
-        output.write(answer.document(), answer.tables)
+        output.write(answer.document())
 
 
 @app.command()
@@ -116,7 +114,7 @@ def template(
 
 @app.command()
 def detect(
-    device: Annotated[Literal["cpu", "cuda"], typer.Option(help="What of this machine.")] = "cpu",
+    device: Annotated[Device, typer.Option(help="What of this machine.")] = "cpu",
     threads: Annotated[
         int | None, typer.Option(help="Only so many cores, as a program of so many threads uses.", show_default="all")
     ] = None,
@@ -154,7 +152,7 @@ def sanity(
     joulemap hardware sanity --hardware ./mine.toml --format json
     """
     answer = output.workspace().sanity(split_names(hardware))
-    output.write(answer.document(), answer.tables)
+    output.write(answer.document())
 
 
 @app.command()

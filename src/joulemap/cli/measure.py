@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import attrs
 import typer
@@ -10,6 +10,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import Model, RunOptions
+from joulemap.domain.settings import Device
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +31,7 @@ class MeasuredRunOptions(RunOptions):
 def measure(
     model: Model,
     *,
-    device: Annotated[Literal["cpu", "cuda"], typer.Option(help="What of this machine.")] = "cpu",
+    device: Annotated[Device, typer.Option(help="What of this machine.")] = "cpu",
     hardware: Annotated[
         str, typer.Option(help="Id, alias or file of what this machine is.", show_default="as detected")
     ] = "",
@@ -53,4 +54,4 @@ def measure(
     answer = output.workspace().measure(
         model, run.settings(), hardware=hardware or None, device=device, threads=threads, seconds=seconds
     )
-    output.write(answer.document(), answer.tables)
+    output.write(answer.document())

@@ -31,10 +31,8 @@ def list_(
     \b
     joulemap measurements list --hardware H200 --model resnet50
     """
-    from joulemap.answer.table import table_document
-
     rows = output.workspace().measurements(hardware, model)
-    output.write(table_document(rows, SHOWN, keep=("model", "latency_s", "energy_j", "precision", "batch")))
+    output.write_table(rows, SHOWN, keep=("model", "latency_s", "energy_j", "precision", "batch"))
 
 
 @app.command("import")

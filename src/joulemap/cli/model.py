@@ -21,9 +21,7 @@ def list_(*, output: OutputOptions) -> None:
     joulemap model list --format csv
     """
     table = output.workspace().describe("model.list")
-    from joulemap.answer.table import table_document
-
-    output.write(table_document(table, keep=("parameter_count", "mac_count", "family")))
+    output.write_table(table, keep=("parameter_count", "mac_count", "family"))
 
 
 @app.command()
@@ -38,7 +36,7 @@ def show(model: Model, *, limit: Limit = 12, build: ModelOptions, output: Output
     joulemap model show attention_head --model-arg tokens=1024 --format json
     """
     answer = output.workspace().profile(model, build.settings())
-    output.write(answer.document(limit=limit), answer.tables)
+    output.write(answer.document(limit=limit))
 
 
 @app.command()
@@ -51,9 +49,7 @@ def trace(model: Model, *, build: ModelOptions, output: OutputOptions) -> None:
     joulemap model trace ./mine.py:net --input 1,3,64,64 --format csv
     """
     table = output.workspace().operators(model, build.settings())
-    from joulemap.answer.table import table_document
-
     columns = ("name", "operation", "output_shape", "mac_count", "input_bytes", "weight_bytes", "output_bytes",
                "subgraph_index", "fusion_pattern", "is_counted")  # fmt: skip
     keep = ("operation", "output_shape", "mac_count", "weight_bytes", "fusion_pattern")
-    output.write(table_document(table, columns=columns, keep=keep))
+    output.write_table(table, columns=columns, keep=keep)

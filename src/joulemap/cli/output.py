@@ -1,4 +1,4 @@
-"""Where results are kept, and how an answer is written: what every command shares."""
+"""The options of every command: the database, and how an answer is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,6 +17,7 @@ from joulemap.errors import UsageError
 from joulemap.present.format import TABLE, list_formats
 
 if TYPE_CHECKING:
+    from joulemap.cli.record import ModelOptions
     from joulemap.domain.table import Table
     from joulemap.present.document import Document
     from joulemap.workspace import Workspace
@@ -86,11 +87,15 @@ class OutputOptions:
         with watching() as (say, move):
             yield type(workspace)(self.db, talk=say, progress=move) if move else workspace
 
-    def repeat(self) -> tuple[str, ...]:
-        """Return the option that a follow-up command must repeat; none for the default."""
+    def repeat(self, options: ModelOptions) -> tuple[str, ...]:
+        """Return the options that a follow-up command must repeat: those of the runs, and the database."""
+        return (*options.repeat(), *self.repeat_database())
+
+    def repeat_database(self) -> tuple[str, ...]:
+        """Return the option of the database; none for the default."""
         return () if str(self.db) == DEFAULT_DATABASE else ("--db", str(self.db))
 
-    def write(self, document: Document, tables: Iterable[Table[Any]] = (), queries: Path | None = None) -> None:
+    def write(self, document: Document, queries: Path | None = None) -> None:
         """Write a document, and if asked the statements behind it; `queries` is a person's own folder of them."""
         if self.form == PARQUET:
             from joulemap.store.parquet import save_table
@@ -102,11 +107,19 @@ class OutputOptions:
 
             self.emit(write(document, self.form, self._width()))
         if self.show_sql:
-            for table in tables or (document.table,):
+            for table in document.tables or (document.table,):
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
 
                 print(show_sql(find_query(table.title, queries), table.parameters), end="\n\n", file=sys.stderr)
+
+    def write_table(
+        self, table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), queries: Path | None = None
+    ) -> None:
+        """Write a table: every column for programs, `columns` for people, `keep` those of them that stay longest."""
+        from joulemap.present.document import table_document
+
+        self.write(table_document(table, columns, keep=keep), queries)
 
     def emit(self, text: str) -> None:
         """Write a text where the answer goes."""

@@ -36,4 +36,4 @@ def pareto(
     joulemap pareto mobilenet_v2 --x cost --y latency --hardware l4,t4,Jetson-Orin-Nano --batch 1,4,16
     """
     answer = output.workspace().pareto(model, run.settings(**hardware.keywords()), x=x, y=y, usage=usage.read())
-    output.write(answer.document(limit=limit, repeated=(*run.repeat(), *output.repeat())), answer.tables)
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

@@ -9,7 +9,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions, emit
-from joulemap.cli.record import split_assignments
+from joulemap.cli.value import split_assignments
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 
@@ -31,9 +31,7 @@ def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     joulemap query list
     joulemap query list --queries questions
     """
-    from joulemap.answer.table import table_document
-
-    output.write(table_document(output.workspace().list_queries(queries), keep=("summary",)))
+    output.write_table(output.workspace().list_queries(queries), keep=("summary",))
 
 
 @app.command()
@@ -71,7 +69,6 @@ def run(
     joulemap query run compare.winner -p run_ids=1,2,3,4 -p metric=latency --format markdown
     joulemap query run run.list --format parquet -o runs.parquet
     """
-    from joulemap.answer.table import table_document
     from joulemap.store.library import find_query
     from joulemap.store.query import bind, parse_parameter
 
@@ -83,4 +80,4 @@ def run(
         for key, value in split_assignments(parameter).items()
     }
     bind(query, given)
-    output.write(table_document(workspace.query(name, given, queries=queries)), queries=queries)
+    output.write_table(workspace.query(name, given, queries=queries), queries=queries)

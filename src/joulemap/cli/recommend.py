@@ -45,4 +45,4 @@ def recommend(
     answer = output.workspace().recommend(
         model, run.settings(**hardware.keywords()), objective=objective, limits=bounds, usage=usage.read()
     )
-    output.write(answer.document(limit=limit, repeated=(*run.repeat(), *output.repeat())), answer.tables)
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
 
 import attrs
 import typer
 
+from joulemap.cli.value import read_batches, read_quantity, split_names
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,29 +31,6 @@ Models = Annotated[
 ]
 OneHardware = Annotated[str, typer.Argument(help=ONE_HARDWARE)]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    """Return the names in `a,b`; UsageError where there is a comma and no name."""
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if text and not names:
-        raise UsageError(f"cannot read the names in {text!r}: write a,b")
-    return names
-
-
-def read_quantity(option: str, text: str, unit: str) -> float | None:
-    """Return what a person wrote as `30W` or `16GB` in `unit`, None for nothing; UsageError names the option."""
-    if not text:
-        return None
-    from joulemap.units import parse_si
-
-    try:
-        value = parse_si(text, unit)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from error
-    if not value > 0.0:
-        raise UsageError(f"{option}: {text!r} is not above 0")
-    return value
 
 
 @attrs.frozen(kw_only=True)
@@ -117,13 +94,7 @@ class RunOptions(ModelOptions):
             "fused: a kernel per subgraph.",
         ),
     ] = "fused"
-    calibration: Annotated[
-        str,
-        typer.Option(
-            "--calibration",
-            help=CALIBRATION_HELP,
-        ),
-    ] = "auto"
+    calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -166,12 +137,8 @@ class FilterOptions(ModeOptions):
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
-        deployment = cast("Any", split_names(self.deployment))
-        return {
-            **super().keywords(),
-            "architecture": split_names(self.architecture),
-            "deployment": deployment,
-        }
+        names: dict[str, Any] = {"deployment": split_names(self.deployment)}
+        return cast("SettingsKeywords", {**super().keywords(), **names, "architecture": split_names(self.architecture)})
 
 
 @attrs.frozen(kw_only=True)
@@ -335,51 +302,6 @@ class UsageOptions:
         )
 
 
-def read_batches(text: str) -> tuple[int, ...]:
-    """Return the numbers of `1,2,4` or `1,2,4,...,128`, where the dots continue equal steps or equal factors.
-
-    Raises UsageError for anything else.
-    """
-    found: list[int] = []
-    is_open = False
-    for part in split_names(text):
-        if part in ("...", "…"):
-            is_open = True
-            continue
-        try:
-            number = int(part)
-        except ValueError:
-            raise UsageError(f"--batch: {part!r} is not a whole number; write 1,8,32 or 1,2,4,...,128") from None
-        if number < 1:
-            raise UsageError(f"batch is {number}, expected a whole number from 1")
-        if is_open:
-            found += _fill(found, number, text)
-            is_open = False
-        found.append(number)
-    if is_open:
-        raise UsageError(f"cannot read the batches {text!r}: write 1,2,4 or 1,2,4,...,128")
-    return tuple(dict.fromkeys(found))
-
-
-def _fill(found: list[int], last: int, text: str) -> list[int]:
-    """Return what stands between the numbers so far and the last one."""
-    pairs = list(pairwise(found))
-    steps, factors = {b - a for a, b in pairs}, {b / a for a, b in pairs}
-    filled, number = [], found[-1] if found else 0
-    if len(steps) == 1 and min(steps) > 0:
-        filled = list(range(number + min(steps), last, min(steps)))
-        number = filled[-1] + min(steps) if filled else number + min(steps)
-    elif len(factors) == 1 and min(factors) > 1 and min(factors).is_integer():
-        while (number := number * int(min(factors))) < last:
-            filled.append(number)
-    if number != last:
-        raise UsageError(
-            f"the dots in {text!r} do not lead to {last}: write two or more numbers with equal steps or factors before "
-            "them, e.g. 1,2,4,...,128"
-        )
-    return filled
-
-
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
     """Return fields of an option record that are not at their default, as they are written on the command line."""
     parts: list[str] = []
@@ -396,16 +318,3 @@ def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
 def _written(record: type, name: str) -> str:
     (option,) = get_type_hints(record, include_extras=True)[name].__metadata__
     return str(option.default)
-
-
-def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
-    """Return key -> value of `key=value`s; UsageError for one that is not of this form, or given twice."""
-    pairs: dict[str, str] = {}
-    for item in written or ():
-        key, separator, value = item.partition("=")
-        if not separator or not key:
-            raise UsageError(f"parameter {item!r} is not of the form key=value")
-        if key in pairs:
-            raise UsageError(f"parameter {key} is given twice")
-        pairs[key] = value
-    return pairs

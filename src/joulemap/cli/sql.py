@@ -10,7 +10,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import split_assignments
+from joulemap.cli.value import split_assignments
 from joulemap.errors import UsageError
 
 
@@ -38,12 +38,11 @@ def sql(
     joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
     """
-    from joulemap.answer.table import table_document
     from joulemap.store.query import read_value
 
     workspace = output.workspace()
     given = {key: read_value(value) for key, value in split_assignments(parameter).items()}
-    output.write(table_document(workspace.sql(_read(statement, file), given)))
+    output.write_table(workspace.sql(_read(statement, file), given))
 
 
 def _read(statement: str, file: Path | None) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import attrs
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import HardwareOptions, Models, RunOptions, read_quantity, repeat_options
+from joulemap.cli.record import HardwareOptions, Models, RunOptions, repeat_options
+from joulemap.cli.value import read_quantity
+from joulemap.domain.settings import SweepDivision
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +37,7 @@ def sweep(
     *,
     max_latency: Annotated[str, typer.Option(help="Latency budget of a batch, e.g. 50ms.", show_default="none")] = "",
     level: Annotated[
-        Literal["hardware", "batch", "winner", "crossing"],
+        SweepDivision,
         typer.Option(
             help="The table to show: hardware: best batches of each; batch: every run; winner: the best hardware at "
             "each batch; crossing: pairs whose order turns round."
@@ -65,5 +67,5 @@ def sweep(
         *repeat_options(hardware, ("hardware", "architecture", "deployment", "power_mode")),
         *(("--max-latency", max_latency) if max_latency else ()),
     )
-    repeated = (*repeat_options(run, ("inputs", "arguments", "calibration")), *output.repeat())
-    output.write(answer.document(level=level, again=again, repeated=repeated), answer.tables)
+    repeated = (*repeat_options(run, ("inputs", "arguments", "calibration")), *output.repeat_database())
+    output.write(answer.document(by=level, again=again, repeated=repeated))

@@ -8,7 +8,8 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import FilterOptions, Model, RunOptions, split_names
+from joulemap.cli.record import FilterOptions, Model, RunOptions
+from joulemap.cli.value import split_names
 
 
 @command
@@ -53,4 +54,4 @@ def utilization(
         max_idle_fraction=max_idle,
         is_pairing=pairing,
     )
-    output.write(answer.document(repeated=(*run.repeat(), *output.repeat())), answer.tables)
+    output.write(answer.document(repeated=output.repeat(run)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import CALIBRATION_HELP
+from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
     "quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
@@ -31,7 +32,7 @@ def validate(
     model: Annotated[str, typer.Option(help="Only this model.", show_default="all")] = "",
     precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
     by: Annotated[
-        Literal["runtime", "family", "model", "batch", "precision", "split", "operator"],
+        ScoreDivision,
         typer.Option(help="What divides a hardware's rows."),
     ] = "runtime",
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
@@ -49,9 +50,7 @@ def validate(
     joulemap validate --by batch --format json
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
-    from joulemap.answer.table import table_document
-
     scores = output.workspace().validate(
         hardware, model, precision=cast("Any", precision), by=by, calibration=calibration
     )
-    output.write(table_document(scores, OPERATORS if by == "operator" else SCORES, keep=KEPT))
+    output.write_table(scores, OPERATORS if by == "operator" else SCORES, keep=KEPT)

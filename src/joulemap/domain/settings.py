@@ -1,10 +1,10 @@
-"""What is asked: of which runs, on which hardware, within which limits, and how a chip is used."""
+"""The settings of a question: its runs and hardware, its limits, and the use of a chip."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
 import attrs
 
@@ -18,7 +18,26 @@ if TYPE_CHECKING:
 
 Deployment = Literal["datacenter", "edge", "embedded"]
 
-Member = TypeVar("Member")
+Device = Literal["cpu", "cuda"]
+"""A part of this machine that runs models."""
+
+ArchiveFormat = Literal["parquet", "json", "csv"]
+"""What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
+
+ModelDivision = Literal["subgraph", "operator"]
+"""What divides a model."""
+
+RunDivision = Literal["category", "action", "subgraph", "operator"]
+"""What divides the energy of a run."""
+
+DifferenceDivision = Literal["term", "category", "subgraph"]
+"""What divides the difference of two runs."""
+
+SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
+"""What a sweep is told by."""
+
+ScoreDivision = Literal["runtime", "family", "model", "batch", "precision", "split", "operator"]
+"""What divides the measurements of a hardware."""
 
 
 def check_name(noun: str, name: object, known: Iterable[str]) -> None:

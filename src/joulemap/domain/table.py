@@ -8,21 +8,10 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 
 import attrs
 
-HARDWARE_COLUMNS: Final = frozenset(
-    {
-        "hardware",
-        "winner",
-        "runner_up",
-        "previous_winner",
-        "overtaker",
-        "overtaken",
-        "dominated_by",
-        "hardware_a",
-        "hardware_b",
-        "best_hardware",
-        "other_hardware",
-    }
-)
+HARDWARE_COLUMNS: Final = frozenset({
+    "hardware", "winner", "runner_up", "previous_winner", "overtaker", "overtaken", "dominated_by", "hardware_a",
+    "hardware_b", "best_hardware", "other_hardware",
+})  # fmt: skip
 """Columns whose text begins with a hardware, in every query."""
 
 
@@ -56,8 +45,8 @@ class Table(Generic[Row]):
     """`topic.name@version`, or `sql`."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    sql: str
-    parameters: Mapping[str, Any]
+    sql: str = ""
+    parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
     """Hardware in these rows whose key numbers are projections or estimates, for people to see."""
 

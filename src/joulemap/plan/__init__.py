@@ -1,1 +1,1 @@
-"""What is asked to the runs that answer it: find them, or trace, evaluate and write what is missing."""
+"""From settings to runs: found, or traced, evaluated and written."""

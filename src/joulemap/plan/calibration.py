@@ -1,4 +1,4 @@
-"""Which calibration a question uses for each of its hardware, and the hardware under it."""
+"""The calibration that a question uses for each of its hardware, and the hardware under it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ GIVEN: Final = "given"
 
 
 @attrs.define(slots=False)
-class CalibrationChoice:
-    """What a person asked for: `auto`, `none`, or one calibration for its hardware and `auto` for all other."""
+class CalibrationUse:
+    """Which calibration is used: `auto`, `none`, or one calibration for its hardware and `auto` for all other."""
 
-    asked: str | Calibration = AUTO
+    named: str | Calibration = AUTO
     """`auto`, `none`, a name, a file, or a record."""
 
     @cached_property
     def chosen(self) -> CalibrationEntry | None:
         """The one that was named; None for `auto` and `none`. Raises UnknownNameError or CatalogueError."""
-        if isinstance(self.asked, Calibration):
-            return self.asked.entry(GIVEN)
-        return None if self.asked in (AUTO, UNCALIBRATED) else find_named(self.asked)
+        if isinstance(self.named, Calibration):
+            return self.named.entry(GIVEN)
+        return None if self.named in (AUTO, UNCALIBRATED) else find_named(self.named)
 
     @cached_property
     def _found(self) -> dict[str, CalibrationEntry | None]:
@@ -47,7 +47,7 @@ class CalibrationChoice:
 
     def find(self, hardware: str) -> CalibrationEntry | None:
         """Return the calibration of a hardware, by its id."""
-        if self.asked == UNCALIBRATED:
+        if self.named == UNCALIBRATED:
             return None
         if self.chosen is not None and self.chosen.hardware == hardware:
             return self.chosen
@@ -55,14 +55,14 @@ class CalibrationChoice:
             self._found[hardware] = find_calibration(hardware)
         return self._found[hardware]
 
-    def asked_of(self, hardware: str) -> str | Calibration:
-        """Return what to ask of this hardware alone: the calibration that was named only of its own hardware."""
-        return self.asked if self.chosen is None or self.chosen.hardware == hardware else AUTO
+    def named_for(self, hardware: str) -> str | Calibration:
+        """Return what to name for this hardware alone: the calibration that was named only of its own hardware."""
+        return self.named if self.chosen is None or self.chosen.hardware == hardware else AUTO
 
     def check(self, hardware: Collection[str]) -> None:
         """Raise UsageError where the calibration that was named is for none of these hardware."""
         if self.chosen is not None and self.chosen.hardware not in hardware:
-            what = "the calibration" if self.chosen.place == GIVEN else str(self.asked)
+            what = "the calibration" if self.chosen.place == GIVEN else str(self.named)
             raise UsageError(
                 f"{what} is a calibration of {self.chosen.hardware}, which is not asked about "
                 f"({', '.join(sorted(hardware)[:3])}{' …' if len(hardware) > 3 else ''})"
@@ -82,8 +82,8 @@ class CalibrationChoice:
         calibration = self._loaded.get(entry.digest)
         if calibration is not None:
             return calibration
-        if isinstance(self.asked, Calibration) and self.asked.digest == entry.digest:
-            calibration = self.asked
+        if isinstance(self.named, Calibration) and self.named.digest == entry.digest:
+            calibration = self.named
         else:
             calibration = read_calibration(locate(entry))
         if calibration.formula_version != formula_version(architecture):
@@ -107,11 +107,11 @@ class CalibrationChoice:
             raise CatalogueError(f"{_name(entry)}: {error}") from error
 
 
-def choose_calibration(asked: str | Calibration) -> CalibrationChoice:
-    """Return a checked choice; raises UnknownNameError or CatalogueError where a name or file is wrong."""
-    choice = CalibrationChoice(asked)
-    _ = choice.chosen
-    return choice
+def use_calibration(named: str | Calibration) -> CalibrationUse:
+    """Return which calibration is used; raises UnknownNameError or CatalogueError where a name or file is wrong."""
+    used = CalibrationUse(named)
+    _ = used.chosen
+    return used
 
 
 def _name(entry: CalibrationEntry) -> str:

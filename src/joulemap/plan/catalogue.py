@@ -18,6 +18,7 @@ from joulemap.store.connection import Connection, open_for_reading, open_in_memo
 from joulemap.store.template import Template, find_template
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration, CalibrationEntry
     from joulemap.domain.hardware import Hardware
 
 
@@ -50,6 +51,21 @@ def opening_catalogue(path: Path) -> Iterator[Connection]:
     """
     with contextlib.ExitStack() as stack:
         yield _open(path, catalogue_digest(), stack)
+
+
+@contextlib.contextmanager
+def opening_alone(
+    hardware: Hardware, *calibrations: tuple[CalibrationEntry, Calibration, Hardware]
+) -> Iterator[Connection]:
+    """Give out a database of one hardware and the calibrations of it, which is thrown away."""
+    from joulemap.domain.catalogue import Catalogue
+    from joulemap.store.calibration import ensure_calibrations
+    from joulemap.store.catalogue import write_catalogue
+
+    with using(open_in_memory(), hardware.id) as connection:
+        write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
+        ensure_calibrations(connection, list(calibrations))
+        yield connection
 
 
 def _open(path: Path, digest: str, stack: contextlib.ExitStack) -> Connection:

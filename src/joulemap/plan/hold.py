@@ -16,9 +16,8 @@ import attrs
 
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.plan.catalogue import ensure_catalogue
-from joulemap.plan.database import open_if_there, writing
 from joulemap.plan.run import Plan, RunTally
-from joulemap.plan.source import Source
+from joulemap.plan.source import Source, open_if_there, writing
 from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, transaction, using

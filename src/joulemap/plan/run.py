@@ -12,7 +12,7 @@ from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
 from joulemap.domain.hardware import mode_digest
 from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
-from joulemap.plan.calibration import CalibrationChoice, choose_calibration
+from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.selection import Default, Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
 
@@ -47,7 +47,7 @@ class Plan:
     models: tuple[Model, ...]
     selection: Selection
     settings: Settings
-    calibration: CalibrationChoice
+    calibration: CalibrationUse
 
     @property
     def run_count(self) -> int:
@@ -110,7 +110,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
     for values, what in ((names, "model"), (settings.precision, "precision"), (settings.runtime, "runtime")):
         if not values:
             raise UsageError(f"name a {what}")
-    calibration = choose_calibration(settings.calibration)
+    calibration = use_calibration(settings.calibration)
     calibration.check(selection.ids)
     return Plan(
         models=tuple(find_model(name, settings, batch) for name in names for batch in settings.batch or (None,)),

@@ -1,4 +1,4 @@
-"""Which hardware is asked about, each at which power mode."""
+"""The hardware of a question, each at its power modes."""
 
 from __future__ import annotations
 

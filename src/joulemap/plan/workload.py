@@ -13,7 +13,7 @@ from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue
-from joulemap.plan.database import open_if_there, writing
+from joulemap.plan.source import open_if_there, writing
 from joulemap.store.connection import Connection, transaction, using
 from joulemap.store.workload import find_workload
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model

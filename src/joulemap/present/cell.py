@@ -77,16 +77,28 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
 
 
-def show_quantity(value: float, unit: str) -> str:
-    """Return a number with SI prefix and unit; an energy-delay product in Js, a rate as count per second."""
+def show_quantity(value: float | None, unit: str) -> str:
+    """Return a number with SI prefix and unit, a rate as count per second; nothing for None."""
+    if value is None:
+        return ""
     if unit == "1/s":
         return f"{format_si(value, '')}/s"
     return format_si(value, unit)
 
 
-def show_signed(value: float, unit: str) -> str:
-    """Return a difference with its sign, SI prefix and unit."""
-    return f"{'+' if value > 0 else ''}{show_quantity(value, unit)}"
+def show_signed(value: float | None, unit: str) -> str:
+    """Return a difference with its sign, SI prefix and unit; nothing for None."""
+    return f"{'+' if value and value > 0 else ''}{show_quantity(value, unit)}"
+
+
+def show_share(value: float | None) -> str:
+    """Return a fraction in percent; nothing for None."""
+    return show(value, "share_fraction")
+
+
+def show_count(count: int, noun: str, plural: str = "") -> str:
+    """Return how many there are of a noun: `1 row`, `2 rows`."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def show_units(used: int | None, total: int | None, name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.present.cell import mark_projected, show
+from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
 
 Row = TypeVar("Row")
 
@@ -45,19 +45,29 @@ class Grid:
         """The columns of numbers with their units, which are read from the right."""
         return frozenset(index for index in range(len(self.headings)) if _are_numbers(self.column(index)))
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Everything to read, where there is anything."""
+        cells = tuple(cell for row in self.rows for cell in row)
+        return (*self.headings, *cells) if self.rows or self.keeps_headings else ()
+
+
+def _join(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(texts)
+
 
 @attrs.frozen
 class Lines:
     """Sentences under each other."""
 
-    lines: tuple[str, ...]
+    texts: tuple[str, ...] = attrs.field(converter=_join)
 
 
 @attrs.frozen
 class Steps:
     """Commands ready to paste into a shell."""
 
-    commands: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 @attrs.frozen
@@ -66,8 +76,17 @@ class Text:
 
     text: str
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The sentence, where there is one."""
+        return (self.text,) if self.text else ()
+
 
 Block = Grid | Lines | Steps | Text
+
+
+def _blocks(blocks: Block | Iterable[Block]) -> tuple[Block, ...]:
+    return (blocks,) if isinstance(blocks, Grid | Lines | Steps | Text) else tuple(blocks)
 
 
 @attrs.frozen
@@ -75,18 +94,12 @@ class Section:
     """Blocks under a title."""
 
     title: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to read."""
-        return not any(
-            block.rows or block.keeps_headings if isinstance(block, Grid)
-            else block.lines if isinstance(block, Lines)
-            else block.commands if isinstance(block, Steps)
-            else block.text
-            for block in self.blocks
-        )  # fmt: skip
+    def texts(self) -> tuple[str, ...]:
+        """Everything to read below the title."""
+        return tuple(text for block in self.blocks for text in block.texts)
 
 
 @attrs.frozen(kw_only=True)
@@ -100,11 +113,13 @@ class Document:
     """For programs: everything, in full precision."""
     table: Table[Any]
     """The one table of the answer where a format holds no more than one."""
+    tables: tuple[Table[Any], ...] = ()
+    """The queries behind it, with their SQL, where they are more than that one."""
 
     @property
     def shown(self) -> tuple[Section, ...]:
         """The sections that have something to read."""
-        return tuple(section for section in self.sections if not section.is_empty)
+        return tuple(section for section in self.sections if section.texts)
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
@@ -127,16 +142,22 @@ def grid(
 
     `first` are rows above them, `projected` the hardware to mark, `limit` how many rows are shown at most.
     """
-    units = {column.name: column.unit for column in rows.columns}
+    places = {column.name: index for index, column in enumerate(rows.columns)}
+    has_units = {"value", "unit"} <= places.keys()
     chosen = tuple(columns)
+
+    def read(row: Row, name: str) -> Any:
+        return row[places[name]] if isinstance(row, tuple) else getattr(row, name)
 
     def cell(row: Row, what: str | Callable[[Row], str]) -> str:
         if not isinstance(what, str):
             return what(row)
-        value = getattr(row, what)
+        value = read(row, what)
         if what in HARDWARE_COLUMNS and value:
             return mark_projected(value, projected or rows.projected)
-        return show(value, what, units.get(what, ""))
+        if what == "value" and has_units and isinstance(value, float):
+            return show_quantity(value, read(row, "unit"))
+        return show_in(rows.columns[places[what]], value) if what in places else show(value, what)
 
     return Grid(
         headings=tuple(heading for heading, _ in chosen),
@@ -151,3 +172,29 @@ def grid(
 def say_rest(count: int, limit: int, noun: str) -> tuple[Text, ...]:
     """Return what stands below a table that shows `limit` of `count` rows; nothing where it shows all."""
     return (Text(f"{count - limit} more {noun}; --limit {count} shows all"),) if count > limit else ()
+
+
+def draw_columns(
+    table: Table[Any], *, columns: Sequence[str] = (), keep: Sequence[str] = (), limit: int | None = None
+) -> Grid:
+    """Return `limit` rows of a table as people read them: headings without units, a `value` with its `unit`.
+
+    `columns` are those that are shown, all for none; `keep` those of them that stay longest.
+    """
+    merged = "unit" if "value" in table.names else ""
+    shown = {
+        column.name: heading(column)
+        for column in table.columns
+        if (not columns or column.name in columns) and column.name != merged
+    }
+    kept = [shown[name] for name in keep if name in shown]
+    drawn = grid(table, [(text, name) for name, text in shown.items()], limit=limit, keep=kept)
+    return attrs.evolve(drawn, keeps_headings=True)
+
+
+def table_document(table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = ()) -> Document:
+    """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest."""
+    shown = draw_columns(table, columns=columns, keep=keep)
+    is_marked = any(text.startswith(PROJECTED) for text in shown.texts)
+    below = (Text(PROJECTION_NOTE),) if is_marked else ()
+    return Document(title="", sections=(Section("", (shown, *below)),), data=table.records(), table=table)

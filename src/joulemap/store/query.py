@@ -114,14 +114,14 @@ RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
 
 def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
     """Raise UnknownNameError for the first run that is asked about and not stored."""
-    asked: list[int] = []
+    named: list[int] = []
     for name in RUN_PARAMETERS:
         value = given.get(name, [])
-        asked += value if isinstance(value, list | tuple) else [value]
+        named += value if isinstance(value, list | tuple) else [value]
     missing = (
-        "SELECT a.run_id FROM unnest($asked::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
+        "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
     )
-    for (run_id,) in connection.execute(missing, {"asked": asked}).fetchall() if asked else ():
+    for (run_id,) in connection.execute(missing, {"named": named}).fetchall() if named else ():
         raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
@@ -15,14 +15,15 @@ from joulemap.answer.analyze.row import (
     RunTotal,
     SubgraphShare,
 )
-from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
+from joulemap.answer.answer import RunAnswer, find_place
+from joulemap.answer.run import ENERGY_PARTS
+from joulemap.answer.scope import describe_recalled, holding_scope
+from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
-from joulemap.present.cell import show, show_quantity
+from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
 from joulemap.store.query import fetch, start
 
@@ -31,14 +32,9 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
 
-Level = Literal["category", "action", "subgraph", "operator"]
-"""How far a run is taken apart."""
+PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in ENERGY_PARTS)
 
-PARTS: Final = ("compute", "memory", "control", "static")
-
-PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in PARTS)
-
-COLUMNS: Final[dict[Level, tuple[Shown[Any], ...]]] = {
+COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
     "category": (
         ("category", "category"),
         ("in common", "common_categories"),
@@ -87,7 +83,7 @@ COLUMNS: Final[dict[Level, tuple[Shown[Any], ...]]] = {
 }
 
 KEEP: Final = ("subgraph", "operator", "energy", "of energy", "latency", "of time", "bound by", "EDP share", "of peak")
-"""Headings that narrow terminals show, of every level."""
+"""Headings that narrow terminals show, of every table."""
 
 WHOLE: Final = {
     "category": "run",
@@ -120,36 +116,29 @@ class AnalyzeAnswer(RunAnswer):
         """The run as a whole."""
         return self.totals[0]
 
-    def rows(self, level: Level) -> Table[Any]:
-        """Return the table of a level."""
-        tables: dict[Level, Table[Any]] = {
+    def rows(self, by: RunDivision) -> Table[Any]:
+        """Return the table with a row for each of these."""
+        tables: dict[RunDivision, Table[Any]] = {
             "category": self.categories,
             "action": self.actions,
             "subgraph": self.subgraphs,
             "operator": self.operators,
         }
-        return tables[level]
+        return tables[by]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
         return {**super().data(), "notes": self.notes()}
 
-    def document(self, *, level: Level = "action", repeated: Sequence[str] = ()) -> Document:
-        """Return it with the table of one level; programs get every level, csv that one."""
-        steps = self._steps(level, repeated)
+    def document(self, *, by: RunDivision = "action", repeated: Sequence[str] = ()) -> Document:
+        """Return it with one table of its energy; programs get every table, csv that one."""
         sections = (
-            Section("Performance", (self._facts(),)),
-            Section("Bottlenecks", (self._bottlenecks(),)),
-            Section(
-                f"Energy by {level}", (self._tree() if level == "action" else self._parts(level), self._proof(level))
-            ),
+            Section("Performance", self._facts()),
+            Section("Bottlenecks", self._bottlenecks()),
+            Section(f"Energy by {by}", (self._tree() if by == "action" else self._parts(by), self._proof(by))),
         )
-        return Document(
-            title=self.total.title(self.scope),
-            sections=close_sections(sections, self.notes(), steps),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows(level),
-        )
+        title = self.total.title(self.scope)
+        return self._compose(title, sections, self.rows(by), notes=self.notes(), steps=self._steps(by, repeated))
 
     def _facts(self) -> Grid:
         total = self.total
@@ -160,12 +149,12 @@ class AnalyzeAnswer(RunAnswer):
         watts = f"{show_quantity(total.static_power_w, 'W')} static, cap {show_quantity(total.tdp_w, 'W')}"
         kernels = f"{total.subgraph_count} subgraphs, {total.operator_count} operators, {total.kernel_count} kernels"
         memory = f"weights {_bytes(total.weight_bytes)}, activations {_bytes(total.activation_bytes)}"
-        capacity = f"fits: {_share(total.memory_fraction)} of {_bytes(total.memory_capacity_bytes)}"
+        capacity = f"fits: {show_share(total.memory_fraction)} of {_bytes(total.memory_capacity_bytes)}"
         used = f"{show(total.tile_count, 'tile_count')} tiles in {show(total.wave_count, 'wave_count')} waves"
         if total.wave_fill_fraction is not None:
-            used += f", filled to {_share(total.wave_fill_fraction)}"
+            used += f", filled to {show_share(total.wave_fill_fraction)}"
         if total.padding_fraction is not None:
-            used += f"; padding {_share(total.padding_fraction)} of the MAC slots"
+            used += f"; padding {show_share(total.padding_fraction)} of the MAC slots"
         moved = f"{_bytes(total.dram_bytes)} moved at {bandwidth}"
         return Grid(
             headings=("quantity", "value", "in detail"),
@@ -175,9 +164,9 @@ class AnalyzeAnswer(RunAnswer):
                 ("throughput", show_quantity(total.throughput_per_s, "1/s"), ""),
                 ("energy x delay", show_quantity(total.edp_js, "Js"), ""),
                 ("average power", show_quantity(total.average_power_w, "W"), watts),
-                ("clock", _share(total.clock_fraction), "of nominal"),
-                ("compute", _share(total.compute_utilization_fraction), f"{rate} of {peak}"),
-                ("bandwidth", _share(total.bandwidth_utilization_fraction), moved),
+                ("clock", show_share(total.clock_fraction), "of nominal"),
+                ("compute", show_share(total.compute_utilization_fraction), f"{rate} of {peak}"),
+                ("bandwidth", show_share(total.bandwidth_utilization_fraction), moved),
                 ("units", f"{total.units_used_count}/{total.units_total_count} {total.unit_name}s", used),
                 ("memory", _bytes(total.peak_memory_bytes), f"{memory}; {capacity}"),
             ),
@@ -197,35 +186,35 @@ class AnalyzeAnswer(RunAnswer):
             ),
         )
 
-    def _parts(self, level: Level) -> Grid:
+    def _parts(self, by: RunDivision) -> Grid:
         """Return a row for the run and one for each of its parts."""
-        columns, total = COLUMNS[level], self.total
+        columns, total = COLUMNS[by], self.total
         own = {column.name: (getattr(total, column.name), column.unit) for column in self.totals.columns}
         own |= {name: (value, "") for name, value in WHOLE.items()} | {"kind_count": (len(self.actions), "")}
         run = [show(*_named(own, what)) if isinstance(what, str) else what(total) for _, what in columns]
-        return grid(self.rows(level), columns, first=(run,), keep=KEEP)
+        return grid(self.rows(by), columns, first=(run,), keep=KEEP)
 
     def _tree(self) -> Grid:
         """Return a row for the run, below it one for each category, and further in one for each of its actions."""
         energy = show_quantity(self.total.energy_j, "J")
-        rows = [("run", energy, _share(1.0), "", "", "", "")]
+        rows = [("run", energy, show_share(1.0), "", "", "", "")]
         for category in self.categories:
             energy = show_quantity(category.energy_j, "J")
-            rows.append((f"  {category.category}", energy, _share(category.share_fraction), "", "", "", ""))
+            rows.append((f"  {category.category}", energy, show_share(category.share_fraction), "", "", "", ""))
             rows += [_branch(row) for row in self.actions if row.category == category.category]
         headings = ("action", "energy", "of energy", "count", "per", "energy of one", "basis")
         return Grid(headings=headings, rows=tuple(rows), is_tree=True)
 
-    def _proof(self, level: Level) -> Text:
+    def _proof(self, by: RunDivision) -> Text:
         """Return the sentence that compares what the rows add up to with the run."""
-        rows, total = self.rows(level), self.total
+        rows, total = self.rows(by), self.total
         sums = [(sum(row.energy_fj for row in rows), total.energy_fj, "fJ")]
-        if level in ("subgraph", "operator"):
+        if by in ("subgraph", "operator"):
             sums.append((sum(row.latency_fs for row in rows), total.latency_fs, "fs"))
         is_exact = all(added == whole for added, whole, _ in sums)
         added = " and ".join(f"{value:,} {unit}" for value, _, unit in sums)
         whole = " and ".join(f"{value:,} {unit}" for _, value, unit in sums)
-        noun = "categories" if level == "category" else f"{level}s"
+        noun = "categories" if by == "category" else f"{by}s"
         return Text(f"{noun} sum to {added}; the run is {whole} ({'exact' if is_exact else 'NOT EXACT'})")
 
     def notes(self) -> list[str]:
@@ -235,34 +224,31 @@ class AnalyzeAnswer(RunAnswer):
         if total.clock_fraction < 1.0:
             lines.append(
                 f"the power cap of {show_quantity(total.tdp_w, 'W')} lowers the clock to "
-                f"{_share(total.clock_fraction)} of nominal: at the full clock the run would draw "
+                f"{show_share(total.clock_fraction)} of nominal: at the full clock the run would draw "
                 f"{show_quantity(total.nominal_power_w, 'W')}, {show_quantity(total.static_power_w, 'W')} of it static"
             )
         lines += self.scope.explain_marks([total.hardware])
         if total.assumed_energy_fraction:
-            share = _share(total.assumed_energy_fraction)
+            share = show_share(total.assumed_energy_fraction)
             lines.append(f"{share} of the energy is priced by assumptions: each action has its basis")
         lines += describe_recalled(total.recalled_energy_fraction, total.hardware)
         return lines + self.scope.describe()
 
-    def _steps(self, level: Level, repeated: Sequence[str]) -> tuple[str, ...]:
-        total, levels = self.total, get_args(Level)
-        deeper = levels[(levels.index(level) + 1) % len(levels)]
-        return write_steps(
-            [
-                ["analyze", total.model, self.scope.spell(total.hardware), "--level", deeper, *repeated],
-                ["compare", total.model, *repeated],
-                ["query", "run", "edp.distribution", "-p", f"run_id={total.run_id}", *find_place(repeated)],
-            ]
-        )
+    def _steps(self, by: RunDivision, repeated: Sequence[str]) -> list[list[str]]:
+        total, every = self.total, get_args(RunDivision)
+        deeper = every[(every.index(by) + 1) % len(every)]
+        return [
+            ["analyze", total.model, self.scope.spell(total.hardware), "--level", deeper, *repeated],
+            ["compare", total.model, *repeated],
+            ["query", "run", "edp.distribution", "-p", f"run_id={total.run_id}", *find_place(repeated)],
+        ]
 
 
 def analyze(source: Source, model: str, hardware: str | Hardware, settings: Settings) -> AnalyzeAnswer:
     """Return one run taken apart, as `Workspace.analyze` documents it."""
     settings.check_single("analyze")
-    with holding_runs(source, plan_selected((model,), settings, select_one(hardware, settings))) as runs:
-        scope, connection, (run_id,) = find_scope(runs), runs.connection, runs.ids
-        scope.check_evaluated()
+    plan = plan_selected((model,), settings, select_one(hardware, settings))
+    with holding_scope(source, plan) as (scope, connection, (run_id,)):
         totals = start(connection, RunTotal, run_id=run_id)
         answer = AnalyzeAnswer(
             scope=scope,
@@ -289,16 +275,12 @@ def _branch(row: ActionShare) -> tuple[str, str, str, str, str, str, str]:
     return (
         f"    {row.component}.{row.action}",
         show_quantity(row.energy_j, "J"),
-        _share(row.share_fraction),
+        show_share(row.share_fraction),
         show_quantity(row.action_count, "s" if in_time else ""),
         "" if in_time else row.per,
         show_quantity(row.energy_per_action_j, "W" if in_time else "J"),
         row.basis,
     )
-
-
-def _share(value: float | None) -> str:
-    return show(value, "share_fraction")
 
 
 def _bytes(value: float) -> str:

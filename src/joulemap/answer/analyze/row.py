@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from joulemap.answer.run import RunRow
+from joulemap.answer.run import Amounts, RunRow
 
 
 @attrs.frozen
@@ -96,18 +96,14 @@ class ActionShare:
 
 
 @attrs.frozen
-class _Share:
+class _Share(Amounts):
     name: str
     mac_count: int
-    energy_fj: int
-    energy_j: float
     compute_energy_j: float
     memory_energy_j: float
     control_energy_j: float
     static_energy_j: float
     share_fraction: float | None
-    latency_fs: int
-    latency_s: float
     latency_fraction: float | None
     edp_share_js: float
     edp_share_fraction: float | None
@@ -160,18 +156,14 @@ class OperatorShare(_Share):
 
 
 @attrs.frozen
-class BottleneckShare:
+class BottleneckShare(Amounts):
     """What compute, memory or launch bounds."""
 
     query: ClassVar[str] = "analyze.bottleneck"
 
     bottleneck: str
     subgraph_count: int
-    latency_fs: int
-    latency_s: float
     latency_fraction: float | None
-    energy_fj: int
-    energy_j: float
     energy_fraction: float | None
     busy_s: float
     """Its own time in all subgraphs; compute and memory overlap."""

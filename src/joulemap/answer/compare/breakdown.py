@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.compare.row import FigureRow
-from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.answer.run import BOUNDS, ENERGY_PARTS, FigureOutcome
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
-from joulemap.present.cell import show, show_quantity, show_units
+from joulemap.present.cell import show, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.store.query import fetch, start
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 FIGURES = (
     ("energy", "energy_j", "J"),
     ("energy per inference", "energy_per_inference_j", "J"),
-    *((f"- {part}", f"{part}_energy_j", "J") for part in ("compute", "memory", "control", "static")),
+    *((f"- {part}", f"{part}_energy_j", "J") for part in ENERGY_PARTS),
     ("latency", "latency_s", "s"),
     ("throughput", "throughput_per_s", "1/s"),
     ("average power", "average_power_w", "W"),
@@ -41,7 +40,7 @@ FIGURES = (
 
 
 @attrs.frozen
-class RunFigure(FigureRow):
+class RunFigure(FigureOutcome):
     """One run as a whole."""
 
     query: ClassVar[str] = "compare.detail"
@@ -104,20 +103,14 @@ class BreakdownAnswer(RunAnswer):
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it; csv holds the figures."""
-        scope, steps = self.scope, self._steps(repeated)
+        scope = self.scope
         answered = [row for row in self.rows if row.status == "ok"]
         trees = [
             Section(f"Energy of {row.model} on {scope.mark(row.hardware)}", self._branches(row)) for row in answered
         ]
-        notes = [f"unsupported: {scope.mark(reason)}" for reason in scope.refusals]
-        return Document(
-            title=scope.title,
-            sections=close_sections(
-                (Section("Figures", (self._figures(answered),)), *trees), notes + scope.describe(), steps
-            ),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
-        )
+        sections = (Section("Figures", self._figures(answered)), *trees)
+        notes = scope.describe_refusals() + scope.describe()
+        return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
 
     def _figures(self, rows: Sequence[RunFigure]) -> Grid:
         """Return a row per figure with a column per run."""
@@ -126,10 +119,10 @@ class BreakdownAnswer(RunAnswer):
         table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in FIGURES]
         units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
         table.insert([label for label, _, _ in FIGURES].index("peak memory"), ("units", *units))
-        for bound in ("compute", "memory", "launch"):
+        for bound in BOUNDS:
             table += [
                 (f"{bound}-bound subgraphs", *(str(getattr(row, f"{bound}_bound_count")) for row in rows)),
-                ("- of the time", *(show(getattr(row, f"{bound}_time_fraction"), "time_fraction") for row in rows)),
+                ("- of the time", *(show_share(getattr(row, f"{bound}_time_fraction")) for row in rows)),
             ]
         headings = [f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)]
         frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
@@ -146,13 +139,12 @@ class BreakdownAnswer(RunAnswer):
         for category, group in groupby(branches, lambda branch: branch.category):
             actions = list(group)
             one = actions[0]
-            share = show(one.category_fraction, "category_fraction")
-            cells.append((category, show_quantity(one.category_energy_j, "J"), share, ""))
+            cells.append((category, show_quantity(one.category_energy_j, "J"), show_share(one.category_fraction), ""))
             cells += [
                 (
                     f"  {branch.component}.{branch.action}",
                     show_quantity(branch.energy_j, "J"),
-                    show(branch.share_fraction, "share_fraction"),
+                    show_share(branch.share_fraction),
                     branch.part,
                 )
                 for branch in actions
@@ -164,7 +156,7 @@ class BreakdownAnswer(RunAnswer):
             Text(f"actions sum to {summed:,} fJ ({word})"),
         )
 
-    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         model = self.scope.model
         hardware = [
             self.scope.spell(row.hardware)
@@ -174,15 +166,12 @@ class BreakdownAnswer(RunAnswer):
         steps = [["analyze", model, hardware[0], *repeated]] if hardware else []
         if len(hardware) > 1:
             steps.append(["explain", model, *hardware[:2], *repeated])
-        return write_steps(steps)
+        return steps
 
 
 def break_down(source: Source, models: Sequence[str], settings: Settings) -> BreakdownAnswer:
     """Return whole runs, as `Workspace.compare_runs` documents it."""
     settings.check_single("compare")
-    with holding_runs(source, plan_runs(models, settings)) as runs:
-        scope, connection = find_scope(runs), runs.connection
-        scope.check_evaluated()
-        ids = list(scope.run_ids)
+    with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = start(connection, RunFigure, run_ids=ids)
         return BreakdownAnswer(scope=scope, tree=fetch(connection, EnergyBranch, run_ids=ids), rows=rows())

@@ -1,20 +1,19 @@
-"""Who wins each subgraph or operator, and what each hardware is good at."""
+"""The winner of each subgraph or operator, and what each hardware is good at."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import Scope, close_sections, find_scope, write_steps
+from joulemap.answer.scope import Scope, holding_scope
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import check_name
+from joulemap.domain.settings import ModelDivision, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, Text, say_rest
@@ -23,9 +22,6 @@ from joulemap.store.query import fetch, start
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
-
-Level = Literal["subgraph", "operator"]
-"""What is won."""
 
 
 @attrs.frozen
@@ -82,7 +78,7 @@ class Victory:
 class ContestAnswer(RunAnswer):
     """Who wins each subgraph or operator of models by a metric, and what each hardware wins."""
 
-    level: Level
+    by: ModelDivision
     metric: PartMetricName
     rows: Table[Contender]
     """Subgraph by subgraph or operator by operator, the least first."""
@@ -91,30 +87,22 @@ class ContestAnswer(RunAnswer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with a sentence for each hardware that wins something."""
-        return {**super().data(), "level": self.level, "metric": self.metric, "summary": self.sentences()}
+        return {**super().data(), "level": self.by, "metric": self.metric, "summary": self.sentences()}
 
     def document(self, *, limit: int = 60, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each model's table; programs get all."""
-        steps = self._steps(repeated)
         workloads = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
         sections = [
             Section(
-                rows[0].model if len(workloads) > 1 else f"Each {self.level} on each hardware",
-                lay_out(rows, self.scope, self.level, limit),
+                rows[0].model if len(workloads) > 1 else f"Each {self.by} on each hardware",
+                lay_out(rows, self.scope, self.by, limit),
             )
             for rows in workloads
         ]
-        notes = [f"unsupported: {self.scope.mark(reason)}" for reason in self.scope.refusals]
-        return Document(
-            title=f"{self.scope.title}: {METRIC[self.metric].label} of each {self.level}",
-            sections=close_sections(
-                (*sections, Section("Summary", (Lines(tuple(self.sentences())),))),
-                notes + self.scope.describe(),
-                steps,
-            ),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
-        )
+        sections.append(Section("Summary", Lines(self.sentences())))
+        title = f"{self.scope.title}: {METRIC[self.metric].label} of each {self.by}"
+        notes = self.scope.describe_refusals() + self.scope.describe()
+        return self._compose(title, sections, self.rows, notes=notes, steps=self._steps(repeated))
 
     def sentences(self) -> list[str]:
         """Return a sentence for each hardware that wins something, made of the kinds that it wins."""
@@ -124,25 +112,25 @@ class ContestAnswer(RunAnswer):
             kinds = list(group)
             one = kinds[0]
             text = f"{one.model}: " if several else ""
-            text += f"{self.scope.mark(hardware)}: {one.hardware_won_count} of {one.all_part_count} {self.level}s"
+            text += f"{self.scope.mark(hardware)}: {one.hardware_won_count} of {one.all_part_count} {self.by}s"
             text += "".join(f", {phrase}" for phrase in _phrases(kinds))
             if one.hardware_tied_count:
                 text += f"; shares the least of {one.hardware_tied_count}"
             lines.append(text)
         return lines
 
-    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         model = self.scope.model
         hardware = [self.scope.spell(name) for name in dict.fromkeys(row.hardware for row in self.victories)]
         steps = []
         if len(hardware) > 1:
             steps.append(["explain", model, hardware[-1], hardware[0], "--metric", self.metric, *repeated])
-        if hardware and self.level == "subgraph":
+        if hardware and self.by == "subgraph":
             steps.append(["analyze", model, hardware[0], "--level", "subgraph", *repeated])
-        return write_steps(steps)
+        return steps
 
 
-def lay_out(rows: Iterable[Contender], scope: Scope, level: Level, limit: int) -> tuple[Grid | Text, ...]:
+def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> tuple[Grid | Text, ...]:
     """Return a row per subgraph or operator of one workload with a column per hardware, and who wins by how much."""
     listed = list(rows)
     hardware = list(dict.fromkeys(row.hardware for row in sorted(listed, key=lambda row: row.run_id)))
@@ -156,7 +144,7 @@ def lay_out(rows: Iterable[Contender], scope: Scope, level: Level, limit: int) -
         cells.append(
             (
                 first.name,
-                first.fusion_pattern if level == "subgraph" else first.kind,
+                first.fusion_pattern if by == "subgraph" else first.kind,
                 *(values.get(name, "") for name in hardware),
                 f"{first.tied_count} alike" if is_tied else scope.mark(first.hardware),
                 "" if ratio is None else f"{ratio:.3g}x",
@@ -164,12 +152,12 @@ def lay_out(rows: Iterable[Contender], scope: Scope, level: Level, limit: int) -
         )
     names = tuple(map(scope.mark, hardware))
     wins = Counter(scope.mark(contest[0].hardware) for contest in contests)
-    headings = (level, "pattern" if level == "subgraph" else "kind", *names, "winner", "next")
+    headings = (by, "pattern" if by == "subgraph" else "kind", *names, "winner", "next")
     return (
         Grid(
             headings=headings, rows=tuple(cells), keep=("winner", *sorted(names, key=lambda name: -wins[name]), "next")
         ),
-        *say_rest(len(contests), limit, f"{level}s"),
+        *say_rest(len(contests), limit, f"{by}s"),
     )
 
 
@@ -183,16 +171,13 @@ def _phrases(kinds: Sequence[Victory]) -> list[str]:
 
 
 def hold_contest(
-    source: Source, models: Sequence[str], settings: Settings, level: Level, metric: PartMetricName
+    source: Source, models: Sequence[str], settings: Settings, by: ModelDivision, metric: PartMetricName
 ) -> ContestAnswer:
     """Return who wins each subgraph or operator, as `Workspace.compare_parts` documents it."""
-    check_name("level", level, get_args(Level))
+    check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
-    with holding_runs(source, plan_runs(models, settings)) as runs:
-        scope, connection = find_scope(runs), runs.connection
-        scope.check_evaluated()
-        ids = list(scope.run_ids)
-        rows = start(connection, Contender, run_ids=ids, level=level, metric=metric)
-        victories = fetch(connection, Victory, run_ids=ids, level=level, metric=metric)
-        return ContestAnswer(scope=scope, level=level, metric=metric, victories=victories, rows=rows())
+    with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
+        rows = start(connection, Contender, run_ids=ids, level=by, metric=metric)
+        victories = fetch(connection, Victory, run_ids=ids, level=by, metric=metric)
+        return ContestAnswer(scope=scope, by=by, metric=metric, victories=victories, rows=rows())

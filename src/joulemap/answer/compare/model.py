@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.compare.row import FigureRow
-from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.answer.run import FigureOutcome
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, grid
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class ModelFigure(FigureRow):
+class ModelFigure(FigureOutcome):
     """One model on one hardware, and its ranks both ways."""
 
     query: ClassVar[str] = "compare.matrix"
@@ -63,19 +62,13 @@ class ModelsAnswer(RunAnswer):
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it; csv holds the rows."""
         label = METRIC[self.metric].label
-        steps = self._steps(repeated)
         sections = (
-            Section(f"{label.capitalize()} of each model on each hardware", (self._cross(),)),
-            Section("Figures (per batch)", (self._figures(),)),
-            Section("Key insights", (Lines(tuple(self.insights())),)),
+            Section(f"{label.capitalize()} of each model on each hardware", self._cross()),
+            Section("Figures (per batch)", self._figures()),
+            Section("Key insights", Lines(self.insights())),
         )
-        notes = [f"unsupported: {self.scope.mark(reason)}" for reason in self.scope.refusals]
-        return Document(
-            title=self.scope.title,
-            sections=close_sections(sections, notes + self.scope.describe(), steps),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
-        )
+        notes = self.scope.describe_refusals() + self.scope.describe()
+        return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
 
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""
@@ -89,7 +82,10 @@ class ModelsAnswer(RunAnswer):
             cells.append(
                 (
                     first.model,
-                    *(_value(rows[name]) if name in rows else "" for name in hardware),
+                    *(
+                        show_quantity(rows[name].value, rows[name].unit) or "unsupported" if name in rows else ""
+                        for name in hardware
+                    ),
                     *((f"{first.tied_count} alike" if first.tied_count > 1 else best,) if len(hardware) > 1 else ()),
                 )
             )
@@ -106,7 +102,7 @@ class ModelsAnswer(RunAnswer):
             (
                 ("model", "model"),
                 ("hardware", "hardware"),
-                ("energy", lambda row: "unsupported" if row.energy_j is None else show_quantity(row.energy_j, "J")),
+                ("energy", lambda row: show_quantity(row.energy_j, "J") or "unsupported"),
                 ("latency", "latency_s"),
                 ("power", "average_power_w"),
                 ("utilization", "compute_utilization_fraction"),
@@ -140,27 +136,19 @@ class ModelsAnswer(RunAnswer):
                 )
         return lines
 
-    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"))
         some = ["--hardware", ",".join(hardware[:4]), "--metric", self.metric]
-        return write_steps(
-            [
-                ["compare", self.rows[0].model, "--level", "subgraph", *some, *repeated],
-                ["compare", *self.scope.models, "--level", "detailed", "--hardware", hardware[0], *repeated],
-            ]
-        )
-
-
-def _value(row: ModelFigure) -> str:
-    return "unsupported" if row.value is None else show_quantity(row.value, row.unit)
+        return [
+            ["compare", self.rows[0].model, "--level", "subgraph", *some, *repeated],
+            ["compare", *self.scope.models, "--level", "detailed", "--hardware", hardware[0], *repeated],
+        ]
 
 
 def compare_models(source: Source, models: Sequence[str], settings: Settings, metric: PartMetricName) -> ModelsAnswer:
     """Return several models beside each other, as `Workspace.compare_models` documents it."""
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
-    with holding_runs(source, plan_runs(models, settings)) as runs:
-        scope = find_scope(runs)
-        scope.check_evaluated()
-        rows = fetch(runs.connection, ModelFigure, run_ids=list(scope.run_ids), metric=metric)
+    with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
+        rows = fetch(connection, ModelFigure, run_ids=ids, metric=metric)
         return ModelsAnswer(scope=scope, metric=metric, rows=rows)

@@ -9,14 +9,13 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.contest import Contender, lay_out
-from joulemap.answer.compare.row import OutcomeRow
-from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.answer.run import BOUNDS, TimedOutcome
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
-from joulemap.present.cell import show, show_quantity
+from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.query import fetch, start
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class RankedHardware(OutcomeRow):
+class RankedHardware(TimedOutcome):
     """One hardware in the order that a deployment asks for."""
 
     query: ClassVar[str] = "compare.ranking"
@@ -69,14 +68,14 @@ class UtilizationSpread:
 
     def __str__(self) -> str:
         """Return the mean utilization, its ends with who is responsible, and the time without MACs."""
-        text = f"{_share(self.mean_utilization_fraction)} on average"
+        text = f"{show_share(self.mean_utilization_fraction)} on average"
         if self.min_utilization_fraction is not None:
             text += (
-                f"; least {_share(self.min_utilization_fraction)} ({self.min_kind} {self.min_name}), "
-                f"most {_share(self.max_utilization_fraction)} ({self.max_kind} {self.max_name})"
+                f"; least {show_share(self.min_utilization_fraction)} ({self.min_kind} {self.min_name}), "
+                f"most {show_share(self.max_utilization_fraction)} ({self.max_kind} {self.max_name})"
             )
         if self.idle_kind is not None:
-            time = _share(self.idle_time_fraction)
+            time = show_share(self.idle_time_fraction)
             text += f"; {time} of the time in subgraphs without MACs, most of it {self.idle_kind}"
         return text
 
@@ -131,24 +130,19 @@ class RankingAnswer(RunAnswer):
 
     def document(self, *, limit: int = 60, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` subgraphs; csv holds the ranking."""
-        scope, steps = self.scope, self._steps(repeated)
-        sections = [Section(f"Ranked by {self.sort}", (self._ranking(),))]
+        scope = self.scope
+        sections = [Section(f"Ranked by {self.sort}", self._ranking())]
         spread = {one.run_id: one for one in self.spread or ()}
         sections += [
-            Section(f"{row.rank}. {scope.mark(row.hardware)}", (self._facts(row, spread[row.run_id]),))
+            Section(f"{row.rank}. {scope.mark(row.hardware)}", self._facts(row, spread[row.run_id]))
             for row in self.rows
             if row.run_id in spread
         ]
         if self.subgraphs:
             metric = self.subgraphs[0].metric.capitalize()
             sections.append(Section(f"{metric} of each subgraph", lay_out(self.subgraphs, scope, "subgraph", limit)))
-        notes = [f"unsupported: {scope.mark(reason)}" for reason in scope.refusals]
-        return Document(
-            title=scope.title,
-            sections=close_sections(sections, notes + scope.describe(), steps),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
-        )
+        notes = scope.describe_refusals() + scope.describe()
+        return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
 
     def _ranking(self) -> Grid:
         return grid(
@@ -157,7 +151,7 @@ class RankingAnswer(RunAnswer):
                 ("rank", "rank"),
                 ("hardware", "hardware"),
                 ("type", "architecture"),
-                ("latency", lambda row: "unsupported" if row.latency_s is None else show_quantity(row.latency_s, "s")),
+                ("latency", lambda row: show_quantity(row.latency_s, "s") or "unsupported"),
                 ("inferences/s", lambda row: _plain(row.throughput_per_s)),
                 ("power", "average_power_w"),
                 ("inferences/s/W", lambda row: _plain(row.inferences_per_s_per_w)),
@@ -177,30 +171,26 @@ class RankingAnswer(RunAnswer):
         ]
         bounds = (
             f"{bound} {getattr(spread, f'{bound}_bound_count')} of {spread.subgraph_count} "
-            f"({_share(getattr(spread, f'{bound}_time_fraction'))} of the time)"
-            for bound in ("compute", "memory", "launch")
+            f"({show_share(getattr(spread, f'{bound}_time_fraction'))} of the time)"
+            for bound in BOUNDS
         )
         facts += [
             (
                 "performance",
-                f"{show(row.latency_s, 'latency_s', 's')}, {show(row.throughput_per_s, 'throughput_per_s', '1/s')}, "
-                f"{show(row.average_power_w, 'average_power_w', 'W')} on average",
+                f"{show_quantity(row.latency_s, 's')}, {show_quantity(row.throughput_per_s, '1/s')}, "
+                f"{show_quantity(row.average_power_w, 'W')} on average",
             ),
             ("utilization", str(spread)),
             ("bound by", ", ".join(bounds)),
         ]
         return Grid(headings=("about", "figures"), rows=tuple((about, text) for about, text in facts if text))
 
-    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         best, *others = [self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"]
         steps = [["compare", self.scope.model, "--level", "detailed", "--hardware", best, *repeated]]
         if others:
             steps.append(["explain", self.scope.model, others[0], best, *repeated])
-        return write_steps(steps)
-
-
-def _share(value: float | None) -> str:
-    return show(value, "share_fraction")
+        return steps
 
 
 def _plain(value: float | None) -> str:
@@ -213,10 +203,7 @@ def rank(
     """Return hardware in order, as `Workspace.rank_hardware` documents it."""
     check_name("sort", sort, RANK_METRICS)
     settings.check_single("compare")
-    with holding_runs(source, plan_runs((model,), settings)) as runs:
-        scope, connection = find_scope(runs), runs.connection
-        scope.check_evaluated()
-        ids = list(scope.run_ids)
+    with holding_scope(source, plan_runs((model,), settings)) as (scope, connection, ids):
         rows = start(connection, RankedHardware, run_ids=ids, sort=sort)
         metric = "latency" if sort == "throughput" else "energy"
         return RankingAnswer(

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
-from joulemap.answer.compare.row import FigureRow
-from joulemap.answer.scope import close_sections, describe_recalled, find_place, find_scope, write_steps
+from joulemap.answer.answer import RunAnswer, cut_lines, find_place
+from joulemap.answer.run import FigureOutcome
+from joulemap.answer.scope import TIE_RATIO, describe_advantage, describe_recalled, holding_scope
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
-from joulemap.present.cell import show, show_quantity, show_units
+from joulemap.present.cell import show_quantity, show_units
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.query import fetch, start
 
@@ -27,12 +26,9 @@ if TYPE_CHECKING:
 SHOWN_INSIGHTS: Final = 6
 """Pairs that people see; programs get all."""
 
-TIE_RATIO: Final = 1.0005
-"""Runs closer than this look alike at the digits shown."""
-
 
 @attrs.frozen
-class Comparison(FigureRow):
+class Comparison(FigureOutcome):
     """One configuration, answered or refused."""
 
     query: ClassVar[str] = "compare.summary"
@@ -101,18 +97,13 @@ class CompareAnswer(RunAnswer):
 
     def document(self, *, metric: PartMetricName = "energy", repeated: Sequence[str] = ()) -> Document:
         """Return it; `metric` is what the next steps go into, csv holds the rows."""
-        steps = self._steps(metric, repeated)
         baseline = self.scope.mark(next(row.baseline_hardware for row in self.rows if row.baseline_hardware))
         sections = (
-            Section("Recommendations", (self._best(),)),
-            Section(f"Comparison (per batch, ratios to {baseline})", (self._figures(),)),
+            Section("Recommendations", self._best()),
+            Section(f"Comparison (per batch, ratios to {baseline})", self._figures()),
         )
-        return Document(
-            title=self.scope.title,
-            sections=close_sections(sections, self._sentences(), steps, "Key insights"),
-            data={**self.data(), "next_steps": steps},
-            table=self.rows,
-        )
+        steps, notes = self._steps(metric, repeated), self._sentences()
+        return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=steps, heading="Key insights")
 
     def _best(self) -> Grid:
         has_published = any(row.is_projection and row.published_hardware for row in self.recommendations)
@@ -138,17 +129,14 @@ class CompareAnswer(RunAnswer):
     def _advantage(self, row: Recommendation) -> str:
         if row.advantage_ratio is None or row.runner_up is None or row.tied_count > 1:
             return ""
-        runner_up = self.scope.mark(row.runner_up)
-        if row.advantage_ratio < TIE_RATIO:
-            return f"same as {runner_up} to three digits"
-        return f"{row.advantage_ratio:.3g}x better than {runner_up}"
+        return describe_advantage(row.advantage_ratio, self.scope.mark(row.runner_up))
 
     def _figures(self) -> Grid:
         return grid(
             self.rows,
             (
                 ("hardware", "hardware"),
-                ("energy", lambda row: "unsupported" if row.energy_j is None else show_quantity(row.energy_j, "J")),
+                ("energy", lambda row: show_quantity(row.energy_j, "J") or "unsupported"),
                 ("latency", "latency_s"),
                 ("power", "average_power_w"),
                 ("utilization", "compute_utilization_fraction"),
@@ -165,11 +153,12 @@ class CompareAnswer(RunAnswer):
     def _sentences(self) -> list[str]:
         """Return where the differences come from, and what a reader must know of the table."""
         scope = self.scope
-        apart = [row for row in self.insights if row.energy_ratio >= TIE_RATIO]
-        lines = [self._tell(row) for row in apart[:SHOWN_INSIGHTS]]
-        if len(apart) > SHOWN_INSIGHTS:
-            lines.append(f"{len(apart) - SHOWN_INSIGHTS} more pairs with smaller gaps; --format json has all")
-        lines += [f"unsupported: {scope.mark(reason)}" for reason in scope.refusals]
+        lines = cut_lines(
+            [self._tell(row) for row in self.insights if row.energy_ratio >= TIE_RATIO],
+            SHOWN_INSIGHTS,
+            "pairs with smaller gaps",
+        )
+        lines += scope.describe_refusals()
         lines += [
             f"{scope.mark(row.hardware)} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its "
             "power cap"
@@ -196,24 +185,22 @@ class CompareAnswer(RunAnswer):
             text += f", and it is {row.latency_ratio:.3g}x faster"
         elif row.latency_ratio <= 1.0 / TIE_RATIO:
             text += f", though {other} is {1.0 / row.latency_ratio:.3g}x faster"
-        return f"{text} ({show(row.best_power_w, '', 'W')} against {show(row.other_power_w, '', 'W')})"
+        return f"{text} ({show_quantity(row.best_power_w, 'W')} against {show_quantity(row.other_power_w, 'W')})"
 
-    def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> list[list[str]]:
         best, *others = [row for row in self.rows if row.status == "ok"]
         place = find_place(repeated)
         distribution = ["query", "run", "edp.distribution", "-p", f"run_id={best.run_id}", *place]
         if not others:
-            return write_steps([distribution])
+            return [distribution]
         pair = [self.scope.spell(row.hardware) for row in (others[-1], best)]
         ids = ",".join(str(row.run_id) for row in (best, *others))
         winner = "compare.part" if metric == "memory" else "compare.winner"
-        return write_steps(
-            [
-                ["explain", self.scope.model, *pair, *repeated, "--metric", metric],
-                distribution,
-                ["query", "run", winner, "-p", f"run_ids={ids}", "-p", f"metric={metric}", *place],
-            ]
-        )
+        return [
+            ["explain", self.scope.model, *pair, *repeated, "--metric", metric],
+            distribution,
+            ["query", "run", winner, "-p", f"run_ids={ids}", "-p", f"metric={metric}", *place],
+        ]
 
 
 def _published(row: Recommendation) -> str:
@@ -228,10 +215,7 @@ def compare(source: Source, model: str, settings: Settings, baseline: str) -> Co
     settings.check_single("compare")
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline) if baseline else ""
-    with holding_runs(source, plan) as runs:
-        scope, connection = find_scope(runs), runs.connection
-        scope.check_evaluated()
-        ids = list(scope.run_ids)
+    with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
         answer = CompareAnswer(
             scope=scope,

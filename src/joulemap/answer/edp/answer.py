@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.edp.row import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
-from joulemap.answer.scope import close_sections, find_place, find_scope, write_steps
+from joulemap.answer.run import ENERGY_PARTS
+from joulemap.answer.scope import find_scope
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
-from joulemap.present.cell import show, show_quantity
+from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
+    from joulemap.domain.settings import ModelDivision, Settings
     from joulemap.plan.source import Source
-
-Level = Literal["subgraph", "operator"]
-"""What shares an energy-delay product."""
-
-PARTS: Final = ("compute", "memory", "control", "static")
 
 REMEDIES: Final = {
     "roofline": "every subgraph at its roofline",
@@ -72,66 +68,59 @@ class EdpAnswer(RunAnswer):
         cuts = [*rows.pop("subgraph_cuts"), *rows.pop("operator_cuts")]
         return {**rows, "cuts": cuts, "insights": self.insights(), "notes": self.notes()}
 
-    def document(self, *, level: Level = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
-        """Return it with the table of one level, `limit` rows of it; programs get both levels, csv that one."""
-        rows: Table[Any] = self.subgraphs if level == "subgraph" else self.operators
-        cuts = self.subgraph_cuts if level == "subgraph" else self.operator_cuts
-        steps = self._steps(level, repeated)
+    def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
+        rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
+        cuts = self.subgraph_cuts if by == "subgraph" else self.operator_cuts
         sections = (
-            Section("Energy x delay", (self._facts(),)),
-            Section(f"By {level}, largest share first", (*self._shares(level, rows, limit), self._proof(level, rows))),
+            Section("Energy x delay", self._facts()),
+            Section(f"By {by}, largest share first", (*self._shares(by, rows, limit), self._proof(by, rows))),
             Section(
-                f"How few {level}s make up most of it",
-                (
-                    grid(
-                        cuts,
-                        (
-                            ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
-                            (f"{level}s", lambda row: f"top {row.top_count} of {row.total_count}"),
-                            ("reached", "reached_fraction"),
-                            ("the smallest of them", "last"),
-                        ),
+                f"How few {by}s make up most of it",
+                grid(
+                    cuts,
+                    (
+                        ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
+                        (f"{by}s", lambda row: f"top {row.top_count} of {row.total_count}"),
+                        ("reached", "reached_fraction"),
+                        ("the smallest of them", "last"),
                     ),
                 ),
             ),
-            Section("By fusion pattern", (self._patterns(),)),
-            Section("The most that could be gained", (self._bounds(),)),
+            Section("By fusion pattern", self._patterns()),
+            Section("The most that could be gained", self._bounds()),
             Section("The same subgraph on other hardware", self._beside(limit)),
-            Section("Insights", (Lines(tuple(self.insights())),)),
+            Section("Insights", Lines(self.insights())),
         )
-        return Document(
-            title=self.total.title(self.scope),
-            sections=close_sections(sections, self.notes(), steps),
-            data={**self.data(), "next_steps": steps},
-            table=rows,
-        )
+        title = self.total.title(self.scope)
+        return self._compose(title, sections, rows, notes=self.notes(), steps=self._steps(by, repeated))
 
     def _facts(self) -> Grid:
         total = self.total
         energy, latency = show_quantity(total.energy_j, "J"), show_quantity(total.latency_s, "s")
-        parts = ", ".join(f"{part} {_share(getattr(total, f'{part}_share_fraction'))}" for part in PARTS)
-        own = f"energy x latency of each, added up: {_share(total.own_edp_fraction)} of it"
+        parts = ", ".join(f"{part} {show_share(getattr(total, f'{part}_share_fraction'))}" for part in ENERGY_PARTS)
+        own = f"energy x latency of each, added up: {show_share(total.own_edp_fraction)} of it"
         return Grid(
             headings=("quantity", "value", "in detail"),
             rows=(
-                ("energy x delay", _product(total.edp_js), f"{energy} x {latency}"),
+                ("energy x delay", _edp(total.edp_js), f"{energy} x {latency}"),
                 ("by part", "", parts),
-                ("subgraphs' own", _product(total.own_edp_js), own),
+                ("subgraphs' own", _edp(total.own_edp_js), own),
                 ("kernels", str(total.subgraph_count), f"subgraphs, {total.operator_count} operators"),
             ),
         )
 
-    def _shares(self, level: Level, rows: Table[Any], limit: int) -> tuple[Grid | Text, ...]:
-        kind = () if level == "subgraph" else (("kind", "kind"),)
-        fused = () if level == "subgraph" else (("fused", "is_fused"),)
+    def _shares(self, by: ModelDivision, rows: Table[Any], limit: int) -> tuple[Grid | Text, ...]:
+        kind = () if by == "subgraph" else (("kind", "kind"),)
+        fused = () if by == "subgraph" else (("fused", "is_fused"),)
         rest = rows.rows[limit:]
-        share = _share(sum(row.share_fraction for row in rest))
+        share = show_share(sum(row.share_fraction for row in rest))
         return (
             grid(
                 rows,
                 (
                     ("", "rank"),
-                    (level, "name"),
+                    (by, "name"),
                     *kind,
                     ("pattern", "fusion_pattern"),
                     *fused,
@@ -141,21 +130,21 @@ class EdpAnswer(RunAnswer):
                     ("EDP share", "edp_share_js"),
                     ("of the run", "share_fraction"),
                     ("added up", "cumulative_fraction"),
-                    *((part, f"{part}_share_fraction") for part in PARTS),
+                    *((part, f"{part}_share_fraction") for part in ENERGY_PARTS),
                     ("halving it saves", "halving_fraction"),
                     ("bound by", "bottleneck"),
                 ),
                 limit=limit,
-                keep=(level, "EDP share", "of the run", "energy", "latency", "added up", "bound by"),
+                keep=(by, "EDP share", "of the run", "energy", "latency", "added up", "bound by"),
             ),
-            *say_rest(len(rows), limit, f"{level}s take {share}"),
+            *say_rest(len(rows), limit, f"{by}s take {share}"),
         )
 
-    def _proof(self, level: Level, rows: Table[Any]) -> Text:
+    def _proof(self, by: ModelDivision, rows: Table[Any]) -> Text:
         energy, latency = sum(row.energy_fj for row in rows), sum(row.latency_fs for row in rows)
         is_exact = (energy, latency) == (self.total.energy_fj, self.total.latency_fs)
         return Text(
-            f"{level}s sum to {energy:,} fJ and {latency:,} fs, so their shares to E x T "
+            f"{by}s sum to {energy:,} fJ and {latency:,} fs, so their shares to E x T "
             f"({'exact' if is_exact else 'NOT EXACT'})"
         )
 
@@ -203,7 +192,7 @@ class EdpAnswer(RunAnswer):
             first = next(iter(by_run.values()))
             best = next(row for row in by_run.values() if row.is_best)
             cells = [
-                f"{_product(by_run[run_id].edp_share_js)} ({_share(by_run[run_id].share_fraction)})"
+                f"{_edp(by_run[run_id].edp_share_js)} ({show_share(by_run[run_id].share_fraction)})"
                 if run_id in by_run
                 else ""
                 for run_id in names
@@ -219,18 +208,18 @@ class EdpAnswer(RunAnswer):
         """Return what the numbers say, largest first; nothing that they do not."""
         total, half, top = self.total, self.subgraph_cuts[0], self.subgraphs[0]
         lines = [
-            f"top {half.top_count} of {half.total_count} subgraphs = {_share(half.reached_fraction)} of E x T",
-            f"halving energy and time of {top.name} alone would take {_share(top.halving_fraction)} off E x T",
+            f"top {half.top_count} of {half.total_count} subgraphs = {show_share(half.reached_fraction)} of E x T",
+            f"halving energy and time of {top.name} alone would take {show_share(top.halving_fraction)} off E x T",
         ]
         if len(self.patterns) > 1:
             pattern = self.patterns[0]
-            macs = "" if pattern.mac_fraction is None else f" with {_share(pattern.mac_fraction)} of the MACs"
+            macs = "" if pattern.mac_fraction is None else f" with {show_share(pattern.mac_fraction)} of the MACs"
             lines.append(
-                f"{pattern.fusion_pattern} takes {_share(pattern.share_fraction)} of it in {pattern.subgraph_count} "
-                f"subgraphs{macs}"
+                f"{pattern.fusion_pattern} takes {show_share(pattern.share_fraction)} of it in "
+                f"{pattern.subgraph_count} subgraphs{macs}"
             )
-        part = max(PARTS, key=lambda name: getattr(total, f"{name}_share_fraction"))
-        lines.append(f"the largest part is {part}: {_share(getattr(total, f'{part}_share_fraction'))} of it")
+        part = max(ENERGY_PARTS, key=lambda name: getattr(total, f"{name}_share_fraction"))
+        lines.append(f"the largest part is {part}: {show_share(getattr(total, f'{part}_share_fraction'))} of it")
         lines += [_tell_bound(row, total) for row in self.bounds if row.saving_fraction >= WORTH_SAYING]
         return lines + _tell_fusion(total) + self._tell_winners()
 
@@ -248,23 +237,21 @@ class EdpAnswer(RunAnswer):
         lines = [f"unsupported: {reason}" for reason in self.scope.refusals]
         if self.total.clock_fraction < 1.0:
             lines.append(
-                f"the power cap lowers the clock to {_share(self.total.clock_fraction)} of nominal; gains are counted "
-                "at this clock, but for the roofline"
+                f"the power cap lowers the clock to {show_share(self.total.clock_fraction)} of nominal; gains are "
+                "counted at this clock, but for the roofline"
             )
         names = {self.total.hardware, *(row.hardware for row in self.comparison)}
         return lines + self.scope.explain_marks(names) + self.scope.describe()
 
-    def _steps(self, level: Level, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, by: ModelDivision, repeated: Sequence[str]) -> list[list[str]]:
         total = self.total
         hardware = self.scope.spell(total.hardware)
-        other = "operator" if level == "subgraph" else "subgraph"
-        return write_steps(
-            [
-                ["edp", total.model, hardware, "--level", other, *repeated],
-                ["analyze", total.model, hardware, "--level", other, *repeated],
-                ["query", "run", "edp.bound", "-p", f"run_id={total.run_id}", *find_place(repeated)],
-            ]
-        )
+        other = "operator" if by == "subgraph" else "subgraph"
+        return [
+            ["edp", total.model, hardware, "--level", other, *repeated],
+            ["analyze", total.model, hardware, "--level", other, *repeated],
+            ["query", "run", "edp.bound", "-p", f"run_id={total.run_id}", *find_place(repeated)],
+        ]
 
 
 def take_apart(
@@ -296,23 +283,19 @@ def take_apart(
     return answer
 
 
-def _share(value: float) -> str:
-    return show(value, "share_fraction")
-
-
-def _product(value: float) -> str:
+def _edp(value: float) -> str:
     return show_quantity(value, "Js")
 
 
 def _tell_bound(row: EdpBound, total: EdpTotal) -> str:
-    saving = _share(row.saving_fraction)
+    saving = show_share(row.saving_fraction)
     where = f"{row.subgraph_count} of {row.total_count} subgraphs"
     return {
-        "roofline": f"with every subgraph at its roofline, {_product(row.edp_js)} would be left, {saving} less",
+        "roofline": f"with every subgraph at its roofline, {_edp(row.edp_js)} would be left, {saving} less",
         "no_memory_wait": f"{where} wait for memory: without waiting, at most {saving} would go",
         "full_units": f"tiles leave units idle or pad them in {where}: full units would take off at most {saving}",
         "no_launch": f"the fixed cost of kernels: without it, {saving} would go",
-        "no_static": f"static power is {_share(total.static_energy_fraction)} of the energy: without it, {saving} "
+        "no_static": f"static power is {show_share(total.static_energy_fraction)} of the energy: without it, {saving} "
         "would go",
         "no_control": f"control energy: without it, {saving} would go",
     }[row.remedy]
@@ -321,17 +304,18 @@ def _tell_bound(row: EdpBound, total: EdpTotal) -> str:
 def _tell_fusion(total: EdpTotal) -> list[str]:
     """Return what fewer or more kernels would change, where that is worth saying."""
     ratio = total.separate_edp_js / total.edp_js
-    separate = _product(total.separate_edp_js)
+    separate = _edp(total.separate_edp_js)
     lines = []
     if total.runtime == "fused":
         if ratio >= 1.0 + WORTH_SAYING:
-            lines.append(f"fusing saves {_share(1.0 - 1.0 / ratio)}: operators as kernels of their own take {separate}")
+            saved = show_share(1.0 - 1.0 / ratio)
+            lines.append(f"fusing saves {saved}: operators as kernels of their own take {separate}")
         elif ratio <= 1.0 - WORTH_SAYING:
             lines.append(f"fusing costs here: operators as kernels of their own take {separate}")
         if total.alone_share_fraction >= WORTH_SAYING and total.alone_count < total.subgraph_count:
             lines.append(
                 f"{total.alone_count} subgraphs of one operator, fused with nothing, take "
-                f"{_share(total.alone_share_fraction)}"
+                f"{show_share(total.alone_share_fraction)}"
             )
     elif total.runtime == "eager" and ratio <= 1.0 - WORTH_SAYING:
         lines.append(f"without launches by the host (--runtime graph), operators take {separate}")

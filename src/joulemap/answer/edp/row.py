@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from joulemap.answer.run import RunRow
+from joulemap.answer.run import Amounts, RunRow
 
 
 @attrs.frozen
@@ -33,15 +33,11 @@ class EdpTotal(RunRow):
 
 
 @attrs.frozen
-class _Share:
+class _Share(Amounts):
     rank: int
     subgraph_index: int
     name: str
     fusion_pattern: str
-    energy_fj: int
-    energy_j: float
-    latency_fs: int
-    latency_s: float
     edp_js: float
     edp_share_js: float
     share_fraction: float
@@ -90,7 +86,7 @@ class EdpCut:
 
 
 @attrs.frozen
-class EdpPattern:
+class EdpPattern(Amounts):
     """One fusion pattern's share of a run's energy-delay product."""
 
     query: ClassVar[str] = "edp.pattern"
@@ -99,10 +95,6 @@ class EdpPattern:
     fusion_pattern: str
     subgraph_count: int
     operator_count: int
-    energy_fj: int
-    energy_j: float
-    latency_fs: int
-    latency_s: float
     edp_share_js: float
     share_fraction: float
     cumulative_fraction: float

@@ -1,1 +1,1 @@
-"""Why one run needs more than another."""
+"""The difference of two runs."""

@@ -1,9 +1,9 @@
-"""Why one run needs more than another: sentences, and terms that sum to the difference exactly."""
+"""The difference of two runs: sentences, and terms that sum to it exactly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -18,13 +18,12 @@ from joulemap.answer.explain.row import (
     Traffic,
 )
 from joulemap.answer.explain.sentence import write_sentences
-from joulemap.answer.scope import Scope, close_sections, find_scope, write_steps
+from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import check_name
+from joulemap.domain.settings import DifferenceDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
-from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_signed
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
-
-Level = Literal["term", "category", "subgraph"]
-"""What a row of an explanation is."""
 
 BATCHES: Final = "1,2,4,8,16,32,64,128"
 
@@ -70,32 +66,31 @@ class ExplainAnswer(PairAnswer):
             "architecture_notes": [attrs.asdict(note) for note in self.notes],
         }
 
-    def document(self, *, level: Level = "term", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
-        """Return it with the table of one level, `limit` rows of it; programs get every level, csv that one."""
-        steps = self._steps(repeated)
-        notes = [f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes]
-        blocks: dict[Level, tuple[Section, ...]] = {
+    def document(self, *, by: DifferenceDivision = "term", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of one table; programs get every table, csv that one."""
+        sections: dict[DifferenceDivision, tuple[Section, ...]] = {
             "term": self._terms(limit),
             "category": (Section("Energy by category", self._categories()),),
             "subgraph": (Section(self._subgraph_title, self._subgraphs(limit)),),
         }
-        tables: dict[Level, Table[Any]] = {
+        tables: dict[DifferenceDivision, Table[Any]] = {
             "term": self.metric_terms or self.terms,
             "category": self.categories,
             "subgraph": self.subgraphs,
         }
-        sections = close_sections(
-            (self.head(), Section("Why", (Lines(tuple(self.sentences())),)), *blocks[level]),
-            self.scope.explain_marks((self.total.hardware_a, self.total.hardware_b)) + self.scope.describe(),
-            steps,
+        known = Section(
+            "What is known of these classes (notes, not results)",
+            Lines(f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes),
         )
-        known = Section("What is known of these classes (notes, not results)", (Lines(tuple(notes)),))
-        return Document(
-            title=self.title(),
-            sections=(*sections[:-1], known, sections[-1]),
-            data={**self.data(), "next_steps": steps},
-            table=tables[level],
+        document = self._compose(
+            self.title(),
+            (self.head(), Section("Why", Lines(self.sentences())), *sections[by]),
+            tables[by],
+            notes=self.scope.explain_marks((self.total.hardware_a, self.total.hardware_b)) + self.scope.describe(),
+            steps=self._steps(repeated),
         )
+        *others, last = document.sections
+        return attrs.evolve(document, sections=(*others, known, last))
 
     def title(self) -> str:
         """Return what is compared."""
@@ -106,10 +101,10 @@ class ExplainAnswer(PairAnswer):
         """Return both values and the difference."""
         (value_a, value_b), unit = self.values, METRIC[self.metric].unit
         ratio = f" ({self.ratio:.3g}x)" if self.ratio else ""
-        return Section("", (Text(
+        return Section("", Text(
             f"A {show_quantity(value_a, unit)}, B {show_quantity(value_b, unit)}, "
             f"difference {show_signed(value_b - value_a, unit)}{ratio}"
-        ),))  # fmt: skip
+        ))  # fmt: skip
 
     def _terms(self, limit: int) -> tuple[Section, ...]:
         if self.metric_terms is None:
@@ -129,8 +124,8 @@ class ExplainAnswer(PairAnswer):
                 ("share", "share_fraction"),
                 ("count A", lambda row: _count(row.count_a, row.per)),
                 ("count B", lambda row: _count(row.count_b, row.per)),
-                ("price A", lambda row: _price(row.energy_per_action_a_j, "W" if row.per == "s" else "J")),
-                ("price B", lambda row: _price(row.energy_per_action_b_j, "W" if row.per == "s" else "J")),
+                ("price A", lambda row: show_quantity(row.energy_per_action_a_j, "W" if row.per == "s" else "J")),
+                ("price B", lambda row: show_quantity(row.energy_per_action_b_j, "W" if row.per == "s" else "J")),
                 ("per", "per"),
                 ("basis", lambda row: _join(row.basis_a, row.basis_b)),
             ),
@@ -153,7 +148,7 @@ class ExplainAnswer(PairAnswer):
                 ("share", "share_fraction"),
                 ("actions", "action_count"),
                 ("mostly", "largest_action"),
-                ("of it", lambda row: _signed_or_none(row.largest_difference_j)),
+                ("of it", lambda row: show_signed(row.largest_difference_j, "J")),
             ),
         )
         return drawn, _prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
@@ -212,14 +207,14 @@ class ExplainAnswer(PairAnswer):
         )
         return grid(self.traffic, columns, limit=limit), *say_rest(len(self.traffic), limit, "memories")
 
-    def _steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
         steps = [["explain", total.model, *pair, "--metric", self.metric, "--level", "subgraph", *repeated]]
         if not {"--batch", "--input", "--calibration"} & set(repeated) and pair[0] != pair[1]:
             both = ["--hardware", ",".join(pair), "--batch", BATCHES, "--level", "crossing"]
             steps.append(["sweep", total.model, *both, *repeated])
-        return write_steps(steps)
+        return steps
 
 
 def draw_terms(terms: Table[MetricTerm], limit: int, exact: int, unit: str) -> tuple[Block, ...]:
@@ -237,8 +232,8 @@ def draw_terms(terms: Table[MetricTerm], limit: int, exact: int, unit: str) -> t
             ("parts", "part_count"),
             ("count A", lambda row: _count(row.count_a, row.per)),
             ("count B", lambda row: _count(row.count_b, row.per)),
-            ("price A", lambda row: _price(row.price_a, row.price_unit)),
-            ("price B", lambda row: _price(row.price_b, row.price_unit)),
+            ("price A", lambda row: show_quantity(row.price_a, row.price_unit)),
+            ("price B", lambda row: show_quantity(row.price_b, row.price_unit)),
             ("per", "per"),
         ),
         limit=limit,
@@ -260,8 +255,8 @@ def explain(
     for one in hardware:
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
-    with holding_runs(source, plan_selected((model,), settings, selection)) as runs:
-        return explain_pair(runs.connection, find_scope(runs), runs.ids[0], runs.ids[-1], metric)
+    with holding_scope(source, plan_selected((model,), settings, selection)) as (scope, connection, ids):
+        return explain_pair(connection, scope, ids[0], ids[-1], metric)
 
 
 def explain_pair(connection: Connection, scope: Scope, run_a: int, run_b: int, metric: PartMetricName) -> ExplainAnswer:
@@ -271,16 +266,17 @@ def explain_pair(connection: Connection, scope: Scope, run_a: int, run_b: int, m
     """
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))
-    terms = start(connection, EnergyTerm, run_a=run_a, run_b=run_b)
+    pair = {"run_a": run_a, "run_b": run_b}
+    terms = start(connection, EnergyTerm, **pair)
     answer = ExplainAnswer(
         scope=scope,
         metric=metric,
-        totals=fetch(connection, RunPair, run_a=run_a, run_b=run_b),
-        effects=fetch(connection, Effect, run_a=run_a, run_b=run_b),
-        categories=fetch(connection, CategoryDifference, run_a=run_a, run_b=run_b),
-        subgraphs=fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b, metric=metric),
-        traffic=fetch(connection, Traffic, run_a=run_a, run_b=run_b) if metric == "memory" else None,
-        metric_terms=fetch(connection, TERMS[metric], run_a=run_a, run_b=run_b) if metric in TERMS else None,
+        totals=fetch(connection, RunPair, **pair),
+        effects=fetch(connection, Effect, **pair),
+        categories=fetch(connection, CategoryDifference, **pair),
+        subgraphs=fetch(connection, SubgraphDifference, **pair, metric=metric),
+        traffic=fetch(connection, Traffic, **pair) if metric == "memory" else None,
+        metric_terms=fetch(connection, TERMS[metric], **pair) if metric in TERMS else None,
         terms=terms(),
     )
     total = answer.total
@@ -314,11 +310,3 @@ def _join(*words: str | None) -> str:
 
 def _count(value: float, per: str) -> str:
     return show_quantity(value, "s" if per == "s" else "") if value else ""
-
-
-def _price(value: float | None, unit: str) -> str:
-    return "" if value is None else show_quantity(value, unit)
-
-
-def _signed_or_none(value_j: float | None) -> str:
-    return "" if value_j is None else show_signed(value_j, "J")

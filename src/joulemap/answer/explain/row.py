@@ -110,21 +110,25 @@ class CategoryDifference:
 
 
 @attrs.frozen
-class SubgraphDifference:
+class _Sides:
+    energy_a_fj: int
+    energy_b_fj: int
+    latency_a_fs: int
+    latency_b_fs: int
+    latency_difference_fs: int
+    edp_difference_exact: int
+    """Twice, in fJ fs."""
+
+
+@attrs.frozen
+class SubgraphDifference(_Sides):
     """One subgraph on both sides, matched by name."""
 
     query: ClassVar[str] = "explain.subgraph"
 
     name: str
     fusion_pattern: str
-    energy_a_fj: int
-    energy_b_fj: int
     energy_difference_fj: int
-    latency_a_fs: int
-    latency_b_fs: int
-    latency_difference_fs: int
-    edp_difference_exact: int
-    """Twice, in fJ fs."""
     memory_a_bytes: float
     memory_b_bytes: float
     difference: float
@@ -152,7 +156,7 @@ class Traffic:
 
 
 @attrs.frozen
-class RunPair:
+class RunPair(_Sides):
     """Both runs and their differences, exact in femtojoules, femtoseconds and bytes."""
 
     query: ClassVar[str] = "explain.total"
@@ -160,23 +164,16 @@ class RunPair:
     model: str
     hardware_a: str
     hardware_b: str
-    energy_a_fj: int
-    energy_b_fj: int
     difference_fj: int
     energy_a_j: float
     energy_b_j: float
     difference_j: float
     ratio: float
-    latency_a_fs: int
-    latency_b_fs: int
-    latency_difference_fs: int
     latency_a_s: float
     latency_b_s: float
     latency_ratio: float | None
     edp_a_js: float
     edp_b_js: float
-    edp_difference_exact: int
-    """Twice, in fJ fs."""
     edp_ratio: float | None
     memory_a_bytes: int
     memory_b_bytes: int

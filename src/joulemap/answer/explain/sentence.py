@@ -1,14 +1,13 @@
-"""Why two runs differ, in plain sentences: each is made of terms, and is left out where they do not carry it."""
+"""Sentences on the difference of two runs: each is made of terms, and is left out where they do not carry it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from joulemap.answer.explain.pair import PairAnswer
 from joulemap.answer.explain.row import Effect, MetricTerm
 from joulemap.domain.metric import METRIC
-from joulemap.present.cell import show, show_quantity, show_signed
+from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 
 SMALL: Final = 0.01
 """Of the difference: what is smaller is not mentioned."""
@@ -51,7 +50,7 @@ def _effects(answer: PairAnswer) -> list[str]:
     lines = []
     for index, row in enumerate(along):
         share = row.share_fraction or 0.0
-        weight = f"{show(share, 'share_fraction')} of the difference"
+        weight = f"{show_share(share)} of the difference"
         if index == 0 and len(along) > 1:
             weight = ("most of it, " if 0.5 < share <= 1.0 else "the largest cause, ") + weight
         lines.append(f"{_describe(row, answer)} ({show_signed(row.difference_j, 'J')}, {weight})")
@@ -65,7 +64,7 @@ def _describe(row: Effect, answer: PairAnswer) -> str:
     less = row.difference_fj < 0
     is_along = (row.largest_difference_j or 0.0) < 0.0 if less else (row.largest_difference_j or 0.0) > 0.0
     mostly = f", mostly {row.largest_action}" if is_along else ""
-    many = f"{row.action_count} action{'' if row.action_count == 1 else 's'}"
+    many = show_count(row.action_count, "action")
     if row.effect == "time":
         return (
             f"{name_b} takes {show_quantity(total.latency_b_s, 's')} against "
@@ -96,7 +95,7 @@ def _terms(answer: PairAnswer) -> list[str]:
             share = sum(term.share_fraction or 0.0 for term in terms)
             if abs(share) >= SMALL:
                 moved = show_signed(sum(term.difference for term in terms), "Js")
-                lines.append(f"{what} makes {moved} of it ({show(share, 'share_fraction')})")
+                lines.append(f"{what} makes {moved} of it ({show_share(share)})")
     shown = [term for term in answer.metric_terms or () if abs(term.share_fraction or 0.0) >= SMALL]
     return lines + [
         f"{_tell(term, answer)} ({show_signed(term.difference, term.unit)})" for term in shown[:SHOWN_TERMS]
@@ -111,7 +110,7 @@ def _tell(term: MetricTerm, answer: PairAnswer) -> str:
     if kind in ("only in A", "only in B"):
         one, other = (name_a, name_b) if kind == "only in A" else (name_b, name_a)
         if is_time:
-            many = f"{term.part_count} subgraph{'' if term.part_count == 1 else 's'}"
+            many = show_count(term.part_count, "subgraph")
             return f"{many} spend{'s' if term.part_count == 1 else ''} time on {term.place} on {one}, not on {other}"
         return f"{term.place} is there on {one} alone"
     if kind == "static":
@@ -132,15 +131,11 @@ def _memory(answer: PairAnswer) -> list[str]:
     ]
     off_chip = [row for row in answer.traffic or () if row.is_off_chip]
     if off_chip:
-        bytes_a, bytes_b = (_sum([row.bytes_a for row in off_chip]), _sum([row.bytes_b for row in off_chip]))
+        bytes_a, bytes_b = sum(row.bytes_a or 0.0 for row in off_chip), sum(row.bytes_b or 0.0 for row in off_chip)
         lines.append(
             f"off chip, {name_a} moves {show_quantity(bytes_a, 'B')} and {name_b} {show_quantity(bytes_b, 'B')}"
         )
     return lines
-
-
-def _sum(values: Sequence[float | None]) -> float:
-    return sum(value for value in values if value is not None)
 
 
 def _leader(answer: PairAnswer) -> list[str]:
@@ -150,7 +145,7 @@ def _leader(answer: PairAnswer) -> list[str]:
     first = answer.subgraphs[0]
     if first.share_fraction is None or first.share_fraction < LEADING or len(answer.subgraphs) == 1:
         return []
-    share = show(first.share_fraction, "share_fraction")
+    share = show_share(first.share_fraction)
     alike = sum(row.difference == first.difference for row in answer.subgraphs) - 1
     others = f" and {alike} more alike differ most: {share} each" if alike else f" differs most: {share}"
     return [f"of {len(answer.subgraphs)} subgraphs, {first.name} ({first.fusion_pattern}){others}"]

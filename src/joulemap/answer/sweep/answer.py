@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import close_sections, find_scope, write_steps
+from joulemap.answer.answer import RunAnswer, cut_lines
+from joulemap.answer.scope import find_scope
 from joulemap.answer.sweep.row import Series, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.settings import SweepDivision
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
-from joulemap.present.cell import show, show_quantity
+from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, grid
 from joulemap.store.query import fetch, start
 
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
 
-Level = Literal["hardware", "batch", "winner", "crossing"]
-"""What a row of the table is."""
-
-HEADINGS: Final[dict[Level, str]] = {
+HEADINGS: Final[dict[SweepDivision, str]] = {
     "hardware": "Best batch of each hardware",
     "batch": "Every batch",
     "winner": "Best hardware at each batch",
@@ -69,31 +67,26 @@ class SweepAnswer(RunAnswer):
         }
 
     def document(
-        self, *, level: Level = "hardware", again: Sequence[str] = (), repeated: Sequence[str] = ()
+        self, *, by: SweepDivision = "hardware", again: Sequence[str] = (), repeated: Sequence[str] = ()
     ) -> Document:
-        """Return it with the table of one level; programs get all, csv that one.
+        """Return it with one table; programs get all, csv that one.
 
         `again` is what the same sweep must repeat besides `repeated`, which every follow-up command must.
         """
-        tables: dict[Level, tuple[Grid, Table[Any]]] = {
+        tables: dict[SweepDivision, tuple[Grid, Table[Any]]] = {
             "hardware": (self._series(), self.series),
             "batch": (self._points(), self.points),
             "winner": (self._winners(), self.winners),
             "crossing": (self._crossings(), self.crossings),
         }
-        drawn, table = tables[level]
-        steps = self._steps(level, again, repeated)
+        drawn, table = tables[by]
         sections = (
-            Section(HEADINGS[level], (drawn,)),
-            Section("Where the best hardware changes", (Lines(_cut(self.changes())),)),
-            Section("Who overtakes whom besides", (Lines(_cut(self.overtakings())),)),
+            Section(HEADINGS[by], drawn),
+            Section("Where the best hardware changes", Lines(cut_lines(self.changes(), SHOWN_SENTENCES))),
+            Section("Who overtakes whom besides", Lines(cut_lines(self.overtakings(), SHOWN_SENTENCES))),
         )
-        return Document(
-            title=self._title(),
-            sections=close_sections(sections, self._notes(), steps),
-            data={**self.data(), "next_steps": steps},
-            table=table,
-        )
+        steps = self._steps(by, again, repeated)
+        return self._compose(self._title(), sections, table, notes=self._notes(), steps=steps)
 
     def _title(self) -> str:
         scope, tally = self.scope, self.tally
@@ -139,9 +132,10 @@ class SweepAnswer(RunAnswer):
             ("least energy per inference", lambda row: _at(row.energy_per_inference_j, "J", row.energy_batch)),
             ("efficient zone", lambda row: _span(str(row.zone_low_batch), str(row.zone_high_batch))
              if row.zone_low_batch else ""),
-            ("power there", lambda row: _span(_in("W", row.zone_low_power_w), _in("W", row.zone_high_power_w))),
+            ("power there", lambda row: _span(
+                show_quantity(row.zone_low_power_w, "W"), show_quantity(row.zone_high_power_w, "W"))),
             ("largest", "largest_batch"),
-            ("batch efficiency", lambda row: _share(row.largest_batch_efficiency_ratio)),
+            ("batch efficiency", lambda row: show_share(row.largest_batch_efficiency_ratio)),
         )  # fmt: skip
         keep = (*((budget,) if budget else ()), "highest throughput", "least energy per inference", "least latency")
         return self._draw(self.series, columns, keep)
@@ -150,13 +144,13 @@ class SweepAnswer(RunAnswer):
         columns: tuple[Shown[SweepPoint], ...] = (
             ("hardware", "hardware"),
             ("batch", "batch"),
-            ("latency", lambda row: _in("s", row.latency_s) or row.status),
+            ("latency", lambda row: show_quantity(row.latency_s, "s") or row.status),
             ("throughput", "throughput_per_s"),
             ("over batch 1", "speedup_ratio"),
-            ("batch efficiency", lambda row: _share(row.batch_efficiency_ratio)),
+            ("batch efficiency", lambda row: show_share(row.batch_efficiency_ratio)),
             ("energy per inference", "energy_per_inference_j"),
             ("power", "average_power_w"),
-            ("inferences per joule", lambda row: _in("", row.inferences_per_j)),
+            ("inferences per joule", lambda row: show_quantity(row.inferences_per_j, "")),
             ("efficient zone", lambda row: show(row.is_in_zone, "") if row.status == "ok" else ""),
             ("of peak", "compute_utilization_fraction"),
             ("bandwidth", "bandwidth_utilization_fraction"),
@@ -169,7 +163,7 @@ class SweepAnswer(RunAnswer):
             ("least", lambda row: METRIC[row.metric].label),
             ("batch", "batch"),
             ("hardware", "winner"),
-            ("value", lambda row: _in(row.unit, row.value)),
+            ("value", lambda row: show_quantity(row.value, row.unit)),
             (
                 "against the next",
                 lambda row: (
@@ -247,7 +241,7 @@ class SweepAnswer(RunAnswer):
     def _notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
         reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
-        lines = [*_cut([f"unsupported: {self.scope.mark(reason)}" for reason in reasons])]
+        lines = cut_lines([f"unsupported: {self.scope.mark(reason)}" for reason in reasons], SHOWN_SENTENCES)
         if self.max_latency_s:
             budget = show_quantity(self.max_latency_s, "s")
             lines += [
@@ -260,9 +254,9 @@ class SweepAnswer(RunAnswer):
             lines.append("batch efficiency needs a run at batch 1")
         return lines + self.scope.describe()
 
-    def _steps(self, level: Level, again: Sequence[str], repeated: Sequence[str]) -> tuple[str, ...]:
-        levels = list(HEADINGS)
-        deeper = levels[(levels.index(level) + 1) % len(levels)]
+    def _steps(self, by: SweepDivision, again: Sequence[str], repeated: Sequence[str]) -> list[list[str]]:
+        every = list(HEADINGS)
+        deeper = every[(every.index(by) + 1) % len(every)]
         steps = [["sweep", *self.scope.models, "--level", deeper, *again, *repeated]]
         best = next((row for row in self.series if row.throughput_batch is not None), None)
         if best is not None:
@@ -271,16 +265,12 @@ class SweepAnswer(RunAnswer):
             run += ["--runtime", best.runtime] if best.runtime != "fused" else []
             hardware = self.scope.spell(best.hardware)
             steps += [[command, best.model, hardware, *run, *repeated] for command in ("utilization", "edp")]
-        return write_steps(steps)
+        return steps
 
 
 def _name(metric: MetricName) -> str:
     """Return what is compared at one batch, where the least latency is the highest throughput too."""
     return "latency and throughput" if metric == "latency" else METRIC[metric].label
-
-
-def _in(unit: str, value: float | None) -> str:
-    return "" if value is None else show_quantity(value, unit)
 
 
 def _at(value: float | None, unit: str, batch: int | None) -> str:
@@ -291,17 +281,8 @@ def _pair(unit: str, one: float, other: float) -> str:
     return f"{show_quantity(one, unit)} against {show_quantity(other, unit)}"
 
 
-def _share(value: float | None) -> str:
-    return show(value, "share_fraction")
-
-
 def _span(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
-
-
-def _cut(lines: Sequence[str]) -> tuple[str, ...]:
-    rest = len(lines) - SHOWN_SENTENCES
-    return (*lines[:SHOWN_SENTENCES], *([f"{rest} more; --format json has all"] if rest > 0 else []))
 
 
 def sweep_batches(source: Source, models: Sequence[str], settings: Settings, max_latency_s: float) -> SweepAnswer:

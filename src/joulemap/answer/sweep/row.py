@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import attrs
 
+from joulemap.answer.run import FigureOutcome
 from joulemap.domain.metric import MetricName
 
 
@@ -19,32 +20,20 @@ class Series:
 
 
 @attrs.frozen
-class SweepPoint(Series):
-    """One run of a sweep; None in a run that was refused."""
+class SweepPoint(FigureOutcome):
+    """One run of a sweep."""
 
     query: ClassVar[str] = "sweep.point"
 
-    hardware: str
-    architecture: str
-    batch: int
-    status: str
-    latency_s: float | None
-    throughput_per_s: float | None
-    energy_j: float | None
+    precision: str
+    runtime: str
     energy_per_inference_j: float | None
     inferences_per_j: float | None
-    edp_js: float | None
-    average_power_w: float | None
     speedup_ratio: float | None
     batch_efficiency_ratio: float | None
-    compute_utilization_fraction: float | None
     bandwidth_utilization_fraction: float | None
-    peak_memory_bytes: int | None
     clock_fraction: float | None
     is_in_zone: bool
-    is_projection: bool
-    reason: str
-    run_id: int
 
 
 @attrs.frozen

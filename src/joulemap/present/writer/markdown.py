@@ -19,14 +19,14 @@ def write(document: Document, width: int | None = None) -> str:  # noqa: ARG001
 def _block(block: Block) -> str:
     if isinstance(block, Grid):
         rows = [[_indent(cell) if block.is_tree else cell for cell in row] for row in block.rows]
-        if not rows and not block.keeps_headings:
+        if not block.texts:
             return ""
         sides = ["right" if index in block.numbers else "left" for index in range(len(block.headings))]
         return tabulate(rows, headers=block.headings, tablefmt="pipe", disable_numparse=True, colalign=sides)
     if isinstance(block, Lines):
-        return "\n".join(f"- {line}" for line in block.lines)
+        return "\n".join(f"- {line}" for line in block.texts)
     if isinstance(block, Steps):
-        return "\n".join(f"- `{command}`" for command in block.commands)
+        return "\n".join(f"- `{command}`" for command in block.texts)
     return block.text
 
 

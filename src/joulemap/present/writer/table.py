@@ -50,11 +50,11 @@ def write(document: Document, width: int | None) -> str:
 
 def _block(block: Block, width: int | None) -> str:
     if isinstance(block, Grid):
-        return _fit(block, width) if block.rows or block.keeps_headings else ""
+        return _fit(block, width) if block.texts else ""
     if isinstance(block, Lines):
-        return "\n".join(_wrap(f"- {line}", width, "  ") for line in block.lines)
+        return "\n".join(_wrap(f"- {line}", width, "  ") for line in block.texts)
     if isinstance(block, Steps):
-        return "\n".join(f"  {command}" for command in block.commands)
+        return "\n".join(f"  {command}" for command in block.texts)
     return _wrap(block.text, width)
 
 

@@ -1,0 +1,89 @@
+"""Values of what a person wrote on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from joulemap.errors import UsageError
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Return the names in `a,b`; UsageError where there is a comma and no name."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if text and not names:
+        raise UsageError(f"cannot read the names in {text!r}: write a,b")
+    return names
+
+
+def read_quantity(option: str, text: str, unit: str) -> float | None:
+    """Return what a person wrote as `30W` or `16GB` in `unit`, None for nothing; UsageError names the option."""
+    if not text:
+        return None
+    from joulemap.units import parse_si
+
+    try:
+        value = parse_si(text, unit)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+    if not value > 0.0:
+        raise UsageError(f"{option}: {text!r} is not above 0")
+    return value
+
+
+def read_batches(text: str) -> tuple[int, ...]:
+    """Return the numbers of `1,2,4` or `1,2,4,...,128`, where the dots continue equal steps or equal factors.
+
+    Raises UsageError for anything else.
+    """
+    found: list[int] = []
+    is_open = False
+    for part in split_names(text):
+        if part in ("...", "…"):
+            is_open = True
+            continue
+        try:
+            number = int(part)
+        except ValueError:
+            raise UsageError(f"--batch: {part!r} is not a whole number; write 1,8,32 or 1,2,4,...,128") from None
+        if number < 1:
+            raise UsageError(f"batch is {number}, expected a whole number from 1")
+        if is_open:
+            found += _fill(found, number, text)
+            is_open = False
+        found.append(number)
+    if is_open:
+        raise UsageError(f"cannot read the batches {text!r}: write 1,2,4 or 1,2,4,...,128")
+    return tuple(dict.fromkeys(found))
+
+
+def _fill(found: list[int], last: int, text: str) -> list[int]:
+    """Return what stands between the numbers so far and the last one."""
+    pairs = list(pairwise(found))
+    steps, factors = {b - a for a, b in pairs}, {b / a for a, b in pairs}
+    filled, number = [], found[-1] if found else 0
+    if len(steps) == 1 and min(steps) > 0:
+        filled = list(range(number + min(steps), last, min(steps)))
+        number = filled[-1] + min(steps) if filled else number + min(steps)
+    elif len(factors) == 1 and min(factors) > 1 and min(factors).is_integer():
+        while (number := number * int(min(factors))) < last:
+            filled.append(number)
+    if number != last:
+        raise UsageError(
+            f"the dots in {text!r} do not lead to {last}: write two or more numbers with equal steps or factors before "
+            "them, e.g. 1,2,4,...,128"
+        )
+    return filled
+
+
+def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
+    """Return key -> value of `key=value`s; UsageError for one that is not of this form, or given twice."""
+    pairs: dict[str, str] = {}
+    for item in written or ():
+        key, separator, value = item.partition("=")
+        if not separator or not key:
+            raise UsageError(f"parameter {item!r} is not of the form key=value")
+        if key in pairs:
+            raise UsageError(f"parameter {key} is given twice")
+        pairs[key] = value
+    return pairs
