@@ -17,7 +17,6 @@ from joulemap.domain.precision import FLOPS_PER_MAC
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
 from joulemap.units import FJ_PER_J
-from variants import scaled
 
 CLOCK_HZ = 1e9
 DRAM_BYTES_PER_S = 100e9 * 0.5
@@ -362,22 +361,32 @@ GPU_COEFFICIENTS = {
 }
 
 
-def gpu(*, units: int = 128) -> Hardware:
-    """Return units of 128 lanes with tensor cores at 0.8 GHz, 32 MiB of L2 at 8 TB/s, and 2 TB/s of memory."""
+def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: float) -> Hardware:
+    """Return units of 128 lanes with tensor cores at 0.8 GHz, 32 MiB of L2 at 8 TB/s, and 2 TB/s of memory.
+
+    Its lanes do four MACs of bytes each; only fp16 runs on tensor cores.
+    """
     found = chip(
         "gpu",
         units=units,
-        macs_per_clock={"fp32": 128.0, "fp16": 1024.0},
+        macs_per_clock={"fp32": 128.0, "int8": 512.0, "fp16": 0.8 * tensor_macs_per_clock},
         levels=(
             level("l1", 128 * KIB, kind="cache", per="unit"),
             level("l2", 32 * MIB, kind="cache", bytes_per_s=8e12),
         ),
-        geometry={"fp32_lanes_per_unit": 128.0, "special_function_lanes_per_unit": 16.0, "warp_size": 32.0},
+        geometry={
+            "fp32_lanes_per_unit": 128.0,
+            "special_function_lanes_per_unit": 16.0,
+            "warp_size": 32.0,
+            **geometry,
+        },
         coefficients=GPU_COEFFICIENTS,
     )
-    lanes, tensor = found.peaks["fp32"], found.peaks["fp16"]
-    peaks = {
-        "fp32": attrs.evolve(lanes, engine="cuda_core"),
-        "fp16": attrs.evolve(tensor, engine="tensor_core", rate=scaled(tensor.rate, 0.8), clock_hz=0.8 * CLOCK_HZ),
-    }
+    peaks = {name: attrs.evolve(peak, engine="cuda_core") for name, peak in found.peaks.items()}
+    peaks["fp16"] = attrs.evolve(
+        peaks["fp16"],
+        engine="tensor_core",
+        operations_per_clock=FLOPS_PER_MAC * tensor_macs_per_clock,
+        clock_hz=0.8 * CLOCK_HZ,
+    )
     return attrs.evolve(found, memory_bandwidth=number(2e12, "B/s"), peaks=peaks)

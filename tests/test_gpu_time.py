@@ -35,7 +35,7 @@ from joulemap.model.architecture.gpu.issue import padded_rows
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns
 from models import Attention, Function, Gemm, Residual, SelfAttention, columns, image, shipped
-from variants import uncapped, with_bandwidth, with_caches, with_clock, with_more_units, with_units
+from variants import with_bandwidth, with_caches, with_clock, with_more_units, with_units
 
 
 def meta(*shape: int) -> Tensor:
@@ -330,9 +330,13 @@ BETTER: dict[str, Callable[[Hardware], Hardware]] = {
 }
 
 
+CHIPS = [pytest.param(one, id=one.id) for one in (TOY, load_catalogue().find("h100_sxm5"))]
+"""What must never get worse is tested on what ships as well."""
+
+
+@pytest.mark.parametrize("plain", CHIPS)
 @pytest.mark.parametrize("change", BETTER)
-def test_no_kind_of_kernel_is_slower_on_better_hardware(change: str) -> None:
-    plain = TOY
+def test_no_kind_of_kernel_is_slower_on_better_hardware(change: str, plain: Hardware) -> None:
     better = BETTER[change](plain)
     for name, work in works().items():
         for precision, runtime in SETTINGS:
@@ -344,25 +348,28 @@ def test_no_kind_of_kernel_is_slower_on_better_hardware(change: str) -> None:
 SIZES = st.integers(1, 300)
 
 
+@pytest.mark.parametrize("plain", CHIPS)
 @settings(max_examples=60, deadline=None)
 @given(SIZES, SIZES, SIZES, st.sampled_from(["fp32", "fp16"]), st.sampled_from(sorted(BETTER)), st.integers(1, 40))
 def test_no_product_is_slower_on_better_hardware(
-    rows: int, inner: int, outputs: int, precision: str, change: str, extra: int
+    plain: Hardware, rows: int, inner: int, outputs: int, precision: str, change: str, extra: int
 ) -> None:
     work = columns(Gemm(8 * inner, 8 * outputs), meta(8 * rows, 8 * inner))
-    plain = TOY
     (before,) = kernel_seconds(*placed(work, precision, "graph", plain))
     for better in (BETTER[change](plain), with_more_units(plain, extra)):
         (after,) = kernel_seconds(*placed(work, precision, "graph", better))
         assert after <= before * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("hardware", CHIPS)
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 16), st.integers(1, 64), st.sampled_from(["fp32", "fp16"]), st.integers(1, 3))
-def test_a_larger_batch_is_never_faster(batch: int, channels: int, precision: str, more: int) -> None:
+def test_a_larger_batch_is_never_faster(
+    hardware: Hardware, batch: int, channels: int, precision: str, more: int
+) -> None:
     module = nn.Sequential(conv(8 * channels, 64, 14), nn.BatchNorm2d(64, device="meta"), nn.ReLU())
     one, other = (
-        sum(kernel_seconds(*placed(columns(module, image(size, 8 * channels, 14)), precision)))
+        sum(kernel_seconds(*placed(columns(module, image(size, 8 * channels, 14)), precision, hardware=hardware)))
         for size in (batch, batch + more)
     )
     assert other >= one * (1 - 1e-9)
