@@ -11,6 +11,7 @@ from functools import cache
 
 import attrs
 
+import gpu_coefficient
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.precision import FLOPS_PER_MAC
@@ -250,117 +251,6 @@ def cgra() -> Hardware:
     )
 
 
-def pairs(first: str, second: str, values: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Return two coefficients of each name, one with either ending."""
-    return {name + end: both[index] for name, both in values.items() for index, end in enumerate((first, second))}
-
-
-GPU_COEFFICIENTS = {
-    "l2_efficiency": 0.5,
-    "l3_efficiency": 0.5,
-    "last_level_bytes_per_clock": 64.0,
-    "allocator_workspace": 32 * MIB,
-    "allocator_stream_limit": 32.0,
-    **pairs(
-        ".vector",
-        ".tensor",
-        {
-            "peak_efficiency.conv": (0.75, 0.8),
-            "peak_efficiency.linear": (0.8, 0.9),
-            "peak_efficiency.batched": (0.8, 0.5),
-            "peak_efficiency.attention": (0.4, 0.25),
-            "tile_overhead": (32.0, 8.0),
-            "tile_overhead_demand": (512.0, 1024.0),
-            "k_step_clocks": (200.0, 8.0),
-            "k_step_ratio.conv": (0.8, 0.5),
-            "k_step_ratio.linear": (0.9, 0.75),
-            "k_step_exponent": (0.5, 0.25),
-            "epilogue_steps": (80.0, 160.0),
-            "epilogue_ratio.conv": (0.5, 0.25),
-            "epilogue_ratio.linear": (0.75, 2.0),
-            "split_limit.linear": (4.0, 1.5),
-            "split_limit.conv": (1.0, 2.5),
-            "split_cost": (4e-6, 1e-7),
-            "stem_ratio": (1.0, 0.5),
-            "batched_block_clocks": (500.0, 2000.0),
-            "attention_step_clocks": (80.0, 20.0),
-            "few_rows_ratio": (0.6, 0.8),
-            "fixed_cost.pointwise_conv": (4e-6, 2e-6),
-            "fixed_cost.conv": (5e-6, 6e-6),
-            "fixed_cost.grouped_conv": (4.5e-6, 5.5e-6),
-            "fixed_cost.linear": (3.5e-6, 3e-6),
-            "fixed_cost.matmul": (3.8e-6, 2.2e-6),
-            "fixed_cost.attention": (15e-6, 4e-6),
-        },
-    ),
-    "winograd_gain.vector": 0.8,
-    "winograd_channels.vector": 512.0,
-    "winograd_outputs.vector": 1e6,
-    "peak_efficiency.unaligned.tensor": 0.1,
-    "peak_efficiency.grouped.tensor": 0.2,
-    "peak_efficiency.padded.tensor": 0.05,
-    "peak_efficiency.fallback.tensor": 0.01,
-    "peak_efficiency.patch.tensor": 0.02,
-    "peak_efficiency.stem.tensor": 0.3,
-    "grouped_width.tensor": 64.0,
-    "grouped_width_exponent.tensor": 1.0,
-    "channel_block.tensor": 64.0,
-    "stem_step_clocks.tensor": 200.0,
-    "group_latency.tensor": 10e-6,
-    "native_group_time.tensor": 5e-6,
-    "vector_product_step.tensor": 4e-9,
-    "strided_slowdown": 1.5,
-    **pairs(
-        ".wide",
-        ".narrow",
-        {
-            "depthwise_macs_per_clock": (16.0, 20.0),
-            "depthwise_tap_clocks": (100.0, 300.0),
-            "depthwise_strided_slowdown": (1.5, 2.0),
-            "indexed_elements_per_clock": (2.0, 2.5),
-            "activations_per_clock": (8.0, 4.0),
-            "normalized_row_clocks": (400.0, 300.0),
-            "pooled_loads_per_clock": (1.0, 1.2),
-            "averaged_outputs_per_clock": (0.2, 0.25),
-            "batch_norm_traffic_factor": (2.0, 1.8),
-            "reduction_traffic_factor": (1.2, 1.4),
-            "fixed_cost.elementwise": (1e-6, 1.4e-6),
-            "fixed_cost.broadcast": (1.8e-6, 2e-6),
-            "fixed_cost.batch_norm": (1.6e-6, 4e-6),
-            "fixed_cost.reduction": (5e-6, 6e-6),
-            "fixed_cost.normalization": (2.5e-6, 3e-6),
-            "fixed_cost.depthwise_conv": (1.2e-6, 1.5e-6),
-        },
-    ),
-    "fixed_cost.softmax": 1.3e-6,
-    "fixed_cost.pool": 2.6e-6,
-    "permutation_ratio": 1.25,
-    "batch_norm_ratio": 0.6,
-    "reduction_ratio": 0.3,
-    "softmax_ratio": 0.75,
-    "averaged_tap_ratio": 0.05,
-    "small_broadcast_ratio": 0.5,
-    "small_fill_ratio": 0.7,
-    "pool_latency": 20e-6,
-    "unit_pool_cost": 5e-6,
-    "batch_norm_step.wide": 4e-6,
-    "long_reduction_cost": 6e-6,
-    "kernel_gap": 0.5e-6,
-    "host_launch": 50e-6,
-    "epilogue_passes": 1.0,
-    "mma_macs_per_instruction": 2048.0,
-    "warp_tile_m": 64.0,
-    "warp_tile_n": 32.0,
-    "k_block": 32.0,
-    "warps_per_block": 8.0,
-    "tensor_register_bytes_per_mac": 0.5,
-    "idle_lane_share": 0.5,
-    "uncoalesced_share": 0.25,
-    "device_time_scale": 1.0,
-    "launch_time_scale": 1.0,
-}
-
-
 def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: float) -> Hardware:
     """Return units of 128 lanes with tensor cores at 0.8 GHz, 32 MiB of L2 at 8 TB/s, and 2 TB/s of memory.
 
@@ -380,7 +270,7 @@ def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: 
             "warp_size": 32.0,
             **geometry,
         },
-        coefficients=GPU_COEFFICIENTS,
+        coefficients=gpu_coefficient.COEFFICIENTS,
     )
     peaks = {name: attrs.evolve(peak, engine="cuda_core") for name, peak in found.peaks.items()}
     peaks["fp16"] = attrs.evolve(

@@ -33,16 +33,11 @@ def norm(*seconds: float, sharpness: float = 3.0) -> float:
     return float(sum(one**sharpness for one in seconds) ** (1 / sharpness))
 
 
-def engine_of(hardware: Hardware, precision: str) -> Engine:
-    """Return the engine of one device of a board."""
-    return Engine.of(find_device(hardware), precision)
-
-
 def sorted_and_tiled(
     work: WorkloadColumns, precision: str, *, hardware: Hardware = TOY, runtime: str = "graph"
 ) -> tuple[Products, Tiling, KernelColumns, Engine]:
     """Return the sorts and tiles of the products of a workload."""
-    engine = engine_of(hardware, precision)
+    engine = Engine.of(find_device(hardware), precision)
     kernels = form_kernels(work, precision, runtime)
     sorts = sort_products(kernels, engine)
     return sorts, tile_products(kernels, engine, sorts), kernels, engine
