@@ -56,6 +56,32 @@ def attention(tokens: int = 256, heads: int = 8, width: int = 64) -> WorkloadCol
 # what an operator costs before it runs
 
 
+@pytest.mark.parametrize(
+    ("name", "fp32_us", "fp16_us"),
+    [
+        ("linear", 3.5, 3.0),
+        # halfway between one tap and several where positions are left out
+        ("pointwise", (4.0 + 5.0) / 2, (2.0 + 6.0) / 2),
+        # an image on tensor cores is half of a convolution
+        ("stem", 5.0, 6.0 / 2),
+        ("native", 4.5, 5.5),
+        ("depthwise", 1.2, 1.5),
+        ("batched", 3.8, 2.2),
+        ("attention", 15.0, 4.0),
+        ("relu", 1.0, 1.4),
+        ("scale", 1.8, 2.0),
+        ("softmax", 1.3, 1.3),
+        ("layer norm", 2.5, 3.0),
+        ("largest", 2.6, 2.6),
+        ("mean", 5.0, 6.0),
+    ],
+)
+def test_each_kind_of_kernel_starts_at_a_cost_of_its_own(name: str, fp32_us: float, fp16_us: float) -> None:
+    for precision, cost_us in (("fp32", fp32_us), ("fp16", fp16_us)):
+        placement, _ = placed(works()[name], precision)
+        assert_close(float(placement.launch_s.sum()), cost_us * 1e-6 + GAP_S, rel=1e-9)
+
+
 def test_a_bias_is_a_pass_of_its_own_unless_it_is_merged() -> None:
     outputs = 64 * 28 * 28
     for bias in (False, True):
@@ -131,6 +157,13 @@ def test_pooling_loads_what_its_neighbour_has_not(window: int, stride: int, load
     assert_close(float(times.instruction_s[0]), seconds, rel=1e-9)
 
 
+def test_an_average_costs_its_output_and_a_share_for_each_tap() -> None:
+    # a twentieth for each of four
+    for precision, per_clock in (("fp32", 0.2), ("fp16", 0.25)):
+        times, _ = timed(works()["average"], precision)
+        assert_close(float(times.busy_s[0]), 64 * 28 * 28 * (1 + 4 * 0.05) / (per_clock * ISSUE_HZ), rel=1e-9)
+
+
 def test_a_batch_norm_strides_over_one_sample_and_streams_many() -> None:
     # 64 x 56 x 56 = 200,704 elements are rounded up to 2^18: two steps
     busy_s = 2 * 4e-6
@@ -197,14 +230,14 @@ def test_elementwise_work_is_bound_by_bytes_unless_it_is_a_function_or_a_broadca
 def test_a_depthwise_convolution_waits_for_its_taps() -> None:
     # 64 channels of 14 x 14, nine taps
     work = columns(conv(64, 64, 14, groups=64), image(1, 64, 14))
-    macs = 64 * 14 * 14 * 9
-    for precision, rate, clocks in (("fp32", 16, 100), ("fp16", 20, 300)):
-        times, _ = timed(work, precision)
-        expected = norm(macs / (rate * ISSUE_HZ), 9 * clocks / CLOCK_HZ, sharpness=2.0)
-        assert_close(float(times.busy_s[0]), expected, rel=1e-9)
-        assert_close(float(times.instruction_s[0]), macs / (rate * ISSUE_HZ), rel=1e-9)
     strided = columns(conv(64, 64, 28, groups=64, stride=2), image(1, 64, 28))
-    assert_close(float(timed(strided, "fp32")[0].instruction_s[0]), 1.5 * macs / (16 * ISSUE_HZ), rel=1e-9)
+    macs = 64 * 14 * 14 * 9
+    for precision, rate, clocks, slowdown in (("fp32", 16, 100, 1.5), ("fp16", 20, 300, 2.0)):
+        at_rate = macs / (rate * ISSUE_HZ)
+        times, _ = timed(work, precision)
+        assert_close(float(times.busy_s[0]), norm(at_rate, 9 * clocks / CLOCK_HZ, sharpness=2.0), rel=1e-9)
+        assert_close(float(times.instruction_s[0]), at_rate, rel=1e-9)
+        assert_close(float(timed(strided, precision)[0].instruction_s[0]), slowdown * at_rate, rel=1e-9)
 
 
 def test_a_long_reduction_takes_a_second_step() -> None:
