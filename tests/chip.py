@@ -11,6 +11,7 @@ from functools import cache
 
 import attrs
 
+import gpu_coefficient
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
@@ -41,9 +42,16 @@ def vocabulary(architecture: str) -> tuple[dict[str, str], dict[ActionKey, Energ
     return units, {action.key: action for one in found for action in one.reference}
 
 
-def level(name: str, capacity_bytes: float, *, kind: str = "scratchpad", per: str = "chip") -> MemoryLevel:
-    """Return a memory level of 1 TB/s."""
-    bandwidth = number(LEVEL_BYTES_PER_S, "B/s")
+def level(
+    name: str,
+    capacity_bytes: float,
+    *,
+    kind: str = "scratchpad",
+    per: str = "chip",
+    bytes_per_s: float = LEVEL_BYTES_PER_S,
+) -> MemoryLevel:
+    """Return a memory level."""
+    bandwidth = number(bytes_per_s, "B/s")
     return MemoryLevel(name=name, kind=kind, per=per, capacity=number(capacity_bytes, "B"), bandwidth=bandwidth)
 
 
@@ -241,3 +249,34 @@ def cgra() -> Hardware:
             "operand_reuse": 4.0,
         },
     )
+
+
+def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: float) -> Hardware:
+    """Return units of 128 lanes with tensor cores at 0.8 GHz, 32 MiB of L2 at 8 TB/s, and 2 TB/s of memory.
+
+    Its lanes do four MACs of bytes each; only fp16 runs on tensor cores.
+    """
+    found = chip(
+        "gpu",
+        units=units,
+        macs_per_clock={"fp32": 128.0, "int8": 512.0, "fp16": 0.8 * tensor_macs_per_clock},
+        levels=(
+            level("l1", 128 * KIB, kind="cache", per="unit"),
+            level("l2", 32 * MIB, kind="cache", bytes_per_s=8e12),
+        ),
+        geometry={
+            "fp32_lanes_per_unit": 128.0,
+            "special_function_lanes_per_unit": 16.0,
+            "warp_size": 32.0,
+            **geometry,
+        },
+        coefficients=gpu_coefficient.COEFFICIENTS,
+    )
+    peaks = {name: attrs.evolve(peak, engine="cuda_core") for name, peak in found.peaks.items()}
+    peaks["fp16"] = attrs.evolve(
+        peaks["fp16"],
+        engine="tensor_core",
+        operations_per_clock=FLOPS_PER_MAC * tensor_macs_per_clock,
+        clock_hz=0.8 * CLOCK_HZ,
+    )
+    return attrs.evolve(found, memory_bandwidth=number(2e12, "B/s"), peaks=peaks)

@@ -1,10 +1,10 @@
-"""What the GPU's modules say of one small workload on an H100: for numbers worked out by hand."""
+"""What the GPU's modules say of one small workload on a toy: for numbers worked out by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from joulemap.catalog.load import load_catalogue
+from chip import CLOCK_HZ, gpu
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu import ARCHITECTURE
 from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level
@@ -16,16 +16,16 @@ from joulemap.model.placement import Placement
 from joulemap.model.traffic import memory_time
 from joulemap.model.workload import WorkloadColumns
 
-UNITS = 132
-CLOCK_HZ = 1.98e9
+TOY = gpu()
+UNITS = 128
 ISSUE_HZ = UNITS * CLOCK_HZ
-MACS_PER_S = {"fp32": 66.9e12 / 2, "fp16": 989.4e12 / 2}
-"""Of an H100 SXM."""
-
-
-def h100() -> Hardware:
-    """Return an H100 SXM."""
-    return load_catalogue().find("h100_sxm5")
+MACS_PER_S = {"fp32": 128 * ISSUE_HZ, "fp16": 1024 * 0.8 * ISSUE_HZ}
+VECTOR_STEP_S, TENSOR_STEP_S = 200 / CLOCK_HZ, 8 / CLOCK_HZ
+"""One step along K of a tile of 64 x 64."""
+GPU_BYTES_PER_S = 2e12 * 0.5
+"""Of DRAM."""
+GAP_S = 0.5e-6
+GPU_HOST_S = 50e-6
 
 
 def norm(*seconds: float, sharpness: float = 3.0) -> float:
@@ -33,26 +33,21 @@ def norm(*seconds: float, sharpness: float = 3.0) -> float:
     return float(sum(one**sharpness for one in seconds) ** (1 / sharpness))
 
 
-def engine_of(hardware: Hardware, precision: str) -> Engine:
-    """Return the engine of one device of a board."""
-    return Engine.of(find_device(hardware), precision)
-
-
 def sorted_and_tiled(
-    work: WorkloadColumns, precision: str, *, hardware: Hardware | None = None, runtime: str = "graph"
+    work: WorkloadColumns, precision: str, *, hardware: Hardware = TOY, runtime: str = "graph"
 ) -> tuple[Products, Tiling, KernelColumns, Engine]:
     """Return the sorts and tiles of the products of a workload."""
-    engine = engine_of(hardware or h100(), precision)
+    engine = Engine.of(find_device(hardware), precision)
     kernels = form_kernels(work, precision, runtime)
     sorts = sort_products(kernels, engine)
     return sorts, tile_products(kernels, engine, sorts), kernels, engine
 
 
 def timed(
-    work: WorkloadColumns, precision: str, runtime: str = "graph", hardware: Hardware | None = None
+    work: WorkloadColumns, precision: str, runtime: str = "graph", hardware: Hardware = TOY
 ) -> tuple[Times, KernelColumns]:
     """Return the times of a workload's operators and its kernels."""
-    device = find_device(hardware or h100())
+    device = find_device(hardware)
     kernels = form_kernels(work, precision, runtime)
     memory, _, _ = memory_time(kernels, device, find_last_level(device))
     engine = Engine.of(device, precision)
@@ -60,11 +55,11 @@ def timed(
 
 
 def placed(
-    work: WorkloadColumns, precision: str, runtime: str = "graph", hardware: Hardware | None = None
+    work: WorkloadColumns, precision: str, runtime: str = "graph", hardware: Hardware = TOY
 ) -> tuple[Placement, KernelColumns]:
     """Return the placement of a workload and its kernels."""
     kernels = form_kernels(work, precision, runtime)
-    return place(kernels, hardware or h100(), ARCHITECTURE), kernels
+    return place(kernels, hardware, ARCHITECTURE), kernels
 
 
 def kernel_seconds(placement: Placement, kernels: KernelColumns) -> list[float]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 
 import attrs
 import pytest
 import torch
 
+from chip import CLOCK_HZ, gpu, tpu
 from compare import assert_close
+from gpu_case import GPU_BYTES_PER_S, TENSOR_STEP_S, VECTOR_STEP_S, norm
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
@@ -150,32 +151,29 @@ def test_parts_are_found_by_the_names_that_people_use(alias: str, hardware: str)
 
 
 def test_a_unit_of_half_the_rate_has_half_the_tile_overhead() -> None:
-    # 1024 MACs a clock x 2 B are half of what a Hopper SM asks for: overhead 6. A column of 108 tiles of 64 x 64 is
-    # one wave over 108 SMs; 54 of 128 x 64, K in 1.55 parts, take longer (6.1 us against 4.4)
-    found = run(find("a100_sxm4_80gb"), "fp16", columns(Gemm(1024, 64), torch.empty(108 * 64, 1024, device="meta")))
-    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([108], [1])
-    throughput_s = 4096 * (1024 + 2 * 143) / (312e12 / 2 / 108 / (1 + 6 * 2 / 64))
-    chain_s = 1024 * 0.7 * 6.455 / 1.41e9
-    busy_s = (throughput_s**3 + chain_s**3) ** (1 / 3)
+    # 512 MACs a clock x 2 B are what the overhead of 8 holds for, half of what the whole unit asks for. A column of
+    # 128 tiles of 64 x 64 is one wave
+    slow = with_bandwidth(gpu(tensor_macs_per_clock=512.0), 0.5)
+    found = run(slow, "fp16", columns(Gemm(1024, 64), torch.empty(128 * 64, 1024, device="meta")))
+    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([128], [1])
+    throughput_s = 4096 * (1024 + 2 * 160) / (512 * 0.8e9 * 0.9 / (1 + 8 * 2 / 64))
+    busy_s = norm(throughput_s, 1024 * 0.75 * TENSOR_STEP_S)
     assert_close(compute_s(found), busy_s, rel=1e-6)
-    # the bytes take longer (8.4 us), so what a kernel takes above the longer of both is theirs: the weights stay in
-    # L2; input and output at 88 % of 2.039 TB/s
-    memory_s = 108 * 64 * (1024 + 64) * 2 / (2.039e12 * 0.88)
-    assert_close(float(found.subgraphs.memory_s[0]), (busy_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
+    # the bytes take longer (36 us against 19), so what a kernel takes above the longer of both is theirs: the weights
+    # stay in L2
+    memory_s = 128 * 64 * (1024 + 64) * 2 / (GPU_BYTES_PER_S / 2)
+    assert_close(float(found.subgraphs.memory_s[0]), norm(busy_s, memory_s), rel=1e-6)
 
 
-def test_volta_computes_int8_on_its_lanes() -> None:
-    # DP4A: four MACs a lane and clock, 256 a clock and SM, 256 B of operands: half of tile_overhead 22. 32 x 32 tiles:
-    # 1024 blocks over 80 SMs are 12.8 waves, the last of them filled up to a fifth of what it lacks (1 + (12 / 6)^2);
-    # the chain through K makes larger tiles slower
-    found = run(find("v100_sxm2"), "int8")
-    assert found.subgraphs.wave_count.tolist() == [13]
-    rate = 62.7e12 / 2 / 80 * 0.9818
-    throughput_s = (12.8 + 0.2 / 5) * 1024 * (1024 + 0.7 * 75) * (1 + 11 * 2 / 32) / rate
+def test_lanes_that_do_four_macs_of_bytes() -> None:
+    # 512 a clock and unit. 32 x 32 tiles: 1024 blocks over 128 units are eight waves; the chain through K makes larger
+    # tiles slower
+    found = run(gpu(), "int8")
+    assert found.subgraphs.wave_count.tolist() == [8]
+    throughput_s = 8 * 1024 * (1024 + 0.75 * 80) / (512 * CLOCK_HZ * 0.8 / (1 + 32 * 2 / 32))
     # a tile of a quarter of 64 x 64 takes half of its steps' time
-    chain_s = 1024 * 0.85 * 138.6 / 1.53e9 / 2
-    memory_s = 2 * MIB / (900e9 * 0.88)
-    assert_close(compute_s(found), (throughput_s**3 + chain_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
+    chain_s = 1024 * 0.9 * VECTOR_STEP_S / 2
+    assert_close(compute_s(found), norm(throughput_s, chain_s, 2 * MIB / GPU_BYTES_PER_S), rel=1e-6)
     assert count(found, "cuda_core", "int8_mac") == MACS
     assert count(found, "tensor_core", "instruction") == 0
     # a warp does 32 x 4 of them; tiles read 2 x 32 bytes a step, warps (64 + 32) / (64 x 32) bytes a MAC
@@ -200,23 +198,19 @@ def test_apple_computes_fp16_on_its_lanes_behind_one_cache() -> None:
 
 
 def test_a_kernel_runs_on_one_of_two_dies() -> None:
-    # 110 of 220 CUs. 512 MACs a clock x 2 B are a quarter of the overhead: 3. 64 tiles of 128 x 128, K in 1.55 parts,
-    # are one wave (18.7 us); 256 of 64 x 64 are 2.9 (19.8 us)
-    found = run(find("mi250x"), "fp16")
-    assert found.units_total_count == 220
-    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([64], [1])
-    throughput_s = 16_384 * (1024 / 1.55 + 2 * 143) / (383e12 / 2 / 220 / (1 + 3 * 2 / 128))
-    chain_s = 1024 / 1.55 * 0.7 * 6.455 / 1.7e9 * 4**0.02
-    split_s = 8e-8 * math.log2(1.55)
-    memory_s = 4 * MIB / (3277e9 / 2 * 0.88)
-    busy_s = (throughput_s**3 + chain_s**3) ** (1 / 3) + split_s
-    assert_close(compute_s(found), (busy_s**3 + memory_s**3) ** (1 / 3), rel=1e-6)
-    # a tile of 256 x 128, the largest, for each of all CUs is two waves
-    tall = run(find("mi250x"), "fp16", columns(Gemm(1024, 128), torch.empty(220 * 256, 1024, device="meta")))
-    assert (tall.subgraphs.units_used_count.tolist(), tall.subgraphs.wave_count.tolist()) == ([110], [2])
-    # half of the bandwidth: 2 MiB in and 2 MiB out, the weights stay in its 8 MiB of L2
-    assert_close(float(found.subgraphs.memory_s[0]), memory_s, rel=1e-6)
-    assert find_device(find("mi300x")) == find("mi300x")
+    board = gpu(units=256, device_count=2.0)
+    found = run(board, "fp16")
+    assert found.units_total_count == 256
+    # 128 tiles of 128 x 64 are one wave on half of the units, as on a board of that many
+    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([128], [1])
+    alone = with_caches(with_bandwidth(gpu(), 0.5), 0.5)
+    assert_close(compute_s(found), compute_s(run(alone, "fp16")), rel=1e-9)
+    # half of the bandwidth: 2 MiB in and 2 MiB out, the weights stay in half of L2
+    assert_close(float(found.subgraphs.memory_s[0]), 4 * MIB / (GPU_BYTES_PER_S / 2), rel=1e-6)
+    # a tile of 256 x 128, the largest, for each of all units is two waves
+    tall = run(board, "fp16", columns(Gemm(1024, 128), torch.empty(256 * 256, 1024, device="meta")))
+    assert (tall.subgraphs.units_used_count.tolist(), tall.subgraphs.wave_count.tolist()) == ([128], [2])
+    assert find_device(gpu()) == gpu()
 
 
 def test_a_wavefront_of_64_is_dispatched_as_two_warps() -> None:
@@ -235,11 +229,15 @@ def test_an_infinity_cache_serves_what_misses_l2() -> None:
 
 
 def test_an_unpublished_last_level_follows_units_and_clock() -> None:
-    # 32 B x 40 SMs x 1.59 GHz
-    bandwidth = find_last_level(find("t4")).bandwidth
+    toy = gpu()
+    levels = (toy.memory_levels[0], attrs.evolve(toy.memory_levels[1], bandwidth=None))
+    bandwidth = find_last_level(attrs.evolve(toy, memory_levels=levels)).bandwidth
     assert bandwidth is not None
-    assert_close(bandwidth.value, 32 * 40 * 1.59e9, rel=1e-12)
+    assert_close(bandwidth.value, 64 * 128 * CLOCK_HZ, rel=1e-12)
     assert bandwidth.basis == "assumed"
+
+
+def test_the_last_level_of_every_gpu_is_faster_than_its_dram() -> None:
     for hardware in GPUS:
         last = find_last_level(find_device(hardware)).bandwidth
         assert last is not None
@@ -266,10 +264,12 @@ def test_a_larger_array_has_fewer_tiles_to_fill() -> None:
 
 
 def test_both_cores_share_one_working_set() -> None:
-    # vector memory of 64 MiB in each of two cores; 1024 lanes x 12 B x 1.75 GHz in each
-    found = run(find("tpu_v5p"), "bf16")
-    memory = max(6 * MIB / (2 * 1024 * 12 * 1.75e9), 6 * MIB / (2765e9 * 0.9))
-    assert_close(float(found.subgraphs.memory_s[0]), memory, rel=1e-9)
+    # a vector memory of 4 MiB in each of two cores holds 6 MiB; 512 lanes x 1 B x 1 GHz in each
+    toy = with_bandwidth(tpu(), 100.0)
+    vmem = attrs.evolve(toy.memory_levels[0], bandwidth=None)
+    found = run(with_caches(attrs.evolve(toy, memory_levels=(vmem,)), 4.0), "bf16")
+    assert found.subgraphs.dram_bytes.tolist() == [6 * MIB]
+    assert_close(float(found.subgraphs.memory_s[0]), 6 * MIB / (2 * 512 * CLOCK_HZ), rel=1e-9)
 
 
 def test_the_edge_tpu_keeps_what_fits_and_streams_the_rest_from_its_host() -> None:
@@ -277,7 +277,7 @@ def test_the_edge_tpu_keeps_what_fits_and_streams_the_rest_from_its_host() -> No
     coral = find("coral_edge_tpu")
     found = run(coral, "int8")
     assert found.subgraphs.dram_bytes.tolist() == [2 * MIB]
-    assert_close(float(found.subgraphs.memory_s[0]), 2 * MIB / (0.5e9 * 0.9), rel=1e-9)
+    assert_close(float(found.subgraphs.memory_s[0]), 2 * MIB / (0.5e9 * coral.coefficient("dram_efficiency")), rel=1e-9)
     # 16 x 16 weight tiles of 64 x 64, four blocks of 256 rows, one array
     assert_close(compute_s(found), (1024 * 256 + 128) / 0.48e9, rel=1e-9)
     # in 2.4 MiB they would not

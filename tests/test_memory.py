@@ -14,6 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from chip import MIB, gpu, tpu
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
@@ -75,12 +76,10 @@ def test_the_peak_is_that_of_the_storages_that_python_keeps(name: str, batch: in
 
 
 def test_workspaces_add_up_to_the_limit_of_streams() -> None:
-    hardware = load_catalogue().find("h100_sxm5")
-    workspace = hardware.coefficient("allocator_workspace")
-    assert allocated_bytes(1e6, hardware, stream_count=1) == 1e6 + workspace
-    assert allocated_bytes(0.0, hardware, stream_count=1000) == 33 * workspace
+    assert allocated_bytes(1e6, gpu(), stream_count=1) == 1e6 + 32 * MIB
+    assert allocated_bytes(0.0, gpu(), stream_count=1000) == 32 * 32 * MIB
     with pytest.raises(KeyError, match="allocator_stream_limit"):
-        allocated_bytes(0.0, load_catalogue().find("tpu_v4"), stream_count=1)
+        allocated_bytes(0.0, tpu(), stream_count=1)
 
 
 def test_measured_peaks_are_met_on_families_that_the_workspace_was_not_fitted_to(
