@@ -109,6 +109,10 @@ def test_the_inner_dimension_is_split_only_where_there_are_units_for_it() -> Non
     whole = waves * 2048 * (1024 + 60) / (VECTOR_RATE * 0.8 / (1 + 32 * 3 / 64))
     chain = 1024 * 0.9 * VECTOR_STEP_S * math.sqrt(0.5)
     assert_close(busy_s(work, "fp32", gpu(units=127)), norm(whole, chain), rel=1e-9)
+    # on tensor cores at most 1.5 parts: one tile of 64 x 64, of whose 3072 steps each part has 2048
+    parts = 4096 * (2048 + 320) / (TENSOR_RATE * 0.9 / (1 + 2 * 8 * 2 / 64))
+    expected = norm(parts, 2048 * 0.75 * TENSOR_STEP_S) + 1e-7 * math.log2(1.5)
+    assert_close(busy_s(product(64, 3072, 64), "fp16"), expected, rel=1e-9)
 
 
 def test_a_short_inner_dimension_is_not_split() -> None:
