@@ -19,22 +19,27 @@ is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are pro
 published_hardware = { type = "VARCHAR", meaning = "the best whose key numbers are not; null without one" }
 published_value = { type = "DOUBLE", meaning = "its value, in unit" }
 */
-WITH candidate AS (
+WITH valued AS (
     SELECT
         configuration_name(r.hardware, r.power_mode) AS hardware,
         r.is_projection,
-        g.position,
-        g.goal,
-        m.unit,
-        m.is_higher_better,
-        column_value(m.column_name, r) AS value,
-        as_cost(m.is_higher_better, column_value(m.column_name, r)) AS cost
+        unnest([
+            {'position': 1, 'goal': 'energy', 'value': r.energy_j},
+            {'position': 2, 'goal': 'latency', 'value': r.latency_s},
+            {'position': 3, 'goal': 'throughput', 'value': r.throughput_per_s},
+            {'position': 4, 'goal': 'memory', 'value': 0e0 + r.peak_memory_bytes},
+            {'position': 5, 'goal': 'edp', 'value': r.edp_js}
+        ], recursive := TRUE)
     FROM runs AS r
-    CROSS JOIN (
-        VALUES (1, 'energy'), (2, 'latency'), (3, 'throughput'), (4, 'memory'), (5, 'edp')
-    ) AS g (position, goal)
-    JOIN metric AS m ON m.name = g.goal
     WHERE list_contains($run_ids, r.run_id)
+),
+candidate AS (
+    SELECT
+        v.*,
+        metric_unit(v.goal) AS unit,
+        is_higher_better(v.goal) AS is_higher_better,
+        as_cost(is_higher_better(v.goal), v.value) AS cost
+    FROM valued AS v
 ),
 ranked AS (
     SELECT

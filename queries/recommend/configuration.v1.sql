@@ -80,6 +80,7 @@ chosen AS MATERIALIZED (
         p.batch,
         p.runtime,
         p.latency_s,
+        p.energy_j,
         p.energy_per_inference_j,
         p.throughput_per_s,
         p.average_power_w,
@@ -99,18 +100,21 @@ chosen AS MATERIALIZED (
     FROM paid AS p
 ),
 checked AS (
-    SELECT run_id, limit_index, limit_name, value, bound, violation_fraction, unit, missing
-    FROM missed_limits(
-        $run_ids,
-        $max_latency_s,
-        $max_energy_j,
-        $max_energy_per_inference_j,
-        $max_memory_bytes,
-        $max_power_w,
-        $min_throughput_per_s,
-        $max_price_usd_per_hour,
-        $max_purchase_usd
-    )
+    SELECT
+        c.run_id,
+        unnest(missed_limits(
+            c,
+            $max_latency_s,
+            $max_energy_j,
+            $max_energy_per_inference_j,
+            $max_memory_bytes,
+            $max_power_w,
+            $min_throughput_per_s,
+            $max_price_usd_per_hour,
+            $max_purchase_usd
+        ), recursive := TRUE)
+    FROM chosen AS c
+    WHERE c.refusal IS NULL
 ),
 missed AS (
     SELECT

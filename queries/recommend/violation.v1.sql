@@ -28,29 +28,27 @@ violation_fraction = { type = "DOUBLE", meaning = "value / bound - 1, for throug
 unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-SELECT
-    r.configured_hardware AS hardware,
-    r.precision,
-    r.batch,
-    r.runtime,
-    m.limit_name,
-    m.value,
-    m.bound,
-    m.excess,
-    m.violation_fraction,
-    m.unit,
-    r.run_id
-FROM missed_limits(
-    $run_ids,
-    $max_latency_s,
-    $max_energy_j,
-    $max_energy_per_inference_j,
-    $max_memory_bytes,
-    $max_power_w,
-    $min_throughput_per_s,
-    $max_price_usd_per_hour,
-    $max_purchase_usd
-) AS m
-JOIN run_configurations AS r ON r.run_id = m.run_id
-ORDER BY
-    r.configured_hardware, r.precision, r.batch, r.runtime, r.run_id, m.violation_fraction DESC NULLS FIRST, m.limit_name
+WITH checked AS (
+    SELECT
+        c.configured_hardware AS hardware,
+        c.precision,
+        c.batch,
+        c.runtime,
+        c.run_id,
+        unnest(missed_limits(
+            c,
+            $max_latency_s,
+            $max_energy_j,
+            $max_energy_per_inference_j,
+            $max_memory_bytes,
+            $max_power_w,
+            $min_throughput_per_s,
+            $max_price_usd_per_hour,
+            $max_purchase_usd
+        ), recursive := TRUE)
+    FROM configurations($run_ids) AS c
+    WHERE c.refusal IS NULL
+)
+SELECT hardware, precision, batch, runtime, limit_name, value, bound, excess, violation_fraction, unit, run_id
+FROM checked
+ORDER BY hardware, precision, batch, runtime, run_id, violation_fraction DESC NULLS FIRST, limit_name

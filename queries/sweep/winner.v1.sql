@@ -32,11 +32,16 @@ WITH candidate AS (
         r.batch,
         configuration_name(r.hardware, r.power_mode) AS hardware,
         r.run_id,
-        m.name AS metric,
-        m.unit,
-        column_value(m.column_name, r) AS value
+        unnest([
+            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': r.edp_js},
+            {
+                'metric': 'energy_per_inference',
+                'unit': metric_unit('energy_per_inference'),
+                'value': r.energy_per_inference_j
+            },
+            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': r.latency_s}
+        ], recursive := TRUE)
     FROM runs AS r
-    JOIN metric AS m ON m.name IN ('edp', 'energy_per_inference', 'latency')
     WHERE list_contains($run_ids, r.run_id)
 ),
 ranked AS (

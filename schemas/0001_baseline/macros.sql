@@ -189,10 +189,9 @@ CREATE MACRO is_higher_better(metric_name) AS find_metric(metric_name).is_higher
 CREATE MACRO metric_missing(metric_name) AS find_metric(metric_name).missing;
 
 -- The value of a metric in a row that has a column for it: one of runs, configurations or configuration_costs.
-CREATE MACRO column_value(column_name, one) AS CAST(to_json(one) ->> column_name AS DOUBLE);
 CREATE MACRO metric_value(metric_name, one) AS
     coalesce(
-        column_value(metric_column(metric_name), one),
+        CAST(to_json(one) ->> metric_column(metric_name) AS DOUBLE),
         CASE
             WHEN (to_json(one) -> metric_column(metric_name)) IS NULL
                 THEN error('the metric ' || metric_name || ' is not known of these runs: it needs prices and use')
@@ -204,46 +203,43 @@ CREATE MACRO as_cost(is_higher_better, value) AS CASE WHEN is_higher_better THEN
 CREATE MACRO better_ratio(is_higher_better, value, other) AS
     CASE WHEN is_higher_better THEN value / nullif(other, 0e0) ELSE other / nullif(value, 0e0) END;
 
--- The limits above 0 that evaluated runs do not keep; an unknown price keeps none.
--- violation_fraction is value / bound - 1, for throughput bound / value - 1.
+-- The limits above 0 that a row of configurations or configuration_costs does not keep, as a list; an unknown price keeps
+-- none. violation_fraction is value / bound - 1, for throughput bound / value - 1.
 CREATE MACRO missed_limits(
-    run_ids, max_latency_s, max_energy_j, max_energy_per_inference_j, max_memory_bytes, max_power_w,
+    one, max_latency_s, max_energy_j, max_energy_per_inference_j, max_memory_bytes, max_power_w,
     min_throughput_per_s, max_price_usd_per_hour, max_purchase_usd
-) AS TABLE
-WITH limits AS (
-    SELECT l.limit_index, l.limit_name, 0e0 + l.bound AS bound, m.column_name, m.unit, m.missing, m.is_higher_better
-    FROM (
-        VALUES
-            (1, 'latency', max_latency_s),
-            (2, 'energy', max_energy_j),
-            (3, 'energy_per_inference', max_energy_per_inference_j),
-            (4, 'memory', max_memory_bytes),
-            (5, 'power', max_power_w),
-            (6, 'throughput', min_throughput_per_s),
-            (7, 'price', max_price_usd_per_hour),
-            (8, 'purchase', max_purchase_usd)
-    ) AS l (limit_index, limit_name, bound)
-    JOIN metric AS m ON m.name = l.limit_name
-    WHERE l.bound > 0e0
-),
-checked AS (
-    SELECT c.run_id, l.*, column_value(l.column_name, c) AS value
-    FROM configurations(run_ids) AS c
-    CROSS JOIN limits AS l
-    WHERE c.refusal IS NULL
-)
-SELECT
-    run_id,
-    limit_index,
-    limit_name,
-    value,
-    bound,
-    as_cost(is_higher_better, value) - as_cost(is_higher_better, bound) AS excess,
-    better_ratio(is_higher_better, bound, value) - 1e0 AS violation_fraction,
-    unit,
-    missing
-FROM checked
-WHERE NOT coalesce(as_cost(is_higher_better, value) <= as_cost(is_higher_better, bound), FALSE);
+) AS
+    list_transform(
+        list_filter(
+            [
+                {'name': 'latency', 'value': one.latency_s, 'bound': 0e0 + max_latency_s},
+                {'name': 'energy', 'value': one.energy_j, 'bound': 0e0 + max_energy_j},
+                {
+                    'name': 'energy_per_inference',
+                    'value': one.energy_per_inference_j,
+                    'bound': 0e0 + max_energy_per_inference_j
+                },
+                {'name': 'memory', 'value': 0e0 + one.peak_memory_bytes, 'bound': 0e0 + max_memory_bytes},
+                {'name': 'power', 'value': one.average_power_w, 'bound': 0e0 + max_power_w},
+                {'name': 'throughput', 'value': one.throughput_per_s, 'bound': 0e0 + min_throughput_per_s},
+                {'name': 'price', 'value': one.price_cloud_usd_per_hour, 'bound': 0e0 + max_price_usd_per_hour},
+                {'name': 'purchase', 'value': one.price_purchase_usd, 'bound': 0e0 + max_purchase_usd}
+            ],
+            lambda l: l.bound > 0e0 AND NOT coalesce(
+                as_cost(is_higher_better(l.name), l.value) <= as_cost(is_higher_better(l.name), l.bound), FALSE
+            )
+        ),
+        lambda l, position: {
+            'limit_index': position,
+            'limit_name': l.name,
+            'value': l.value,
+            'bound': l.bound,
+            'excess': as_cost(is_higher_better(l.name), l.value) - as_cost(is_higher_better(l.name), l.bound),
+            'violation_fraction': better_ratio(is_higher_better(l.name), l.bound, l.value) - 1e0,
+            'unit': metric_unit(l.name),
+            'missing': metric_missing(l.name)
+        }
+    );
 
 -- What a framework that keeps a workspace for each stream reports; null where the streams are not known.
 CREATE MACRO allocated_bytes(run_bytes, workspace_bytes, stream_limit, stream_count) AS
