@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = {"README": ROOT / "README.md"} | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 STATEMENTS = [found for text in TEXTS.values() for found in re.findall(r"```sql\n(.*?)\n```", text, re.DOTALL)]
-COMMAND: Any = typer.main.get_command(build([]))
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.splitlines()[0][:60])
@@ -98,9 +98,15 @@ def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
         assert {word.split("=")[0].rstrip(",") for word in words if word.startswith("--")} <= known, line
 
 
+@cache
+def read_commands(name: str) -> Any:
+    """Return the commands, that of a name with its options."""
+    return typer.main.get_command(build([name]))
+
+
 def find_command(words: list[str]) -> tuple[Any, list[str]]:
     """Return the command that a line begins with, and the rest of the line."""
-    command: Any = COMMAND
+    command = read_commands(words[0])
     while words and (inner := getattr(command, "commands", {}).get(words[0].rstrip(",;:."))):
         command, words = inner, words[1:]
     assert command.name != "joulemap", f"no command {words[0]}"
