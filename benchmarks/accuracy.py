@@ -15,10 +15,12 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.domain.calibration import CalibrationError
+from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import ScoreDivision
 from joulemap.workspace import Workspace
 
 Row = Mapping[str, Any]
@@ -26,7 +28,7 @@ Row = Mapping[str, Any]
 PAGE: Final = Path(__file__).parents[1] / "docs" / "accuracy.md"
 
 QUANTITIES: Final = ("latency", "energy", "power", "memory")
-DIVISIONS: Final = {
+DIVISIONS: Final[Mapping[ScoreDivision, str]] = {
     "runtime": "By runtime",
     "precision": "By precision",
     "batch": "By batch",
@@ -327,7 +329,7 @@ def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[Calibra
 def write_page(workspace: Workspace, cross_validations: Mapping[str, Sequence[CalibrationError]]) -> str:
     """Return the page, from a database that holds whatever of it is evaluated already."""
 
-    def ask(by: str, precision: str = "") -> list[dict[str, Any]]:
+    def ask(by: ScoreDivision, precision: Precision | Literal[""] = "") -> list[dict[str, Any]]:
         return workspace.validate(by=by, precision=precision).records()
 
     splits = ask("split")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import csv
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -180,6 +181,11 @@ def score(rows: Sequence[Row], *, held_out: bool) -> dict[str, list[tuple[Row, f
     return found
 
 
+def has(field: str, value: str, row: Row) -> bool:
+    """Return whether a row has a value."""
+    return bool(getattr(row, field) == value)
+
+
 def summary(title: str, scores: dict[str, list[tuple[Row, float]]], keep: Callable[[Row], bool]) -> str:
     """Return one line: mean and median of the absolute errors of the rows to keep."""
     cells = []
@@ -199,10 +205,10 @@ def main() -> None:
     print(f"{'model':<24}{'rows':>5}  {heading}")
     print(f"{'':<31}" + "  ".join(f"{'mean':>7} {'median':>7}" for _ in COLUMNS))
     for model in sorted({row.model for row in rows}):
-        print(summary(model, scores, lambda row, model=model: row.model == model))
+        print(summary(model, scores, partial(has, "model", model)))
     print()
     for precision in dict.fromkeys(row.precision for row in rows):
-        print(summary(precision, scores, lambda row, precision=precision: row.precision == precision))
+        print(summary(precision, scores, partial(has, "precision", precision)))
     print(summary("all", scores, lambda _row: True))
     print(summary("all, held out", score(rows, held_out=True), lambda _row: True))
     print(f"workspace fitted to all rows: {fit_workspace(rows):,.0f} bytes")

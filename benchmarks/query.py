@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -131,9 +132,7 @@ def ask_queries(path: Path) -> list[Timing]:
             asked.append(("all", bind(query, {})))
         for scope, given in asked:
             try:
-                seconds, row_count = timed(
-                    lambda query=query, given=given: len(run_query(connection, query, given).rows)
-                )
+                seconds, row_count = timed(partial(count_rows, connection, query, given))
                 read_count = count_read(connection, query, given)
             except JoulemapError as error:
                 print(f"{query.title}, {scope}: {error}")
@@ -143,24 +142,29 @@ def ask_queries(path: Path) -> list[Timing]:
     return timings
 
 
+def count_rows(connection: Connection, query: Query, given: Mapping[str, Any]) -> int:
+    """Return the number of rows of a query's answer."""
+    return len(run_query(connection, query, given).rows)
+
+
 def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
     """Return the timing of answers that consist of several queries, everything they need being stored."""
     workspace = Workspace(path)
-    every: Settings = {"hardware": HARDWARE, "batch": BATCH}
+    every = Settings(hardware=HARDWARE, batch=BATCH)
     answers: list[tuple[str, str, Callable[[], int]]] = [
-        ("compare", "one", lambda: len(workspace.compare(MODEL, **every).rows)),
-        ("compare --level detailed", "one", lambda: len(workspace.compare_runs([MODEL], **every).tree)),
-        ("compare --level subgraph", "one", lambda: len(workspace.compare_parts([MODEL], **every).rows)),
+        ("compare", "one", lambda: len(workspace.compare(MODEL, every).rows)),
+        ("compare --level detailed", "one", lambda: len(workspace.compare_runs([MODEL], every).tree)),
+        ("compare --level subgraph", "one", lambda: len(workspace.compare_parts([MODEL], every).rows)),
         (
             "compare --level operator",
             "one",
-            lambda: len(workspace.compare_parts([MODEL], by="operator", **every).rows),
+            lambda: len(workspace.compare_parts([MODEL], every, by="operator").rows),
         ),
-        ("compare, all models", "all", lambda: len(workspace.compare_models(models, **every).rows)),
+        ("compare, all models", "all", lambda: len(workspace.compare_models(models, every).rows)),
         (
             "compare --sort --details",
             "one",
-            lambda: len(workspace.rank_hardware(MODEL, has_details=True, has_subgraphs=True, **every).numbers),
+            lambda: len(workspace.rank_hardware(MODEL, every, has_details=True, has_subgraphs=True).numbers or ()),
         ),
         ("analyze", "one", lambda: len(workspace.analyze(MODEL, HARDWARE[1], batch=BATCH).operators)),
         ("explain", "one", lambda: len(workspace.explain(MODEL, *HARDWARE[:2], batch=BATCH).terms)),
@@ -175,8 +179,12 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
             "one",
             lambda: len(workspace.edp(MODEL, HARDWARE[0], against=HARDWARE[1:], batch=BATCH).comparison),
         ),
-        ("utilization", "one", lambda: len(workspace.utilization(MODEL, **every).rows)),
-        ("utilization --pairing", "all", lambda: len(workspace.utilization(MODEL, **every, is_pairing=True).pairings)),
+        ("utilization", "one", lambda: len(workspace.utilization(MODEL, every).rows)),
+        (
+            "utilization --pairing",
+            "all",
+            lambda: len(workspace.utilization(MODEL, every, is_pairing=True).pairings or ()),
+        ),
         ("sweep", "one", lambda: len(workspace.sweep(MODEL, hardware=HARDWARE, batch=BATCHES).points)),
         (
             "sweep, all models",

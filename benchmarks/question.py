@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from joulemap.answer.table import table_document
 
+from joulemap.present.document import table_document
 from joulemap.present.format import TABLE, write
 from joulemap.workspace import Workspace
 

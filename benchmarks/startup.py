@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 REPEATS = 5
@@ -48,7 +49,7 @@ def main() -> None:
         bare = os.path.join(folder, "bare.py")
         Path(bare).write_text(BARE_TYPER)
         subprocess.run([joulemap, "compare", "resnet18", "--db", path], capture_output=True, check=True)
-        pairs = {
+        pairs: dict[str, tuple[Callable[[int], list[str]], list[str], float]] = {
             "first compare, no database, traced": (
                 lambda index: [joulemap, "compare", "resnet18", "--retrace", "--db", traced[index]],
                 [python, "-c", "import torch, torchvision.models"],
