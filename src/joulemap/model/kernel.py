@@ -124,8 +124,7 @@ class KernelColumns:
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str) -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision."""
     is_fused = runtime == "fused"
-    rows = np.flatnonzero(~workload.is_view & ~(workload.is_foldable & is_fused))
-    work = workload.take(rows)
+    rows, work = workload.active(is_fused=is_fused)
     group = (workload.subgraph_index if is_fused else workload.call_index)[rows]
     distinct, kernel_index = np.unique(group, return_inverse=True)
     leader = _leaders(work, kernel_index, len(distinct))

@@ -135,6 +135,19 @@ class WorkloadColumns(Work):
         mask: Booleans = self.kind == KIND_CODE["view"]
         return mask
 
+    def active(self, *, is_fused: bool) -> tuple[Integers, Work]:
+        """Return the rows of the operators that compute, and these alone: no views, nor what a compiler folds away."""
+        found = self._active.get(is_fused)
+        if found is None:
+            rows = np.flatnonzero(~self.is_view & ~(self.is_foldable & is_fused))
+            found = self._active[is_fused] = rows, self.take(rows)
+        return found
+
+    @cached_property
+    def _active(self) -> dict[bool, tuple[Integers, Work]]:
+        """What was asked for; kept for all hardware, with its masks."""
+        return {}
+
     def weight_bytes_at(self, precision: str) -> float:
         """Return the model's weight bytes at a precision (integer buffers keep their width)."""
         weights = self.access_role == ROLE_CODE["weight"]

@@ -81,6 +81,8 @@ def show_quantity(value: float | None, unit: str) -> str:
     """Return a number with SI prefix and unit, a rate as count per second; nothing for None."""
     if value is None:
         return ""
+    if unit == "1":
+        return f"{value:.4g}"
     if unit == "1/s":
         return f"{format_si(value, '')}/s"
     return format_si(value, unit)
