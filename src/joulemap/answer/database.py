@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
@@ -13,13 +12,14 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
+from joulemap.draft import drafting
 from joulemap.errors import CatalogueError, UsageError
-from joulemap.plan.catalogue import ensure_catalogue, template
-from joulemap.plan.source import reading
+from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
-from joulemap.store.connection import open_for_writing, read_everything, using
+from joulemap.store.connection import read_everything
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs, fetch
@@ -105,38 +105,38 @@ class AuditAnswer(Answer):
         )
 
 
-def describe_database(path: Path) -> DatabaseAnswer:
+def describe_database(source: Source) -> DatabaseAnswer:
     """Return what the database file is and holds."""
-    with reading(path) as connection:
+    with reading(source) as connection:
         return DatabaseAnswer(
-            path=str(path),
+            path=str(source.path),
             schema_version=schema_version(connection) or 0,
-            size_bytes=path.stat().st_size,
+            size_bytes=source.path.stat().st_size,
             content=fetch(connection, StoredTable),
         )
 
 
-def audit_database(path: Path) -> AuditAnswer:
+def audit_database(source: Source) -> AuditAnswer:
     """Return every rule that the database breaks, after reading all of it, as `Workspace.check` documents it."""
-    with reading(path) as connection:
-        read_everything(connection, path)
+    with reading(source) as connection:
+        read_everything(connection, source.path)
         return AuditAnswer(findings=fetch(connection, Finding))
 
 
-def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
+def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
     """Write runs to a folder, which gets its name once it is complete; return how many."""
     from joulemap.store.archive import write_tables, write_views
 
     check_name("archive format", form, get_args(ArchiveFormat))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
-    with reading(path) as connection:
+    with reading(source) as connection:
         stored = find_all_runs(connection)
         check_runs(connection, {"run_ids": run_ids})
         chosen = sorted(set(run_ids)) if run_ids else stored
         try:
-            with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
-                draft = Path(place) / "archive"
+            with drafting(folder.parent) as place:
+                draft = place / "archive"
                 draft.mkdir()
                 if form == "parquet":
                     entries = write_tables(connection, draft, chosen)
@@ -155,13 +155,13 @@ def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveF
     return len(chosen)
 
 
-def import_runs(path: Path, folder: Path) -> tuple[int, int]:
-    """Read runs from a folder; return (new, stored already). The archive is read and audited before `path` is."""
+def import_runs(source: Source, folder: Path) -> tuple[int, int]:
+    """Read runs from a folder; return (new, stored already). The archive is read and audited before the database is."""
     from joulemap.store.archive import merge_archive, read_tables
 
     manifest = read_manifest(folder, SCHEMA_VERSION)
-    with tempfile.TemporaryDirectory(prefix="joulemap-import-") as place:
-        draft = Path(place) / "archive.duckdb"
+    with drafting(source.path.parent) as place:
+        draft = place / "archive.duckdb"
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
             findings = fetch(connection, Finding)
             if findings.rows:
@@ -170,6 +170,6 @@ def import_runs(path: Path, folder: Path) -> tuple[int, int]:
                 raise CatalogueError(
                     f"{folder} does not add up: {first.rule} (run {first.run_id}, {first.place}){more}"
                 )
-        with using(open_for_writing(path, template(path)), path) as connection:
+        with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)
