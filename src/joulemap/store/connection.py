@@ -81,6 +81,9 @@ def open_for_reading(path: Path) -> Connection:
                 f"{path} has schema {version}, this joulemap needs {SCHEMA_VERSION}: "
                 f"run `joulemap db migrate --db {path}`"
             )
+    except duckdb.Error as error:
+        connection.close()
+        raise _refuse(path, error) from error
     except BaseException:
         connection.close()
         raise
@@ -156,10 +159,10 @@ def _sweep(path: Path) -> None:
                 shutil.rmtree(left)
 
 
-def open_in_memory() -> Connection:
-    """Return an empty joulemap database, without comments, that lives as long as the connection."""
+def open_in_memory(*, has_comments: bool = False) -> Connection:
+    """Return an empty joulemap database that lives as long as the connection."""
     connection = duckdb.connect(":memory:")
-    migrate(connection, has_comments=False)
+    migrate(connection, has_comments=has_comments)
     return connection
 
 
@@ -197,16 +200,3 @@ def confine(connection: Connection) -> None:
         "SET lock_configuration = true",
     ):
         connection.execute(setting)
-
-
-def read_everything(connection: Connection, path: Path) -> None:
-    """Read every column of every table, because a damaged block is only noticed when it is read."""
-    names = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
-    ).fetchall()
-    for (name,) in names:
-        try:
-            connection.execute(f"SELECT bit_xor(hash(whole)) FROM {name} AS whole").fetchall()
-        except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
-            raise DatabaseError(f"{path}: the table {name} is damaged: {reason}") from error
