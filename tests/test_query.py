@@ -249,6 +249,7 @@ CORRUPTIONS = {
     ),
     "an evaluated run has subgraphs and a ledger": "DELETE FROM ledger_line WHERE run_id = 2",
     "a run has its workload and hardware": "DELETE FROM workload",
+    "a run has its calibration": "UPDATE run SET calibration_digest = 'gone' WHERE run_id = 1",
     "a row of a run belongs to a run": "DELETE FROM run WHERE run_id = 1",
     "an operator is in exactly one subgraph of its workload": "DELETE FROM workload_subgraph WHERE rowid = 2",
     "the newest run of a configuration is marked": "UPDATE run SET is_newest = FALSE WHERE run_id = 1",

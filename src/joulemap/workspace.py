@@ -545,9 +545,9 @@ class Workspace:
         return import_runs(self._source, Path(folder))
 
     def check(self) -> AuditAnswer:
-        """Return every rule that the database breaks; no finding proves that the parts add up.
+        """Return every rule that the database breaks: of its schema, of what was written, of its sums.
 
-        Reads every table whole; DatabaseError names the first one with a damaged block.
+        Reads all of the file, in a process of its own. DatabaseError for a damaged block, or where the engine crashes.
         """
         from joulemap.answer.database import audit_database
 

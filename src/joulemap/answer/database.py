@@ -19,11 +19,16 @@ from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
-from joulemap.store.connection import read_everything
+from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_all_runs
+
+ADVICE = (
+    "restore a copy of the database; or export the runs that no row is about, nor their workload or hardware "
+    "(`joulemap db export FOLDER --run ID`), import them into a new one, and evaluate the others there"
+)
 
 
 @attrs.frozen
@@ -33,7 +38,7 @@ class Finding:
     query: ClassVar[str] = "audit.conservation"
 
     rule: str
-    run_id: int
+    run_id: int | None
     place: str
     expected: str
     found: str
@@ -91,17 +96,17 @@ class DatabaseAnswer(Answer):
 
 @attrs.frozen(kw_only=True)
 class AuditAnswer(Answer):
-    """Every rule that a database breaks; none proves that the parts add up."""
+    """Every rule that a database breaks; none proves that it holds what was written and that the parts add up."""
 
     findings: Table[Finding]
 
     def document(self) -> Document:
         """Return it for people and programs."""
         names = ("rule", "run_id", "place", "expected", "found")
-        text = () if self.findings.rows else (Text("ok: every part adds up"),)
+        text = Text(ADVICE if self.findings.rows else "ok: everything is as it was written, and every part adds up")
         shown = grid(self.findings, [(name.replace("_", " "), name) for name in names])
         return Document(
-            title="", sections=(Section("", (shown, *text)),), data=self.findings.records(), table=self.findings
+            title="", sections=(Section("", (shown, text)),), data=self.findings.records(), table=self.findings
         )
 
 
@@ -118,9 +123,13 @@ def describe_database(source: Source) -> DatabaseAnswer:
 
 def audit_database(source: Source) -> AuditAnswer:
     """Return every rule that the database breaks, after reading all of it, as `Workspace.check` documents it."""
-    with reading(source) as connection:
-        read_everything(connection, source.path)
-        return AuditAnswer(findings=fetch(connection, Finding))
+    from joulemap.store.guard import check_apart
+
+    query = find_query(Finding.query)
+    rows = tuple(Finding(*fault) for fault in check_apart(source.path, source.patience))
+    return AuditAnswer(
+        findings=Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters={})
+    )
 
 
 def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
@@ -158,18 +167,18 @@ def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: Arch
 def import_runs(source: Source, folder: Path) -> tuple[int, int]:
     """Read runs from a folder; return (new, stored already). The archive is read and audited before the database is."""
     from joulemap.store.archive import merge_archive, read_tables
+    from joulemap.store.check import find_row_faults
 
     manifest = read_manifest(folder, SCHEMA_VERSION)
     with drafting(source.path.parent) as place:
         draft = place / "archive.duckdb"
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
-            findings = fetch(connection, Finding)
-            if findings.rows:
+            findings = [Finding(*fault) for fault in find_row_faults(connection)]
+            if findings:
                 first = findings[0]
+                of = f"run {first.run_id}, " if first.run_id is not None else ""
                 more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-                raise CatalogueError(
-                    f"{folder} does not add up: {first.rule} (run {first.run_id}, {first.place}){more}"
-                )
+                raise CatalogueError(f"{folder} does not add up: {first.rule} ({of}{first.place}){more}")
         with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)

@@ -100,7 +100,7 @@ def import_(
 @app.command()
 @command
 def check(*, output: OutputOptions) -> None:
-    """Prove that the parts add up to their wholes; exit code 6 and a row for each rule that is broken.
+    """Read all of it: nothing was damaged or changed, every part adds up; exit code 6 and a row for each broken rule.
 
     \b
     joulemap db check

@@ -122,6 +122,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_regions
     from joulemap.store.catalogue import write_catalogue, write_cost
+    from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
 
     catalogue = load_catalogue()
@@ -140,4 +141,5 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
                 conditions=profile.conditions,
                 find_seen=partial(find_sights, profile.hardware),
             )
+    Digester(connection).seal_tables()
     return find_current_hardware(connection, catalogue.digest)

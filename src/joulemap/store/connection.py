@@ -149,6 +149,11 @@ def check_version(connection: Connection, path: Path) -> int:
     return max(applied, default=0)
 
 
+def missing(path: Path) -> DatabaseError:
+    """Return what is said where there is no database."""
+    return DatabaseError(f"there is no database at {path}; `joulemap compare MODEL` makes one, or name one with --db")
+
+
 @contextlib.contextmanager
 def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> Iterator[Connection]:
     """Give out a read-only connection to an existing database.
@@ -156,9 +161,7 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
     Raises DatabaseError if it is missing, not ours, too new or too old, or if the engine fails on it meanwhile.
     """
     if not check_place(path):
-        raise DatabaseError(
-            f"there is no database at {path}; `joulemap compare MODEL` makes one, or name one with --db"
-        )
+        raise missing(path)
     with _opening(path, kind, patience) as connection:
         version = check_version(connection, path)
         if version < SCHEMA_VERSION:
@@ -261,10 +264,10 @@ def _publish(draft: Path, path: Path) -> None:
             draft.rename(path)
 
 
-def open_in_memory() -> Connection:
-    """Return an empty joulemap database, without comments, that lives as long as the connection."""
+def open_in_memory(*, has_comments: bool = False) -> Connection:
+    """Return an empty joulemap database that lives as long as the connection."""
     connection = duckdb.connect(":memory:")
-    migrate(connection, has_comments=False)
+    migrate(connection, has_comments=has_comments)
     return connection
 
 
@@ -307,16 +310,3 @@ def confine(connection: Connection) -> None:
         "SET lock_configuration = true",
     ):
         connection.execute(setting)
-
-
-def read_everything(connection: Connection, path: Path) -> None:
-    """Read every column of every table, because a damaged block is only noticed when it is read."""
-    names = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
-    ).fetchall()
-    for (name,) in names:
-        try:
-            connection.execute(f"SELECT bit_xor(hash(whole)) FROM {name} AS whole").fetchall()
-        except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
-            raise DatabaseError(f"{path}: the table {name} is damaged: {reason}") from error

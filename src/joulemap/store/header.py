@@ -1,8 +1,15 @@
 """The head of a database file: who it is, and which checkpoint it has reached.
 
-Layout and checksum are those of DuckDB's storage (src/storage/single_file_block_manager.cpp, src/common/checksum.cpp):
-three pages of 4 KiB, each after the checksum of its rest; the first names the file, the others take turns in naming
-the newest checkpoint.
+    page 0           checksum, "DUCK", version of the storage, ..., identity of the file
+    pages 1 and 2    checksum, number of the checkpoint, metadata, free list, number of blocks, bytes of a block;
+                     they take turns
+    blocks           checksum, data
+
+with little-endian words of 8 bytes and pages of 4,096. The checksum of the words w that follow it is
+
+    5381 xor (w1 x 0xbf58476d1ce4e5b9) xor (w2 x 0xbf58476d1ce4e5b9) ...        modulo 2^64
+
+Source: `src/storage/single_file_block_manager.cpp` and `src/common/checksum.cpp` of DuckDB 2.0.
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ from typing import Final
 
 import attrs
 
-PAGE: Final = 4096
+PAGE: Final = 4_096
 HEAD: Final = 3 * PAGE
 BLOCK: Final = 262_144
 """Bytes of a block; the first starts after the head."""
@@ -25,8 +32,8 @@ IDENTITY: Final = slice(124, 140)
 """Where the first page has the file's own identity, which its write-ahead log repeats."""
 
 _WORDS: Final = struct.Struct(f"<{PAGE // 8 - 1}Q")
-_SEED: Final = 5381
-_FACTOR: Final = 0xBF58476D1CE4E5B9
+SEED: Final = 5381
+FACTOR: Final = 0xBF58476D1CE4E5B9
 _MASK: Final = 2**64 - 1
 
 
@@ -61,9 +68,9 @@ def is_whole(page: bytes) -> bool:
 
 
 def _checksum(words: bytes) -> int:
-    total = _SEED
+    total = SEED
     for word in _WORDS.unpack(words):
-        total ^= word * _FACTOR & _MASK
+        total ^= word * FACTOR & _MASK
     return total
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -123,7 +124,8 @@ def migrate(
         connection.execute("BEGIN TRANSACTION")
         try:
             connection.execute(_RECORD_TABLE)
-            connection.execute(migration.sql if has_comments else _COMMENT.sub("", migration.sql))
+            with _sealing(connection):
+                connection.execute(migration.sql if has_comments else _COMMENT.sub("", migration.sql))
             if has_comments:
                 _comment_columns(connection, migration.columns)
             connection.execute(
@@ -136,6 +138,18 @@ def migrate(
         connection.execute("COMMIT")
         done.append(migration.version)
     return tuple(done)
+
+
+def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContextManager[None]:
+    """Return what keeps the digests of stored rows true while their columns change; there are none at first."""
+    (count,) = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'table_digest'").fetchall()[
+        0
+    ]
+    if not count:
+        return contextlib.nullcontext()
+    from joulemap.store.digest import resealing
+
+    return resealing(connection)
 
 
 def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:

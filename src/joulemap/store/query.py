@@ -23,6 +23,11 @@ ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalExce
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
 
 
+def blames_statement(error: duckdb.Error) -> bool:
+    """Return whether an error is one of the statement; the engine gives a damaged block no class of its own."""
+    return type(error) is not duckdb.Error and not isinstance(error, ENGINE_ERRORS)
+
+
 Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
 
@@ -197,9 +202,9 @@ def _execute(
 ) -> duckdb.DuckDBPyConnection:
     try:
         return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
-    except ENGINE_ERRORS:
-        raise
     except duckdb.Error as error:
+        if not blames_statement(error):
+            raise
         raise SqlError(first_line(error)) from error
 
 
@@ -268,9 +273,9 @@ def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: 
         raise SqlError("its header has an order, its statement has no ORDER BY")
     try:
         rows = connection.execute(f"DESCRIBE {statement.query}", values or None).fetchall()
-    except ENGINE_ERRORS:
-        raise
     except duckdb.Error as error:
+        if not blames_statement(error):
+            raise
         raise SqlError(first_line(error)) from error
     found = [(str(name), str(kind)) for name, kind, *_ in rows]
     promised = [(column.name, column.type) for column in query.columns]

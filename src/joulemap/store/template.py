@@ -31,7 +31,9 @@ from joulemap.store.migration import load_migrations, migrate
 VARIABLE: Final = "JOULEMAP_CACHE"
 """Environment variable: the folder for templates."""
 
-WRITERS: Final = tuple(f"store/{name}.py" for name in ("catalogue", "hardware", "measurement", "row", "template"))
+WRITERS: Final = tuple(
+    f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row", "template")
+)
 """Code that decides what a template holds beside the catalogue."""
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.duckdb")
