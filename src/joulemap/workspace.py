@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
+    from joulemap.store.recover import Recovery
 
 
 SETTINGS: Final = Settings()
@@ -552,6 +553,16 @@ class Workspace:
         from joulemap.answer.database import audit_database
 
         return audit_database(self._source)
+
+    def recover(self, path: str | Path) -> Recovery:
+        """Put what can be read of this database into a new one; return how many runs, and what was lost.
+
+        The database itself stays as it is. Raises DatabaseError where nothing can be read, UsageError for a `path` that
+        is there already.
+        """
+        from joulemap.answer.database import recover_database
+
+        return recover_database(self._source, place_database(path))
 
     def info(self) -> DatabaseAnswer:
         """Return what the database file is and holds."""

@@ -99,6 +99,27 @@ def import_(
 
 @app.command()
 @command
+def recover(
+    path: Annotated[Path, typer.Argument(metavar="NEW", help="A database that is not there yet.")],
+    *,
+    database: DatabaseOptions,
+) -> None:
+    """Put what can be read of a damaged database into a new one; exit code 6 and a line for each thing that is lost.
+
+    \b
+    joulemap db recover sound.duckdb --db damaged.duckdb
+    """
+    from joulemap.errors import ConservationError
+
+    recovery = database.open().recover(path)
+    runs = f"{recovery.run_count} {'run' if recovery.run_count == 1 else 'runs'}"
+    emit("\n".join([f"{path}: {runs}", *(f"lost: {line}" for line in recovery.lost)]))
+    if recovery.lost:
+        raise ConservationError(f"{len(recovery.lost)} things could not be recovered from {database.db}")
+
+
+@app.command()
+@command
 def check(*, output: OutputOptions) -> None:
     """Read all of it: nothing was damaged or changed, every part adds up; exit code 6 and a row for each broken rule.
 
