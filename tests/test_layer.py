@@ -23,6 +23,7 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "resource": set(),
     "background": set(),
+    "draft": set(),
     "units": set(),
     "domain": {"errors"},
     "catalog": {"domain", "errors", "resource", "units"},
@@ -31,7 +32,7 @@ BELOW: dict[str, set[str]] = {
     "device": {"domain", "errors", "resource", "trace"},
     "model": {"domain", "errors", "units"},
     "calibrate": {"domain", "errors", "model", "units"},
-    "store": {"background", "domain", "errors", "model", "resource"},
+    "store": {"background", "domain", "draft", "errors", "model", "resource"},
     "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace"},
     "present": {"domain", "units"},
     "answer": {
@@ -39,6 +40,7 @@ BELOW: dict[str, set[str]] = {
         "catalog",
         "device",
         "domain",
+        "draft",
         "errors",
         "model",
         "plan",
@@ -48,7 +50,7 @@ BELOW: dict[str, set[str]] = {
         "units",
     },
     "workspace": {"answer", "domain", "plan", "store"},
-    "cli": {"answer", "background", "domain", "errors", "present", "store", "trace", "units", "workspace"},
+    "cli": {"answer", "background", "domain", "draft", "errors", "present", "store", "trace", "units", "workspace"},
     "tools": {"catalog", "domain", "errors", "fuse", "model", "plan", "resource", "store", "trace", "workspace"},
 }
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""

@@ -203,11 +203,10 @@ def fit_hardware(
     """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
     for precision in precisions:
         check_name("precision", precision, PRECISION_BYTES)
-    path = source.path
-    target = find_target(path, hardware)
+    target = find_target(source, hardware)
     measured = [
         row
-        for row in find_measurements(path)
+        for row in find_measurements(source)
         if row.hardware.partition("@")[0] == target.id
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
@@ -237,7 +236,7 @@ def fit_hardware(
     return _answer(target, calibration, "" if is_dry else str(place), outcome.warnings, left_out)
 
 
-def find_target(path: Path, hardware: str | Hardware) -> Hardware:
+def find_target(source: Source, hardware: str | Hardware) -> Hardware:
     """Return the hardware of a name, file or record, or one that `measure` stored under its own description.
 
     Raises UnknownNameError, UsageError or CatalogueError.
@@ -258,7 +257,7 @@ def find_target(path: Path, hardware: str | Hardware) -> Hardware:
     try:
         return load_catalogue().hardware[find_entry(known_hardware(), name).id]
     except UnknownNameError:
-        described = find_described(path, name) if path.exists() else None
+        described = find_described(source, name)
         if described is None:
             raise
         return described

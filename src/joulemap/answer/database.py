@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
@@ -13,13 +12,13 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
+from joulemap.draft import drafting
 from joulemap.errors import CatalogueError, UsageError
-from joulemap.plan.catalogue import ensure_catalogue, template
-from joulemap.plan.source import reading
+from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
-from joulemap.store.connection import open_for_writing, using
 from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
@@ -111,42 +110,42 @@ class AuditAnswer(Answer):
         )
 
 
-def describe_database(path: Path) -> DatabaseAnswer:
+def describe_database(source: Source) -> DatabaseAnswer:
     """Return what the database file is and holds."""
-    with reading(path) as connection:
+    with reading(source) as connection:
         return DatabaseAnswer(
-            path=str(path),
+            path=str(source.path),
             schema_version=schema_version(connection) or 0,
-            size_bytes=path.stat().st_size,
+            size_bytes=source.path.stat().st_size,
             content=fetch(connection, StoredTable),
         )
 
 
-def audit_database(path: Path) -> AuditAnswer:
+def audit_database(source: Source) -> AuditAnswer:
     """Return every rule that the database breaks, after reading all of it, as `Workspace.check` documents it."""
     from joulemap.store.guard import check_apart
 
     query = find_query(Finding.query)
-    rows = tuple(Finding(*fault) for fault in check_apart(path))
+    rows = tuple(Finding(*fault) for fault in check_apart(source.path, source.patience))
     return AuditAnswer(
         findings=Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters={})
     )
 
 
-def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
+def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
     """Write runs to a folder, which gets its name once it is complete; return how many."""
     from joulemap.store.archive import write_tables, write_views
 
     check_name("archive format", form, get_args(ArchiveFormat))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
-    with reading(path) as connection:
+    with reading(source) as connection:
         stored = find_all_runs(connection)
         check_runs(connection, {"run_ids": run_ids})
         chosen = sorted(set(run_ids)) if run_ids else stored
         try:
-            with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
-                draft = Path(place) / "archive"
+            with drafting(folder.parent) as place:
+                draft = place / "archive"
                 draft.mkdir()
                 if form == "parquet":
                     entries = write_tables(connection, draft, chosen)
@@ -165,14 +164,14 @@ def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveF
     return len(chosen)
 
 
-def import_runs(path: Path, folder: Path) -> tuple[int, int]:
-    """Read runs from a folder; return (new, stored already). The archive is read and audited before `path` is."""
+def import_runs(source: Source, folder: Path) -> tuple[int, int]:
+    """Read runs from a folder; return (new, stored already). The archive is read and audited before the database is."""
     from joulemap.store.archive import merge_archive, read_tables
     from joulemap.store.check import find_row_faults
 
     manifest = read_manifest(folder, SCHEMA_VERSION)
-    with tempfile.TemporaryDirectory(prefix="joulemap-import-") as place:
-        draft = Path(place) / "archive.duckdb"
+    with drafting(source.path.parent) as place:
+        draft = place / "archive.duckdb"
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
             findings = [Finding(*fault) for fault in find_row_faults(connection)]
             if findings:
@@ -180,6 +179,6 @@ def import_runs(path: Path, folder: Path) -> tuple[int, int]:
                 of = f"run {first.run_id}, " if first.run_id is not None else ""
                 more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
                 raise CatalogueError(f"{folder} does not add up: {first.rule} ({of}{first.place}){more}")
-        with using(open_for_writing(path, template(path)), path) as connection:
+        with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)

@@ -8,7 +8,7 @@ from typing import Any
 
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
-from joulemap.plan.source import reading
+from joulemap.plan.source import Source, reading
 from joulemap.store.connection import confine
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
@@ -21,10 +21,10 @@ LISTED = (
 )
 
 
-def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | None) -> Rows:
+def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None) -> Rows:
     """Run a query, as `Workspace.query` documents it; `own` is a person's folder of queries."""
     query = find_query(name, own)
-    with reading(path) as connection:
+    with reading(source) as connection:
         if own is not None and query.path.is_relative_to(own):
             confine(connection)
             check_query(connection, query, SCHEMA_VERSION)
@@ -32,27 +32,27 @@ def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | 
         return find_projected(connection, run_query(connection, query, parameters))
 
 
-def run_described(path: Path, name: str, parameters: Mapping[str, Any]) -> Rows:
+def run_described(source: Source, name: str, parameters: Mapping[str, Any]) -> Rows:
     """Run a query about the catalogue, as `Workspace.describe` documents it."""
     from joulemap.plan.catalogue import opening_catalogue
 
     query = find_query(name)
-    with opening_catalogue(path) as connection:
+    with opening_catalogue(source) as connection:
         return find_projected(connection, run_query(connection, query, parameters))
 
 
-def run_statement(path: Path, statement: str, parameters: Mapping[str, Any] | None) -> Rows:
+def run_statement(source: Source, statement: str, parameters: Mapping[str, Any] | None) -> Rows:
     """Run one ad-hoc SELECT, as `Workspace.sql` documents it."""
-    with reading(path) as connection:
+    with reading(source) as connection:
         confine(connection)
         return find_projected(connection, run_sql(connection, statement, parameters))
 
 
-def list_named(path: Path, own: Path | None) -> Rows:
+def list_named(source: Source, own: Path | None) -> Rows:
     """Return the queries that ship and a person's own, checked, as `Workspace.list_queries` documents it."""
     found = list_queries(own)
     if own is not None:
-        _check_own(path, own)
+        _check_own(source, own)
     rows = tuple(
         (
             query.title,
@@ -64,11 +64,11 @@ def list_named(path: Path, own: Path | None) -> Rows:
     return Rows(title="query list", columns=LISTED, rows=rows)
 
 
-def _check_own(path: Path, own: Path) -> None:
+def _check_own(source: Source, own: Path) -> None:
     from joulemap.plan.catalogue import opening_catalogue
 
     refused = []
-    with opening_catalogue(path) as connection:
+    with opening_catalogue(source) as connection:
         confine(connection)
         for query in list_queries(own):
             if query.path.is_relative_to(own):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Final, NoReturn
 
 import typer
 
-from joulemap.errors import ExitCode, Interrupted, JoulemapError
+from joulemap.cli.interrupt import end, is_asked
+from joulemap.errors import ExitCode, JoulemapError
 
 EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
@@ -25,7 +23,7 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "command", "output", "record", "value"})
+PARTS: Final = frozenset({"app", "command", "interrupt", "output", "record", "value"})
 """Modules of this room that are no command."""
 
 FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
@@ -97,28 +95,18 @@ def root(
         print(context.get_help())
 
 
-_interrupts: list[int] = []
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    _interrupts.append(number)
-    raise Interrupted
-
-
 def main() -> NoReturn:
     """Run the command line as the process, which leaves with an exit code of `ExitCode`.
 
     A command is short: collecting garbage and tearing the interpreter down would cost a tenth of its time, and more
     once torch is loaded, so neither is done. Connections are closed and streams flushed before it leaves.
     """
-    gc.disable()
-    signal.signal(signal.SIGINT, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     code = run(sys.argv[1:])
-    if _interrupts and code != ExitCode.OK:
-        code = _tell("interrupted; nothing in the database is half written", ExitCode.INTERRUPTED)
+    if is_asked() and code != ExitCode.OK:
+        end()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -132,10 +120,8 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
-        return int(error.exit_code) if _interrupts else _tell(str(error), error.exit_code)
+        return _tell(str(error), error.exit_code)
     except Exception as error:
-        if _interrupts:  # the engine and others tell an interrupt in their own words
-            return int(ExitCode.INTERRUPTED)
         describe = getattr(error, "format_message", None)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import attrs
 import typer
 
+from joulemap.cli.interrupt import heed
+from joulemap.domain.settings import WAIT_S
 from joulemap.errors import UsageError
 from joulemap.present.format import TABLE, list_formats
 
@@ -27,9 +29,36 @@ PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
 
-Database = Annotated[
-    Path, typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE)
-]
+@attrs.frozen(kw_only=True)
+class DatabaseOptions:
+    """Where results are kept, and how long to wait for others who hold them."""
+
+    db: Annotated[
+        Path, typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE)
+    ] = Path(DEFAULT_DATABASE)
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            envvar="JOULEMAP_WAIT",
+            min=0.0,
+            metavar="SECONDS",
+            help="How long to wait for others who hold the database.",
+        ),
+    ] = WAIT_S
+
+    def open(
+        self, talk: Callable[[str], None] | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> Workspace:
+        """Return the workspace of the database, which ends at Ctrl-C where that loses nothing.
+
+        What takes time is said on stderr, to people only unless it is that others hold the database.
+        """
+        from joulemap.store.connection import Patience
+        from joulemap.workspace import Workspace
+
+        patience = Patience(limit_s=self.wait, tell=_tell)
+        return Workspace(self.db, talk=talk or _talk, progress=progress or _heed, patience=patience)
 
 
 def _check_format(name: str) -> str:
@@ -40,7 +69,7 @@ def _check_format(name: str) -> str:
 
 
 @attrs.frozen(kw_only=True)
-class OutputOptions:
+class OutputOptions(DatabaseOptions):
     """Where results are kept, and how an answer is written."""
 
     form: Annotated[
@@ -60,7 +89,6 @@ class OutputOptions:
     show_sql: Annotated[
         bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
     ] = False
-    db: Database = Path(DEFAULT_DATABASE)
 
     def workspace(self) -> Workspace:
         """Return the workspace of the database; what takes time is said on stderr, to people only.
@@ -68,15 +96,13 @@ class OutputOptions:
         Raises UsageError, before anything is asked, for Parquet without a file. Where the answer will be drawn for
         people, what draws it is imported while the engine works.
         """
-        from joulemap.workspace import Workspace
-
         if self.form == PARQUET and (self.output is None or (self.output.exists() and not self.output.is_file())):
             raise UsageError("--format parquet needs a file: name one with --output")
         if self.form in (TABLE, "markdown"):
             from joulemap.background import begin
 
             begin(_import_drawing)
-        return Workspace(self.db, talk=_talk)
+        return self.open()
 
     @contextlib.contextmanager
     def watched_workspace(self) -> Iterator[Workspace]:
@@ -85,7 +111,15 @@ class OutputOptions:
 
         workspace = self.workspace()
         with watching() as (say, move):
-            yield type(workspace)(self.db, talk=say, progress=move) if move else workspace
+            if move is None:
+                yield workspace
+                return
+
+            def tell(done: int, total: int) -> None:
+                heed()
+                move(done, total)
+
+            yield self.open(say, tell)
 
     def repeat(self, options: ModelOptions) -> tuple[str, ...]:
         """Return the options that a follow-up command must repeat: those of the runs, and the database."""
@@ -131,6 +165,14 @@ class OutputOptions:
             return None
         is_terminal = sys.stdout is not None and sys.stdout.isatty()
         return shutil.get_terminal_size().columns if is_terminal or os.environ.get("COLUMNS") else None
+
+
+def _tell(message: str) -> None:
+    print(f"joulemap: {message}", file=sys.stderr)
+
+
+def _heed(_done: int, _total: int) -> None:
+    heed()
 
 
 def _talk(message: str) -> None:

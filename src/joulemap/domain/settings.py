@@ -21,6 +21,9 @@ Deployment = Literal["datacenter", "edge", "embedded"]
 Device = Literal["cpu", "cuda"]
 """A part of this machine that runs models."""
 
+WAIT_S: Final = 30.0
+"""How long to wait for others who hold a database, unless something else is asked for."""
+
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
 

@@ -12,9 +12,9 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.errors import DatabaseError, UsageError
-from joulemap.plan.catalogue import ensure_catalogue
-from joulemap.plan.source import open_if_there, writing
-from joulemap.store.connection import Connection, transaction, using
+from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.source import reading_if_there
+from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import find_workload
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
@@ -127,15 +127,13 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
 @contextlib.contextmanager
 def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connection]]:
     """Give out the id of a model's workload, stored if it was not, and a connection that holds it."""
-    connection = open_if_there(source.path)
-    if connection is not None:
-        with using(connection, source.path):
-            key = stored_key(connection, model)
-            if key is not None:
-                yield find_workload_id(connection, key), connection
-                return
+    with reading_if_there(source) as connection:
+        key = stored_key(connection, model) if connection is not None else None
+        if connection is not None and key is not None:
+            yield find_workload_id(connection, key), connection
+            return
     workload = None if model.shipped else trace(model.request, source.talk)
-    with writing(source.path) as connection:
+    with writing(source) as connection:
         with transaction(connection):
             ensure_catalogue(connection)
             key = ensure_workload(connection, model, workload)

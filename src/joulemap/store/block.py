@@ -1,22 +1,11 @@
 """Every block of a database file that is in use, against the checksum that the engine stored with it.
 
 The engine compares them when it reads a block, and no query reads every block: those of indexes are read where a row is
-looked up or added. A file of its storage version `VERSION` is
+looked up or added. The layout of a file stands in `header`. A block of metadata has 64 parts; each starts with the
+place of the next, the block in the low 56 bits and the part in the others. The free list is in such parts: how many
+blocks are free, then which. What a free block holds is of no matter, and after a crash it may be half written.
 
-    page 0           checksum, "DUCK", version
-    pages 1 and 2    checksum, iteration, metadata, free list, number of blocks, bytes of a block; the later one counts
-    blocks           checksum, data
-
-with little-endian words of 8 bytes and pages of 4,096 bytes. The checksum of the words w that follow it is
-
-    5381 xor (w1 x 0xbf58476d1ce4e5b9) xor (w2 x 0xbf58476d1ce4e5b9) ...        modulo 2^64
-
-A block of metadata has 64 parts; each starts with the place of the next, the block in the low 56 bits and the part in
-the others. The free list is in such parts: how many blocks are free, then which. What a free block holds is of no
-matter, and after a crash it may be half written.
-
-Source: `src/storage/single_file_block_manager.cpp`, `src/common/checksum.cpp` and
-`src/storage/metadata/metadata_manager.cpp` of DuckDB 2.0.
+Source: `src/storage/metadata/metadata_manager.cpp` of DuckDB 2.0.
 """
 
 from __future__ import annotations
@@ -24,16 +13,13 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, Final
 
+from joulemap.store.header import FACTOR, HEAD, MAGIC, PAGE, SEED
+
 VERSION: Final = 999
-PAGE_BYTES: Final = 4096
-HEADER_BYTES: Final = 3 * PAGE_BYTES
 WORD_BYTES: Final = 8
 METADATA_PARTS: Final = 64
 PLACE_BITS: Final = 56
 NOWHERE: Final = 2**64 - 1
-
-FACTOR: Final = 0xBF58476D1CE4E5B9
-START: Final = 5381
 
 
 def find_damaged_blocks(stream: BinaryIO) -> list[int]:
@@ -42,10 +28,10 @@ def find_damaged_blocks(stream: BinaryIO) -> list[int]:
     A file of another storage version is left to the engine.
     """
     stream.seek(0)
-    header = stream.read(HEADER_BYTES)
-    if len(header) < HEADER_BYTES or header[8:12] != b"DUCK" or struct.unpack_from("<Q", header, 12)[0] != VERSION:
+    header = stream.read(HEAD)
+    if len(header) < HEAD or header[8:12] != MAGIC or struct.unpack_from("<Q", header, 12)[0] != VERSION:
         return []
-    later = max(struct.unpack_from("<5Q", header, page * PAGE_BYTES + WORD_BYTES) for page in (1, 2))
+    later = max(struct.unpack_from("<5Q", header, page * PAGE + WORD_BYTES) for page in (1, 2))
     _, _, free_list, block_count, block_bytes = later
     damaged = {number for number in range(block_count) if not _is_whole(stream.read(block_bytes), block_bytes)}
     return sorted(damaged - _read_free(stream, free_list, block_bytes, damaged)) if damaged else []
@@ -57,7 +43,7 @@ def _is_whole(block: bytes, block_bytes: int) -> bool:
     if len(block) < block_bytes:
         return False
     words = np.frombuffer(block, dtype="<u8")
-    return int(np.bitwise_xor.reduce(words[1:] * np.uint64(FACTOR))) ^ START == int(words[0])
+    return int(np.bitwise_xor.reduce(words[1:] * np.uint64(FACTOR))) ^ SEED == int(words[0])
 
 
 def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]) -> set[int]:
@@ -68,7 +54,7 @@ def _read_free(stream: BinaryIO, place: int, block_bytes: int, damaged: set[int]
         block, part = place & (1 << PLACE_BITS) - 1, place >> PLACE_BITS
         if block in damaged:
             break
-        stream.seek(HEADER_BYTES + block * block_bytes + WORD_BYTES + part * part_bytes)
+        stream.seek(HEAD + block * block_bytes + WORD_BYTES + part * part_bytes)
         place, *more = struct.unpack(f"<{part_bytes // WORD_BYTES}Q", stream.read(part_bytes))
         words += more
     return set(words[1 : words[0] + 1]) if words else set()

@@ -15,7 +15,7 @@ import duckdb
 
 from joulemap.errors import DatabaseError, SqlError
 from joulemap.store.block import find_damaged_blocks
-from joulemap.store.connection import Connection, open_for_reading, using
+from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
 from joulemap.store.digest import (
     CALIBRATION,
     EMPTY,
@@ -37,7 +37,7 @@ AUDIT: Final = "audit.conservation"
 SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
 TABLE_RULE: Final = "the rows of the catalogue are those that were written"
 
-ADVICE: Final = "restore a copy, or export the runs that can be read and import them into a new database"
+ADVICE: Final = "`joulemap db recover` gets back what can be read"
 
 LOOKUPS: Final = 1000
 """Rows that are looked up together; of more than 2,048 the engine reads the whole table."""
@@ -74,13 +74,14 @@ SEALED: Final = (
 )
 
 
-def check_database(path: Path) -> list[Fault]:
+def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
     """Return everything that is wrong with what a database holds, in the order of rule, run and place.
 
     Raises DatabaseError for a file that cannot be opened or has a damaged block, naming a table that it belongs to.
     """
-    connection = open_for_reading(path)
-    with path.open("rb") as stream, using(connection, path):  # closing the stream would drop the engine's lock
+    if not check_place(path):
+        raise missing(path)
+    with path.open("rb") as stream, reading(path, patience) as connection:  # closing the stream drops the engine's lock
         _check_blocks(connection, stream, path)
         try:
             _check_indexes(connection, path)

@@ -1,6 +1,6 @@
 """The check of a database in a process of its own: the engine may crash on a damaged file, and that is an answer too.
 
-python -m joulemap.store.guard FILE
+python -m joulemap.store.guard FILE SECONDS-TO-WAIT
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store.check import ADVICE, Fault, check_database
+from joulemap.store.connection import Patience
 
 REFUSALS: Final = {one.__name__: one for one in (DatabaseError, LockedDatabaseError, OlderDatabaseError)}
 
@@ -22,11 +23,11 @@ CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, 
 """What ends a process that read what makes no sense."""
 
 
-def check_apart(path: Path) -> list[Fault]:
+def check_apart(path: Path, patience: Patience) -> list[Fault]:
     """Return what `check_database` finds; DatabaseError, as it raises it, and for a file that crashes the engine."""
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", __name__, str(path)],
+        [sys.executable, "-m", __name__, str(path), str(patience.limit_s)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=os.environ | variables,
@@ -46,7 +47,7 @@ def check_apart(path: Path) -> list[Fault]:
 def main() -> None:
     """Print what a check of the named file finds, or why there is none, as JSON."""
     try:
-        answer: object = {"faults": check_database(Path(sys.argv[1]))}
+        answer: object = {"faults": check_database(Path(sys.argv[1]), Patience(limit_s=float(sys.argv[2])))}
     except DatabaseError as error:
         answer = {"refusal": type(error).__name__, "reason": str(error)}
     print(json.dumps(answer))

@@ -80,7 +80,9 @@ def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None
     try:
         rows = connection.execute("SELECT version, checksum FROM schema_migration ORDER BY version").fetchall()
     except (duckdb.CatalogException, duckdb.BinderException):
-        (tables,) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0]
+        (tables,) = connection.execute(
+            "SELECT (SELECT count(*) FROM duckdb_tables()) + (SELECT count(*) FROM duckdb_views() WHERE NOT internal)"
+        ).fetchall()[0]
         return None if tables else {}
     return {int(version): str(checksum) for version, checksum in rows}
 
