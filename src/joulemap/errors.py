@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     DATABASE = 5
     """The database is missing, locked, damaged, not a joulemap database, too new, too old or not writable."""
     CHECK_FAILED = 6
-    """An audit found rows that break conservation or referential rules."""
+    """A check found rows that were changed, or that break conservation or referential rules."""
     MODEL = 7
     """The model could not be built or traced."""
     SQL = 8

@@ -83,8 +83,11 @@ def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
         raise missing(path)
     with path.open("rb") as stream, reading(path, patience) as connection:  # closing the stream drops the engine's lock
         _check_blocks(connection, stream, path)
-        _check_indexes(connection, path)
-        return find_faults(connection)
+        try:
+            _check_indexes(connection, path)
+            return find_faults(connection)
+        except duckdb.Error as error:
+            raise DatabaseError(f"{path} is damaged: {str(error).splitlines()[0]}; {ADVICE}") from error
 
 
 def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
@@ -106,17 +109,19 @@ def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
 def _check_indexes(connection: Connection, path: Path) -> None:
     """Raise DatabaseError where an index does not find every row of its table."""
     indexed = connection.execute(
-        "SELECT table_name, constraint_column_names[1] FROM duckdb_constraints() "
-        "WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND len(constraint_column_names) = 1 "
-        "ORDER BY table_name, constraint_index"
+        "SELECT i.table_name, c.column_name, c.data_type FROM duckdb_constraints() AS i "
+        "JOIN duckdb_columns() AS c ON c.table_oid = i.table_oid AND c.column_name = i.constraint_column_names[1] "
+        "WHERE i.constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND len(i.constraint_column_names) = 1 "
+        "ORDER BY i.table_name, i.constraint_index"
     ).fetchall()
-    for table, column in indexed:
+    for table, column, kind in indexed:
         keys = [key for (key,) in connection.execute(f"SELECT {column} FROM {table} ORDER BY {column}").fetchall()]
         step = 2 * LOOKUPS
         for start in (first for half in (0, 1) for first in range(half, len(keys), step)):
             asked = keys[start : start + step : 2]  # the engine makes a range of numbers in a row
             found = connection.execute(
-                f"SELECT {column} FROM {table} WHERE list_contains($keys, {column}) ORDER BY {column}", {"keys": asked}
+                f"SELECT {column} FROM {table} WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY {column}",
+                {"keys": asked},
             ).fetchall()
             if [key for (key,) in found] != asked:
                 raise DatabaseError(f"{path}: the index of {table}.{column} is damaged; {ADVICE}")
