@@ -8,6 +8,7 @@ python -m campaign [--minutes 30] [--seed 1] [--only KIND ...] [--trial N ...] [
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -21,6 +22,8 @@ from campaign.report import Report, write_page
 def main() -> int:
     """Return 0 if no promise was broken, 1 otherwise."""
     arguments = _read_arguments()
+    for variable in [name for name in os.environ if name.startswith("JOULEMAP_")]:
+        del os.environ[variable]
     names = arguments.only or list(KINDS)
     started = time.monotonic()
     end = started + 60.0 * arguments.minutes

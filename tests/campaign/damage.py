@@ -12,8 +12,8 @@ from random import Random
 from typing import Final
 
 from campaign import fault
-from campaign.fault import Fault, read_ledger
-from campaign.program import CACHE, DATABASE, Process, list_faults, prepare_place, run
+from campaign.fault import Fault
+from campaign.program import CACHE, DATABASE, Process, list_faults, prepare_place, run, succeed
 from campaign.scene import BASE, COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial, UnavailableError
 from command import Done
@@ -203,11 +203,7 @@ def _ask_all(stage: Path, name: str) -> dict[str, str]:
     for question in QUESTIONS:
         for file in _files(stage, name):
             shutil.copyfile(file, place / f"{DATABASE}{file.suffix if file.suffix == '.wal' else ''}")
-        with Process.start(question, place) as process:
-            done = process.finish()
-        if done.returncode:
-            raise RuntimeError(f"{_name(question)}: exit {done.returncode}: {done.stderr}")
-        answers[_name(question)] = done.stdout
+        answers[_name(question)] = succeed(question, place).stdout
     shutil.rmtree(place.parent)
     return answers
 
@@ -217,17 +213,11 @@ def _leave_log(stage: Path) -> None:
     scene = SCENES[0]
     assert scene.commands == (COMPARE,)
     place = stage / "logged" / "place"
-    for call in range(1, 200):
-        shutil.rmtree(place, ignore_errors=True)
-        set_up(scene, stage, place)
-        ledger = place.with_name("ledger")
-        program, arguments = scene.program(stage, place.with_name("log"))
-        chosen = Fault(kind="before", call=call)
-        with Process.start(arguments, place, chosen.arm(stage, place, ledger), program) as process:
-            process.finish()
-        where = read_ledger(ledger)[1]
-        if where.split(" ")[0].startswith("pwrite") and f"/{DATABASE} " in where:
-            break
+    set_up(scene, stage, place)
+    program, arguments = scene.program(stage, place.with_name("log"))
+    chosen = Fault(kind="before", call=1, only=f"pwrite /{DATABASE}")
+    with Process.start(arguments, place, chosen.arm(stage, place, place.with_name("ledger")), program) as process:
+        process.finish()
     for file in _files(place, DATABASE):
         shutil.copyfile(file, stage / f"{COMMITTED}{'.wal' if file.suffix == '.wal' else ''}")
     shutil.rmtree(place.parent)

@@ -6,7 +6,8 @@
    FAULT_KIND    before, after or torn: SIGKILL to the process group at the call, `torn` after a part of the write;
                  full: this write and all later ones that need room fail with ENOSPC, a part of the first one is done
    FAULT_PART    part of the bytes that are written, in thousandths
-   FAULT_ALIGN   bytes that the part is a multiple of */
+   FAULT_ALIGN   bytes that the part is a multiple of
+   FAULT_ONLY    call and path below the root, as in a note: only such calls count; empty for all */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,7 +35,7 @@ struct ledger {
 enum kind { COUNT, BEFORE, AFTER, TORN, FULL };
 
 static struct ledger *ledger;
-static const char *root;
+static const char *root, *only;
 static size_t root_length;
 static unsigned long chosen;
 static enum kind kind;
@@ -56,6 +57,7 @@ __attribute__((constructor)) static void begin(void)
     chosen = read_number("FAULT_CALL", 0);
     part = read_number("FAULT_PART", 500);
     align = read_number("FAULT_ALIGN", 1);
+    only = getenv("FAULT_ONLY");
     if (name)
         kind = !strcmp(name, "before") ? BEFORE : !strcmp(name, "after") ? AFTER : !strcmp(name, "torn") ? TORN :
                !strcmp(name, "full") ? FULL : COUNT;
@@ -127,8 +129,14 @@ static void die(void)
 }
 
 /* Counts a call; returns whether it is the chosen one (or a later one on a disk that is full). */
-static int count_call(void)
+static int count_call(const char *call, const char *path)
 {
+    if (only && *only) {
+        char text[PATH_MAX + 128];
+        snprintf(text, sizeof text, "%s %s ", call, path + root_length);
+        if (strncmp(text, only, strlen(only)))
+            return 0;
+    }
     unsigned long number = atomic_fetch_add(&ledger->calls, 1) + 1;
     return chosen && (number == chosen || (kind == FULL && number > chosen));
 }
@@ -148,7 +156,7 @@ static size_t take_part(size_t count)
 #define WRITE(call, type, count, offset, whole, some) \
     do { \
         char path[PATH_MAX]; \
-        if (!find_file(file, path) || !count_call()) \
+        if (!find_file(file, path) || !count_call(call, path)) \
             return whole; \
         tell(call, path, offset, count); \
         size_t torn = take_part(count); \
@@ -173,7 +181,7 @@ static size_t take_part(size_t count)
 #define CHANGE(call, found, needs_room, whole) \
     do { \
         char path[PATH_MAX]; \
-        if (!(found) || !count_call()) \
+        if (!(found) || !count_call(call, path)) \
             return whole; \
         if (kind == FULL) { \
             if (!(needs_room)) \

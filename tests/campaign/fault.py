@@ -46,6 +46,8 @@ class Fault:
     """Thousandths of a write that are done."""
     align: int = 1
     """Bytes that the part is a multiple of."""
+    only: str = ""
+    """Beginning of the notes of those calls that count; empty for all."""
 
     def arm(self, stage: Path, place: Path, ledger: Path) -> dict[str, str]:
         """Return the variables that a program below `place` runs under; the ledger is emptied."""
@@ -58,6 +60,7 @@ class Fault:
             "FAULT_CALL": str(self.call),
             "FAULT_PART": str(self.part),
             "FAULT_ALIGN": str(self.align),
+            "FAULT_ONLY": self.only,
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -10,7 +11,7 @@ from campaign.aftermath import count_acknowledged, judge
 from campaign.fault import build, read_ledger
 from campaign.kill import draw_fault
 from campaign.program import Process, list_faults
-from campaign.scene import Scene, draw_scene, prepare_scenes, read_references, set_up
+from campaign.scene import SCENES, Reference, Scene, draw_scene, find_reference, prepare_scenes, set_up
 from campaign.trial import Outcome, Trial
 from command import Done
 
@@ -24,17 +25,17 @@ def prepare(stage: Path) -> None:
     prepare_scenes(stage)
 
 
-def fill_disk(trial: Trial) -> Outcome:
+def fill_disk(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
     """Take the disk away at one of a scene's writes."""
     random = trial.random()
-    scene = draw_scene(random)
-    reference = read_references(trial.stage)[scene.name]
+    scene = draw_scene(random, scenes)
+    reference = find_reference(scene, trial.stage)
     place, log = trial.place / "place", trial.place / "log"
     set_up(scene, trial.stage, place)
-    done, where = _run_full(trial, scene, place, log, random)
+    done, where = _run_full(trial, scene, reference, place, log, random)
     acknowledged = count_acknowledged(log, done.returncode, len(scene.commands))
     failures = list_faults(done)
-    if done.returncode not in (0, *scene.codes):
+    if not failures and done.returncode not in (0, *scene.codes):
         failures.append(f"code: exit {done.returncode}: {done.stderr.strip()[-300:]}")
     failures += judge(trial, scene, reference, acknowledged, place)
     return Outcome(
@@ -44,8 +45,9 @@ def fill_disk(trial: Trial) -> Outcome:
     )
 
 
-def _run_full(trial: Trial, scene: Scene, place: Path, log: Path, random: Random) -> tuple[Done, str]:
-    reference = read_references(trial.stage)[scene.name]
+def _run_full(
+    trial: Trial, scene: Scene, reference: Reference, place: Path, log: Path, random: Random
+) -> tuple[Done, str]:
     program, arguments = scene.program(trial.stage, log)
     if random.random() < LIMITED_FRACTION:
         largest = max((file.stat().st_size for file in place.rglob("*") if file.is_file()), default=0)

@@ -148,7 +148,7 @@ CALIBRATED: Final[Sequence[Command]] = (
 )
 
 FAMILIES: Final = (
-    Family(name="options", weight=30, make=of_arguments(draw_command)),
+    Family(name="options", weight=34, make=of_arguments(draw_command)),
     Family(
         name="hardware", weight=15, make=of_file("own.toml", of_examples("hardware/*.toml", CATALOGUE), CHECK_HARDWARE)
     ),
@@ -164,16 +164,16 @@ FAMILIES: Final = (
     ),
     Family(
         name="query files",
-        weight=8,
+        weight=4,
         make=of_file(
             "own/topic/name.v1.sql", of_examples("*/*.sql", QUERIES), (("query", "list", "--queries", "own"),)
         ),
     ),
     Family(name="SQL", weight=20, make=of_arguments(draw_statement)),
-    Family(name="archives", weight=6, make=draw_archive),
+    Family(name="archives", weight=4, make=draw_archive),
     Family(
         name="models",
-        weight=6,
+        weight=8,
         make=of_file("own.py", draw_model, (("model", "show", f"{FILE}:make", "--input", "1,8"),)),
         runs_code=True,
     ),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from campaign.aftermath import judge
 from campaign.program import Process, list_faults
-from campaign.scene import SCENES, Scene, draw_scene, prepare_scenes, read_references, set_up
+from campaign.scene import SCENES, Scene, draw_scene, find_reference, prepare_scenes, set_up
 from campaign.trial import Outcome, Trial
 from command import Done
 
@@ -38,7 +39,7 @@ QUESTIONS: Final = (
     ("model", "trace", "resnet18", "--retrace"),
 )
 
-_SINGLE: Final = tuple(scene for scene in SCENES if len(scene.commands) == 1)
+SINGLE: Final = tuple(scene for scene in SCENES if len(scene.commands) == 1)
 _QUESTION_FRACTION: Final = 0.3
 
 
@@ -47,14 +48,14 @@ def prepare(stage: Path) -> None:
     prepare_scenes(stage)
 
 
-def interrupt(trial: Trial) -> Outcome:
+def interrupt(trial: Trial, scenes: Sequence[Scene] = SINGLE) -> Outcome:
     """Interrupt a command at a moment drawn from the time that it takes."""
     random = trial.random()
     if random.random() < _QUESTION_FRACTION:
         scene = Scene(name=QUESTION, commands=(random.choice(QUESTIONS),), weight=1)
         return _interrupt(trial, scene, random.uniform(0.0, ENDLESS_S))
-    scene = draw_scene(random, _SINGLE)
-    return _interrupt(trial, scene, random.uniform(0.0, read_references(trial.stage)[scene.name].seconds))
+    scene = draw_scene(random, scenes)
+    return _interrupt(trial, scene, random.uniform(0.0, find_reference(scene, trial.stage).seconds))
 
 
 def _interrupt(trial: Trial, scene: Scene, moment: float) -> Outcome:
@@ -79,7 +80,7 @@ def _interrupt(trial: Trial, scene: Scene, moment: float) -> Outcome:
         return Outcome(part=scene.name, outcomes={f"before {INTERPRETER}": 1})
     failures = [f"{one} ({what})" for one in _judge_end(done, seconds)]
     if scene.name != QUESTION:
-        failures += judge(trial, scene, read_references(trial.stage)[scene.name], int(done.returncode == 0), place)
+        failures += judge(trial, scene, find_reference(scene, trial.stage), int(done.returncode == 0), place)
     return Outcome(part=scene.name, outcomes={f"exit {done.returncode}": 1}, failures=tuple(failures), seconds=seconds)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 from campaign.aftermath import count_acknowledged, judge
 from campaign.fault import PAGE_BYTES, Fault, FaultKind, build, read_ledger
 from campaign.program import Process
-from campaign.scene import Scene, draw_scene, prepare_scenes, read_references, set_up
+from campaign.scene import SCENES, Scene, draw_scene, find_reference, prepare_scenes, set_up
 from campaign.trial import Outcome, Trial
 
 KINDS: Final[tuple[FaultKind, ...]] = ("before", "after", "torn", "torn")
@@ -31,11 +32,11 @@ def prepare_aimed(stage: Path) -> None:
     prepare_scenes(stage)
 
 
-def kill_at_random(trial: Trial) -> Outcome:
+def kill_at_random(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
     """Kill a scene at a moment drawn from the time that it takes."""
     random = trial.random()
-    scene = draw_scene(random)
-    reference = read_references(trial.stage)[scene.name]
+    scene = draw_scene(random, scenes)
+    reference = find_reference(scene, trial.stage)
     place, log = trial.place / "place", trial.place / "log"
     set_up(scene, trial.stage, place)
     program, arguments = scene.program(trial.stage, log)
@@ -48,11 +49,11 @@ def kill_at_random(trial: Trial) -> Outcome:
     return Outcome(part=scene.name, outcomes={"finished" if ended else "killed": 1}, failures=tuple(failures))
 
 
-def kill_at_write(trial: Trial) -> Outcome:
+def kill_at_write(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
     """Kill a scene at one of its writes, and sometimes what follows it too."""
     random = trial.random()
-    scene = draw_scene(random)
-    reference = read_references(trial.stage)[scene.name]
+    scene = draw_scene(random, scenes)
+    reference = find_reference(scene, trial.stage)
     place, log = trial.place / "place", trial.place / "log"
     set_up(scene, trial.stage, place)
     notes = []

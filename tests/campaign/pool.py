@@ -48,7 +48,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"},
+                env={**kept, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
                 process_group=0,
             )
         return cls(process, log)

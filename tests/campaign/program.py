@@ -36,7 +36,6 @@ def variables(place: Path) -> dict[str, str]:
         "JOULEMAP_CALIBRATION": str(place / "calibration"),
         "TMPDIR": str(place / TEMPORARY),
         "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 
@@ -46,14 +45,26 @@ def prepare_place(place: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def run(trial: Trial, arguments: Sequence[str], place: Path | None = None) -> Done:
-    """Run a command to its end, in this process unless the trial is alone."""
-    where = place or trial.place
-    if trial.is_alone:
-        with Process.start(arguments, where) as process:
-            return process.finish()
+def run_inside(arguments: Sequence[str], place: Path) -> Done:
+    """Run a command to its end in this process, below a place."""
     with patch.object(tempfile, "tempdir", None):
-        return run_here(arguments, where, variables(where))
+        return run_here(arguments, place, variables(place))
+
+
+def run(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
+    """Run a command to its end, in this process unless the trial is alone."""
+    if trial.is_alone:
+        with Process.start(arguments, place) as process:
+            return process.finish()
+    return run_inside(arguments, place)
+
+
+def succeed(arguments: Sequence[str], place: Path) -> Done:
+    """Run a command of which trials need what it leaves; RuntimeError if it fails."""
+    done = run_inside(arguments, place)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)}: exit {done.returncode}: {done.stderr}")
+    return done
 
 
 def run_apart(trial: Trial, arguments: Sequence[str], place: Path) -> Done:

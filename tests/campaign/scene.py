@@ -7,7 +7,7 @@ import csv
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -16,7 +16,7 @@ import attrs
 
 from campaign import fault
 from campaign.fault import Fault, read_ledger
-from campaign.program import CACHE, DATABASE, JOULEMAP, Process, prepare_place
+from campaign.program import CACHE, DATABASE, JOULEMAP, Process, prepare_place, succeed
 from campaign.state import Content, list_files, read_content
 
 Command = tuple[str, ...]
@@ -24,10 +24,8 @@ Command = tuple[str, ...]
 BASE: Final = "base.duckdb"
 ARCHIVE: Final = "archive"
 MEASUREMENTS: Final = "measured.csv"
-REFERENCE: Final = "scenes.json"
 SESSION: Final = Path(__file__).with_name("session.py")
 
-FEW: Final = "xeon_8380,l4"
 STORED: Final[tuple[Command, ...]] = (
     ("compare", "resnet18"),
     ("compare", "alexnet", "--precision", "fp16"),
@@ -37,11 +35,11 @@ STORED: Final[tuple[Command, ...]] = (
 ARCHIVED: Final[tuple[Command, ...]] = (
     ("compare", "alexnet", "--precision", "fp16"),
     ("compare", "squeezenet1_1", "--runtime", "eager"),
-    ("compare", "mobilenet_v2"),
+    ("compare", "shufflenet_v2_x0_5"),
 )
 
-COMPARE: Final[Command] = ("compare", "mobilenet_v2")
-SWEEP: Final[Command] = ("sweep", "squeezenet1_1", "--batch", "1,2,4,8,16")
+COMPARE: Final[Command] = ("compare", "squeezenet1_0")
+SWEEP: Final[Command] = ("sweep", "squeezenet1_1", "--batch", "1,2,4")
 NEW: Final[Command] = ("compare", "resnet18")
 IMPORT: Final[Command] = ("db", "import", "{stage}/archive")
 MEASURED: Final[Command] = ("measurements", "import", "{stage}/measured.csv")
@@ -142,10 +140,12 @@ def prepare_base(stage: Path) -> None:
         return
     make = stage / "make"
     prepare_place(make)
-    _type(make, *STORED)
+    for command in STORED:
+        succeed(command, make)
     shutil.copytree(make / CACHE, stage / CACHE)
     shutil.move(make / DATABASE, stage / BASE)
-    _type(make, *ARCHIVED, ("db", "export", str(stage / ARCHIVE)))
+    for command in (*ARCHIVED, ("db", "export", str(stage / ARCHIVE))):
+        succeed(command, make)
     shutil.rmtree(make)
     with (stage / MEASUREMENTS).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
@@ -153,36 +153,20 @@ def prepare_base(stage: Path) -> None:
         writer.writerows(("l4", "resnet18", "fp32", batch, "eager", batch / 1000, "campaign") for batch in range(1, 9))
 
 
-def _type(place: Path, *commands: Command) -> None:
-    for command in commands:
-        with Process.start(command, place) as process:
-            done = process.finish()
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}: {done.stderr}")
-
-
 def prepare_scenes(stage: Path) -> None:
     """Run every scene to its end and keep what it left; faults are counted where the library is there."""
     prepare_base(stage)
-    if (stage / REFERENCE).exists():
-        return
-    found = {scene.name: attrs.asdict(_watch(scene, stage)) for scene in SCENES}
-    (stage / REFERENCE).write_text(json.dumps(found), encoding="utf-8")
+    for scene in SCENES:
+        find_reference(scene, stage)
 
 
-def read_references(stage: Path) -> Mapping[str, Reference]:
-    """Return what each scene leaves when nothing stops it."""
-    rows = json.loads((stage / REFERENCE).read_text(encoding="utf-8"))
-    return {
-        name: Reference(
-            before=row["before"],
-            after=tuple(row["after"]),
-            files=tuple(row["files"]),
-            call_count=row["call_count"],
-            seconds=row["seconds"],
-        )
-        for name, row in rows.items()
-    }
+def find_reference(scene: Scene, stage: Path) -> Reference:
+    """Return what a scene leaves when nothing stops it; it is run if that is not known yet."""
+    kept = stage / f"scene-{scene.name}.json"
+    if not kept.exists():
+        kept.write_text(json.dumps(attrs.asdict(_watch(scene, stage))), encoding="utf-8")
+    row = json.loads(kept.read_text(encoding="utf-8"))
+    return Reference(**row | {name: tuple(row[name]) for name in ("after", "files")})
 
 
 def _watch(scene: Scene, stage: Path) -> Reference:
@@ -193,10 +177,10 @@ def _watch(scene: Scene, stage: Path) -> Reference:
         set_up(scene, stage, place)
         before = read_content(place / DATABASE)
         for command in scene.commands:
-            _type(place, tuple(fill(command, stage)))
+            succeed(fill(command, stage), place)
             after.append(read_content(place / DATABASE))
         for command in scene.again:
-            _type(place, tuple(fill(command, stage)))
+            succeed(fill(command, stage), place)
         files = list_files(place)
     with _place(stage) as place:
         set_up(scene, stage, place)
