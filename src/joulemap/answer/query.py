@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.plan.source import reading
-from joulemap.store.connection import confine
+from joulemap.store.connection import bound_memory, confine
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_query, check_runs, find_projected, run_query, run_sql
@@ -21,15 +22,16 @@ LISTED = (
 )
 
 
-def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | None) -> Rows:
+def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds) -> Rows:
     """Run a query, as `Workspace.query` documents it; `own` is a person's folder of queries."""
     query = find_query(name, own)
     with reading(path) as connection:
+        bound_memory(connection, bounds.max_memory_bytes)
         if own is not None and query.path.is_relative_to(own):
             confine(connection)
             check_query(connection, query, SCHEMA_VERSION)
         check_runs(connection, parameters)
-        return find_projected(connection, run_query(connection, query, parameters))
+        return find_projected(connection, run_query(connection, query, parameters, bounds))
 
 
 def run_described(path: Path, name: str, parameters: Mapping[str, Any]) -> Rows:
@@ -41,11 +43,12 @@ def run_described(path: Path, name: str, parameters: Mapping[str, Any]) -> Rows:
         return find_projected(connection, run_query(connection, query, parameters))
 
 
-def run_statement(path: Path, statement: str, parameters: Mapping[str, Any] | None) -> Rows:
+def run_statement(path: Path, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds) -> Rows:
     """Run one ad-hoc SELECT, as `Workspace.sql` documents it."""
     with reading(path) as connection:
+        bound_memory(connection, bounds.max_memory_bytes)
         confine(connection)
-        return find_projected(connection, run_sql(connection, statement, parameters))
+        return find_projected(connection, run_sql(connection, statement, parameters, bounds))
 
 
 def list_named(path: Path, own: Path | None) -> Rows:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import DEFAULT_DATABASE, Database, OutputOptions, emit
+from joulemap.cli.output import DEFAULT_DATABASE, Database, OutputOptions, emit_line
 from joulemap.domain.settings import ArchiveFormat
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
@@ -35,7 +35,7 @@ def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
     """
     from joulemap.workspace import Workspace
 
-    emit(f"{db}: schema {Workspace(db).migrate()}")
+    emit_line(f"{db}: schema {Workspace(db).migrate()}")
 
 
 @app.command()
@@ -79,7 +79,7 @@ def export(
     from joulemap.workspace import Workspace
 
     count = Workspace(db).export_runs(folder, run or (), form=form)
-    emit(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
+    emit_line(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
 
 
 @app.command("import")
@@ -95,7 +95,7 @@ def import_(
     from joulemap.workspace import Workspace
 
     fresh, known = Workspace(db).import_runs(folder)
-    emit(f"{db}: {fresh} new, {known} stored already")
+    emit_line(f"{db}: {fresh} new, {known} stored already")
 
 
 @app.command()

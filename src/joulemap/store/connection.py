@@ -187,6 +187,12 @@ def transaction(connection: Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def bound_memory(connection: Connection, memory_bytes: float) -> None:
+    """Let the engine use so much memory, and no disk in its place."""
+    connection.execute("SET temp_directory = ''")
+    connection.execute(f"SET memory_limit = '{int(memory_bytes)}B'")
+
+
 def confine(connection: Connection) -> None:
     """Forbid files, network, settings and variables of this program to statements that a person wrote."""
     for setting in (
