@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -168,7 +169,7 @@ def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: Arch
     from joulemap.store.archive import write_tables, write_views
 
     check_name("archive format", form, get_args(ArchiveFormat))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if os.path.lexists(folder) and (not os.path.isdir(folder) or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
     with reading(source) as connection:
         stored = find_all_runs(connection)

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 import typer
 
+from joulemap.cli.argument import read_words
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.errors import ExitCode, JoulemapError
 
@@ -23,8 +24,11 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "command", "interrupt", "output", "record", "value"})
+PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value"})
 """Modules of this room that are no command."""
+
+MOST_MESSAGE: Final = 2_000
+"""Characters of an error; one that quotes what it is given can be far longer."""
 
 FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
 """Commands that help lists first."""
@@ -116,6 +120,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of a command; every error is one line on stderr."""
     try:
+        read_words(arguments, os.environ)
         result = build(arguments)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
@@ -134,5 +139,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _tell(message: str, code: ExitCode) -> int:
-    print(f"joulemap: {' '.join(message.split())}", file=sys.stderr)
+    from joulemap.present.text import one_line
+
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"joulemap: {one_line(message, MOST_MESSAGE)}", file=sys.stderr)
     return int(code)
