@@ -119,10 +119,10 @@ def _check_indexes(connection: Connection, path: Path) -> None:
         step = 2 * LOOKUPS
         for start in (first for half in (0, 1) for first in range(half, len(keys), step)):
             asked = keys[start : start + step : 2]  # the engine makes a range of numbers in a row
-            found = connection.execute(
-                f"SELECT {column} FROM {table} WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY {column}",
-                {"keys": asked},
-            ).fetchall()
+            statement = (
+                f"SELECT {column} FROM {table} WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
+            )
+            found = connection.execute(statement, {"keys": asked}).fetchall()
             if [key for (key,) in found] != asked:
                 raise DatabaseError(f"{path}: the index of {table}.{column} is damaged; {ADVICE}")
 

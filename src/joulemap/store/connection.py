@@ -10,11 +10,13 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import attrs
 import duckdb
 
+from joulemap.background import begin
 from joulemap.domain.settings import WAIT_S
 from joulemap.draft import drafting, sweep
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, UsageError
@@ -24,6 +26,11 @@ from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, rea
 from joulemap.store.sharing import Kind, give_back, take
 
 Connection = duckdb.DuckDBPyConnection
+
+Result = TypeVar("Result")
+
+_BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[], Any]]]]] = WeakKeyDictionary()
+"""connection -> what was begun beside it: its connection, and what waits for it."""
 
 POLL_S: Final = 0.02
 """How often to look whether another process has let go."""
@@ -200,7 +207,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
         stack.callback(give_back, place, kind)
         stack.enter_context(telling(path))
         connection = _connect(path, kind, patience, deadline)
-        stack.callback(connection.close)
+        stack.callback(close, connection)
         yield connection
 
 
@@ -214,7 +221,7 @@ def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError, duckdb.Error):
             if log_of(path).exists():
                 checkpoint(connection, path, descriptor)
-        connection.close()
+        close(connection)
         os.close(descriptor)
 
 
@@ -283,8 +290,34 @@ def telling(path: Path | str) -> Iterator[None]:
 @contextlib.contextmanager
 def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
     """Give out an open connection, close it whatever happens, and tell an engine's failure in one line."""
-    with telling(path), contextlib.closing(connection):
-        yield connection
+    with telling(path):
+        try:
+            yield connection
+        finally:
+            close(connection)
+
+
+def begin_beside(connection: Connection, action: Callable[[Connection], Result]) -> Callable[[], Result]:
+    """Begin an action, in another thread, on a connection beside this one; return a function that waits for it."""
+    cursor = connection.cursor()
+
+    def run() -> Result:
+        with contextlib.closing(cursor):
+            return action(cursor)
+
+    finish = begin(run)
+    _BESIDE.setdefault(connection, []).append((cursor, finish))
+    return finish
+
+
+def close(connection: Connection) -> None:
+    """Close a connection; what was begun beside it ends first, for the engine does not close what is at work."""
+    for cursor, finish in _BESIDE.pop(connection, []):
+        with contextlib.suppress(Exception):  # nobody waited for it, or was told
+            cursor.interrupt()
+        with contextlib.suppress(Exception):
+            finish()
+    connection.close()
 
 
 @contextlib.contextmanager

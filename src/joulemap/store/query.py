@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 import attrs
 import duckdb
 
-from joulemap.background import begin
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Column, Record, Table
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.bound import bounding, fetch_rows
+from joulemap.store.connection import begin_beside
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query
 from joulemap.store.run import find_projected_hardware
@@ -117,15 +117,7 @@ def _run(
 
 def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
     """Begin a `fetch` beside what the connection does next; return a function that waits for it."""
-    cursor = connection.cursor()
-
-    def run() -> Table[Row]:
-        try:
-            return fetch(cursor, record, **given)
-        finally:
-            cursor.close()
-
-    return begin(run)
+    return begin_beside(connection, lambda cursor: fetch(cursor, record, **given))
 
 
 RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
