@@ -64,7 +64,10 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     else:
         first_key = None
     first = plan.models[0]
-    traced = None if first_key or first.shipped else trace(first.request, source.talk)
+    traced = None
+    if not first_key and not first.shipped:
+        source = source.anchor()
+        traced = trace(first.request, source.talk)
     with writing(source.path) as connection:
         tally = _evaluate_missing(connection, source, plan, traced)
         ids = _stored_ids(connection, plan)

@@ -30,6 +30,12 @@ class Source:
     progress: Progress | None = None
     """Not called where everything is stored."""
 
+    def anchor(self) -> Source:
+        """Return it with its path from the root, which code that changes the working directory does not move."""
+        with contextlib.suppress(OSError):  # the working directory is gone
+            return attrs.evolve(self, path=self.path.absolute())
+        return self
+
 
 def open_if_there(path: Path) -> Connection | None:
     """Return a read-only connection, or None where there is no database yet or a writer must migrate it first."""
