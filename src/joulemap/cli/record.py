@@ -56,6 +56,9 @@ class ModelOptions:
         bool,
         typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap."),
     ] = False
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load a .pt2 file also where it may run code of its own when it is loaded.")
+    ] = False
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -66,6 +69,7 @@ class ModelOptions:
             "inputs": self.inputs or (),
             "arguments": dict(parse_argument(text) for text in self.arguments or ()),
             "retrace": self.retrace,
+            "trust": self.trust,
         }
 
     def settings(self, **keywords: Any) -> Settings:

@@ -130,6 +130,8 @@ class Settings:
     """Of the model's factory."""
     retrace: bool = False
     """Whether to trace with the installed torch even where the package ships the workload."""
+    trust: bool = False
+    """Whether to load a `.pt2` file that may run code when it is loaded."""
     calibration: str | Calibration = "auto"
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
@@ -154,6 +156,7 @@ class ModelKeywords(TypedDict, total=False):
     inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
     retrace: bool
+    trust: bool
 
 
 class RunKeywords(ModelKeywords, total=False):

@@ -28,6 +28,12 @@ class Source:
     """Not called where everything is stored."""
     patience: Patience = PATIENT
 
+    def anchor(self) -> Source:
+        """Return it with its path from the root, which code that changes the working directory does not move."""
+        with contextlib.suppress(OSError):  # the working directory is gone
+            return attrs.evolve(self, path=self.path.absolute())
+        return self
+
 
 @contextlib.contextmanager
 def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:

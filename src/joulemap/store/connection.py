@@ -169,6 +169,7 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
     """
     if not check_place(path):
         raise missing(path)
+    sweep(path.parent)
     with _opening(path, kind, patience) as connection:
         version = check_version(connection, path)
         if version < SCHEMA_VERSION:
