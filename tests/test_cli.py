@@ -260,7 +260,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     assert len(steps) == 3
     for step in steps:
         assert joulemap(*step.split()).returncode == 0, step
-    assert joulemap("db", "check").stdout == "ok: every part adds up\n"
+    assert joulemap("db", "check").stdout == "ok: everything is as it was written, and every part adds up\n"
 
 
 def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:
@@ -400,7 +400,8 @@ def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> Non
     done = joulemap("db", "check", "--db", own_database)
     assert done.returncode == ExitCode.CHECK_FAILED
     assert "energy_fj is round(count x price)" in done.stdout
-    assert done.stderr == "joulemap: 1 rows break a rule\n"
+    assert "the rows of a run are those that were written" in done.stdout
+    assert done.stderr == "joulemap: 2 rows break a rule\n"
 
 
 def test_a_truncated_database_is_one_line(joulemap: Run, database: Path, tmp_path: Path) -> None:
