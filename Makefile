@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration pages questions clean
+.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration pages questions campaign clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -59,6 +59,9 @@ pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tabl
 
 questions: $(STAMP)  ## put today's answers under the ten questions of docs/sql.md
 	$(BIN)/python benchmarks/question.py --write
+
+campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
+	cd tests && ../$(BIN)/python -m campaign --write
 
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
 	$(BIN)/python -m joulemap.tools.profile

@@ -16,7 +16,7 @@ from compare import assert_close
 from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.catalogue import write_metrics
-from joulemap.store.connection import Connection, confine, writing
+from joulemap.store.connection import Connection, configure, limit, writing
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
@@ -173,7 +173,7 @@ def test_a_parameter_of_another_type_is_refused(kind: str, text: str) -> None:
     ],
 )
 def test_typed_sql_cannot_write_or_reach_out(statement: str, connection: Connection) -> None:
-    confine(connection)
+    configure(connection, limit(1e9, is_confined=True))
     with pytest.raises(SqlError):
         run_sql(connection, statement)
     assert not Path("/tmp/escaped.csv").exists()

@@ -43,10 +43,15 @@ def drafting(folder: Path) -> Iterator[Path]:
 def sweep(folder: Path) -> None:
     """Remove the drafts in a folder whose process is gone."""
     place = folder / PLACE
-    if not (place / MARKER).is_file() or place.is_symlink():
+    if not place.is_dir() or place.is_symlink():
         return
     with contextlib.suppress(OSError):
-        for entry in os.listdir(place):
+        entries = os.listdir(place)
+        if not entries:  # left between the marker's end and its own
+            place.rmdir()
+        if MARKER not in entries:
+            return
+        for entry in entries:
             found = _LOCK.fullmatch(entry)
             if found is not None and place / found[1] not in _own:
                 _remove_left(place / found[1], place / entry)

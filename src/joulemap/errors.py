@@ -127,6 +127,8 @@ class CatalogueError(JoulemapError):
 class UnpricedActionError(JoulemapError):
     """An action was counted that the energy reference table has no price for."""
 
+    exit_code = ExitCode.CATALOGUE
+
     def __init__(self, hardware: str, action: str, action_count: float) -> None:
         super().__init__(
             f"{hardware} has no energy per action for {action} (counted {action_count:.6g} times): "

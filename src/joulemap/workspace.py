@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from joulemap.domain.settings import Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
+from joulemap.domain.settings import Bounds, Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.store.connection import PATIENT, Patience, place_database, silent
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
+    from joulemap.store.recover import Recovery
 
 
 SETTINGS: Final = Settings()
@@ -50,6 +51,7 @@ MEASURED: Final = Settings(runtime="eager")
 CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
 """What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
 
+BOUNDS: Final = Bounds()
 LIMITS: Final = Limits()
 USAGE: Final = Usage()
 
@@ -362,15 +364,20 @@ class Workspace:
         return sweep_batches(self._source, models, settings.with_keywords(keywords), max_latency_s)
 
     def query(
-        self, name: str, parameters: Mapping[str, Any] | None = None, *, queries: str | Path | None = None
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        queries: str | Path | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> Rows:
         """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
 
-        Raises UnknownNameError, UsageError, SqlError or DatabaseError.
+        Raises UnknownNameError, UsageError, SqlError, also where it takes more than `bounds`, or DatabaseError.
         """
         from joulemap.answer.query import run_named
 
-        return run_named(self._source, name, parameters or {}, None if queries is None else Path(queries))
+        return run_named(self._source, name, parameters or {}, None if queries is None else Path(queries), bounds)
 
     def list_queries(self, queries: str | Path | None = None) -> Rows:
         """Return the queries that ship, and those of a person's own folder after a check of every file.
@@ -382,14 +389,16 @@ class Workspace:
 
         return list_named(self._source, None if queries is None else Path(queries))
 
-    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None, *, bounds: Bounds = BOUNDS) -> Rows:
         """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
 
-        Raises SqlError, UsageError where the parameters are not those of the statement, or DatabaseError.
+        What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
+        Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
+        are not those of the statement, or DatabaseError.
         """
         from joulemap.answer.query import run_statement
 
-        return run_statement(self._source, statement, parameters)
+        return run_statement(self._source, statement, parameters, bounds)
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Run a query about the catalogue, whether or not there is a database.
@@ -495,12 +504,14 @@ class Workspace:
         output: str | Path | None = None,
         is_dry: bool = False,
         start: str | Calibration = "none",
+        force: bool = False,
     ) -> CalibrateAnswer:
         """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
 
         The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at all if
         `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`.
-        Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+        A file that is there and no calibration is replaced with `force` alone. Raises NoMeasurementError where nothing
+        fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
         from joulemap.answer.calibrate import fit_hardware
         from joulemap.plan.calibration import use_calibration
@@ -513,6 +524,7 @@ class Workspace:
             output=None if output is None else Path(output),
             is_dry=is_dry,
             start=use_calibration(start),
+            force=force,
         )
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
@@ -552,6 +564,16 @@ class Workspace:
         from joulemap.answer.database import audit_database
 
         return audit_database(self._source)
+
+    def recover(self, path: str | Path) -> Recovery:
+        """Put what can be read of this database into a new one; return how many runs, and what was lost.
+
+        The database itself stays as it is. Raises DatabaseError where nothing can be read, UsageError for a `path` that
+        is there already.
+        """
+        from joulemap.answer.database import recover_database
+
+        return recover_database(self._source, place_database(path))
 
     def info(self) -> DatabaseAnswer:
         """Return what the database file is and holds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,6 +25,7 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.errors import NoMeasurementError, UnknownNameError, UsageError
+from joulemap.file import check_output
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import GIVEN, CalibrationUse
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
@@ -199,11 +201,16 @@ def fit_hardware(
     output: Path | None,
     is_dry: bool,
     start: CalibrationUse,
+    force: bool,
 ) -> CalibrateAnswer:
     """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
     for precision in precisions:
         check_name("precision", precision, PRECISION_BYTES)
     target = find_target(source, hardware)
+    place = output or own_folder() / f"{target.id}.toml"
+    inputs = (source.path, *([Path(hardware)] if isinstance(hardware, str) and is_hardware_path(hardware) else ()))
+    if not is_dry and os.path.isdir(place.parent):
+        check_output(place, inputs, force=force)
     measured = [
         row
         for row in find_measurements(source)
@@ -229,10 +236,9 @@ def fit_hardware(
         start=start.load(entry, target.architecture) if entry else None,
         tell=source.talk,
     )
-    place = output or own_folder() / f"{target.id}.toml"
     calibration = parse_calibration(calibration_text(outcome.calibration), place.stem)
     if not is_dry:
-        write_calibration(calibration, place)
+        write_calibration(calibration, place, inputs, force=force)
     return _answer(target, calibration, "" if is_dry else str(place), outcome.warnings, left_out)
 
 

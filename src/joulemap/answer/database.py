@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import attrs
 
@@ -13,12 +14,14 @@ from joulemap.answer.answer import Answer
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
 from joulemap.draft import drafting
-from joulemap.errors import CatalogueError, UsageError
+from joulemap.errors import CatalogueError, DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
+from joulemap.store import connection as store
+from joulemap.store.connection import check_place, missing, transaction
 from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
@@ -29,6 +32,9 @@ ADVICE = (
     "restore a copy of the database; or export the runs that no row is about, nor their workload or hardware "
     "(`joulemap db export FOLDER --run ID`), import them into a new one, and evaluate the others there"
 )
+
+if TYPE_CHECKING:
+    from joulemap.store.recover import Recovery
 
 
 @attrs.frozen
@@ -132,12 +138,38 @@ def audit_database(source: Source) -> AuditAnswer:
     )
 
 
+def recover_database(source: Source, new: Path) -> Recovery:
+    """Put what can be read of a database into a new one, as `Workspace.recover` documents it."""
+    from joulemap.store.archive import merge_archive
+    from joulemap.store.guard import recover_apart
+    from joulemap.store.measurement import read_measurements, write_measurements
+
+    if not check_place(source.path):
+        raise missing(source.path)
+    if new.exists():
+        raise UsageError(f"{new} is there already: name a database that is new")
+    try:
+        with drafting(new.parent) as place:
+            sound = place / "sound.duckdb"
+            recovery = recover_apart(source.path, sound)
+            with store.reading(sound) as connection:
+                measured = read_measurements(connection)
+            with writing(attrs.evolve(source, path=new)) as connection:
+                with transaction(connection):
+                    ensure_catalogue(connection)
+                    write_measurements(connection, measured)
+                merge_archive(connection, sound)
+    except OSError as error:
+        raise DatabaseError(f"cannot recover {source.path} to {new}: {error.strerror or error}") from error
+    return recovery
+
+
 def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
     """Write runs to a folder, which gets its name once it is complete; return how many."""
     from joulemap.store.archive import write_tables, write_views
 
     check_name("archive format", form, get_args(ArchiveFormat))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if os.path.lexists(folder) and (not os.path.isdir(folder) or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
     with reading(source) as connection:
         stored = find_all_runs(connection)

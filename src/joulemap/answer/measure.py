@@ -254,6 +254,7 @@ def measure_model(
     plan.check_calibration()
     source.talk(f"measuring {model} for about {seconds:g} s …")
     request = plan.models[0].request
+    source = source.anchor()
     trial = run_trial(request, device=device, precision=precision, runtime=runtime, threads=threads, seconds=seconds)
     ensure_runs(source, plan)
     measurement = Measurement(

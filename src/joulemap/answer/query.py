@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.plan.source import Source, reading
-from joulemap.store.connection import confine
+from joulemap.store.connection import limit
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_query, check_runs, find_projected, run_query, run_sql
@@ -21,15 +22,15 @@ LISTED = (
 )
 
 
-def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None) -> Rows:
+def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds) -> Rows:
     """Run a query, as `Workspace.query` documents it; `own` is a person's folder of queries."""
     query = find_query(name, own)
-    with reading(source) as connection:
-        if own is not None and query.path.is_relative_to(own):
-            confine(connection)
+    is_own = own is not None and query.path.is_relative_to(own)
+    with reading(source, limit(bounds.max_memory_bytes, is_confined=is_own)) as connection:
+        if is_own:
             check_query(connection, query, SCHEMA_VERSION)
         check_runs(connection, parameters)
-        return find_projected(connection, run_query(connection, query, parameters))
+        return find_projected(connection, run_query(connection, query, parameters, bounds))
 
 
 def run_described(source: Source, name: str, parameters: Mapping[str, Any]) -> Rows:
@@ -41,11 +42,10 @@ def run_described(source: Source, name: str, parameters: Mapping[str, Any]) -> R
         return find_projected(connection, run_query(connection, query, parameters))
 
 
-def run_statement(source: Source, statement: str, parameters: Mapping[str, Any] | None) -> Rows:
+def run_statement(source: Source, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds) -> Rows:
     """Run one ad-hoc SELECT, as `Workspace.sql` documents it."""
-    with reading(source) as connection:
-        confine(connection)
-        return find_projected(connection, run_sql(connection, statement, parameters))
+    with reading(source, limit(bounds.max_memory_bytes, is_confined=True)) as connection:
+        return find_projected(connection, run_sql(connection, statement, parameters, bounds))
 
 
 def list_named(source: Source, own: Path | None) -> Rows:
@@ -68,8 +68,7 @@ def _check_own(source: Source, own: Path) -> None:
     from joulemap.plan.catalogue import opening_catalogue
 
     refused = []
-    with opening_catalogue(source) as connection:
-        confine(connection)
+    with opening_catalogue(source, limit(Bounds().max_memory_bytes, is_confined=True)) as connection:
         for query in list_queries(own):
             if query.path.is_relative_to(own):
                 try:

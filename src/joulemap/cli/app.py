@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 import typer
 
+from joulemap.cli.argument import read_words
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.errors import ExitCode, JoulemapError
 
@@ -23,8 +24,11 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "command", "interrupt", "output", "record", "value"})
+PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value"})
 """Modules of this room that are no command."""
+
+MOST_MESSAGE: Final = 2_000
+"""Characters of an error; one that quotes what it is given can be far longer."""
 
 FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
 """Commands that help lists first."""
@@ -101,6 +105,7 @@ def main() -> NoReturn:
     A command is short: collecting garbage and tearing the interpreter down would cost a tenth of its time, and more
     once torch is loaded, so neither is done. Connections are closed and streams flushed before it leaves.
     """
+    _open_standard_descriptors()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -113,9 +118,19 @@ def main() -> NoReturn:
     os._exit(int(code))
 
 
+def _open_standard_descriptors() -> None:
+    """Open those of stdin, stdout and stderr that are closed: the next file would get the number, and be printed to."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of a command; every error is one line on stderr."""
     try:
+        read_words(arguments, os.environ)
         result = build(arguments)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
@@ -134,5 +149,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _tell(message: str, code: ExitCode) -> int:
-    print(f"joulemap: {' '.join(message.split())}", file=sys.stderr)
+    from joulemap.present.text import one_line
+
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"joulemap: {one_line(message, MOST_MESSAGE)}", file=sys.stderr)
     return int(code)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import DatabaseOptions, OutputOptions, emit
+from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 from joulemap.domain.settings import ArchiveFormat
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
@@ -34,7 +34,7 @@ def migrate(*, database: DatabaseOptions) -> None:
     \b
     joulemap db migrate --db results.duckdb
     """
-    emit(f"{database.db}: schema {database.open().migrate()}")
+    emit_line(f"{database.db}: schema {database.open().migrate()}")
 
 
 @app.command()
@@ -78,7 +78,7 @@ def export(
     joulemap db export results --run 1 --format json
     """
     count = database.open().export_runs(folder, run or (), form=form)
-    emit(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
+    emit_line(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
 
 
 @app.command("import")
@@ -94,7 +94,30 @@ def import_(
     joulemap db import results --db new.duckdb
     """
     fresh, known = database.open().import_runs(folder)
-    emit(f"{database.db}: {fresh} new, {known} stored already")
+    emit_line(f"{database.db}: {fresh} new, {known} stored already")
+
+
+@app.command()
+@command
+def recover(
+    path: Annotated[Path, typer.Argument(metavar="NEW", help="A database that is not there yet.")],
+    *,
+    database: DatabaseOptions,
+) -> None:
+    """Put what can be read of a damaged database into a new one; exit code 6 and a line for each thing that is lost.
+
+    \b
+    joulemap db recover sound.duckdb --db damaged.duckdb
+    """
+    from joulemap.errors import ConservationError
+
+    recovery = database.open().recover(path)
+    runs = f"{recovery.run_count} {'run' if recovery.run_count == 1 else 'runs'}"
+    emit_line(f"{path}: {runs}")
+    for line in recovery.lost:
+        emit_line(f"lost: {line}")
+    if recovery.lost:
+        raise ConservationError(f"{len(recovery.lost)} things could not be recovered from {database.db}")
 
 
 @app.command()

@@ -68,12 +68,18 @@ def end() -> NoReturn:
 
 
 def _wait(woken: int) -> None:
-    os.read(woken, 1)
+    _wait_for_one(woken)
     _asked.set()
     if _heeded.wait(GRACE_S):
         Thread(target=_end_later, daemon=True).start()
-        os.read(woken, 1)
+        _wait_for_one(woken)
     end()
+
+
+def _wait_for_one(woken: int) -> None:
+    """Wait for a Ctrl-C; other signals that somebody handles wake too."""
+    while os.read(woken, 1) != bytes([signal.SIGINT]):
+        pass
 
 
 def _end_later() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import DatabaseOptions, OutputOptions, emit
+from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 
 app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
 
@@ -53,4 +53,4 @@ def import_(
     joulemap validate --hardware my_chip
     """
     stored, known = database.open().import_measurements(file)
-    emit(f"{file}: {stored} measurements stored, {known} were there already")
+    emit_line(f"{file}: {stored} measurements stored, {known} were there already")

@@ -17,6 +17,7 @@ from joulemap.resource import package_version
 from joulemap.store import connection as store
 from joulemap.store.catalogue import find_current_hardware, has_catalogue
 from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, using
+from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 
 if TYPE_CHECKING:
@@ -50,13 +51,13 @@ def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: s
 
 
 @contextlib.contextmanager
-def opening_catalogue(source: Source) -> Iterator[Connection]:
+def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Connection]:
     """Give out a read-only connection that holds the current catalogue.
 
     The database if it is there, readable and up to date, else the template, else one made for the occasion.
     """
     with contextlib.ExitStack() as stack:
-        yield _open(source, catalogue_digest(), stack)
+        yield _open(source, catalogue_digest(), stack, kind)
 
 
 @contextlib.contextmanager
@@ -74,17 +75,18 @@ def opening_alone(
         yield connection
 
 
-def _open(source: Source, digest: str, stack: contextlib.ExitStack) -> Connection:
+def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) -> Connection:
     if check_place(source.path):
         with contextlib.suppress(LockedDatabaseError, OlderDatabaseError):
-            connection = stack.enter_context(store.reading(source.path, IMPATIENT))
+            connection = stack.enter_context(store.reading(source.path, IMPATIENT, kind))
             if has_catalogue(connection, digest):
                 return connection
     ready = _template(digest)
     if ready is not None:
-        return stack.enter_context(store.reading(ready.path))
+        return stack.enter_context(store.reading(ready.path, kind=kind))
     connection = stack.enter_context(using(open_in_memory(), "the catalogue"))
     _store_catalogue(connection)
+    store.configure(connection, kind)
     return connection
 
 

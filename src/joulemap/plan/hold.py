@@ -73,7 +73,7 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     if not is_traced:
         work.trace_next()
     while True:
-        with writing(source) as connection:
+        with writing(work.source) as connection:
             if work.advance(connection):
                 ids = _stored_ids(connection, plan)
                 assert ids is not None
@@ -130,6 +130,7 @@ class _Work:
 
     def trace_next(self) -> None:
         """Trace the next model; raises ModelError."""
+        self.source = self.source.anchor()
         self._traced = trace(self.plan.models[self._number].request, self.source.talk)
         self.needs_trace = False
 

@@ -10,7 +10,8 @@ import attrs
 
 from joulemap.errors import OlderDatabaseError
 from joulemap.store import connection as store
-from joulemap.store.connection import PATIENT, Connection, Patience, silent
+from joulemap.store.connection import PATIENT, READING, Connection, Patience, silent
+from joulemap.store.sharing import Kind
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -27,11 +28,17 @@ class Source:
     """Not called where everything is stored."""
     patience: Patience = PATIENT
 
+    def anchor(self) -> Source:
+        """Return it with its path from the root, which code that changes the working directory does not move."""
+        with contextlib.suppress(OSError):  # the working directory is gone
+            return attrs.evolve(self, path=self.path.absolute())
+        return self
+
 
 @contextlib.contextmanager
-def reading(source: Source) -> Iterator[Connection]:
+def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
     """Give out a read-only connection to a database that must be there."""
-    with store.reading(source.path, source.patience) as connection:
+    with store.reading(source.path, source.patience, kind) as connection:
         yield connection
 
 

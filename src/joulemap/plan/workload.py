@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -64,6 +63,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         batch=batch,
         inputs=written,
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
+        is_trusted=settings.trust,
     )
     return Model(request=request, retrace=settings.retrace)
 
@@ -88,13 +88,12 @@ def find_workload_id(connection: Connection, workload_key: str) -> int:
 
 
 def trace(request: ModelRequest, talk: Talk) -> Workload:
-    """Return the fused workload of a request. What a person's own code prints goes to stderr."""
+    """Return the fused workload of a request; ModelError where it cannot be built or traced."""
     from joulemap.fuse import fuse
     from joulemap.trace.build import trace_request
 
     talk(f"tracing {request.model} …")
-    with contextlib.redirect_stdout(sys.stderr):
-        return fuse(trace_request(request))
+    return fuse(trace_request(request))
 
 
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
@@ -132,7 +131,10 @@ def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connec
         if connection is not None and key is not None:
             yield find_workload_id(connection, key), connection
             return
-    workload = None if model.shipped else trace(model.request, source.talk)
+    workload = None
+    if not model.shipped:
+        source = source.anchor()
+        workload = trace(model.request, source.talk)
     with writing(source) as connection:
         with transaction(connection):
             ensure_catalogue(connection)

@@ -169,6 +169,7 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
     """
     if not check_place(path):
         raise missing(path)
+    sweep(path.parent)
     with _opening(path, kind, patience) as connection:
         version = check_version(connection, path)
         if version < SCHEMA_VERSION:
@@ -333,13 +334,22 @@ def transaction(connection: Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def confine(connection: Connection) -> None:
-    """Forbid files, network, settings and variables of this program to statements that a person wrote."""
-    for setting in (
-        "SET python_enable_replacements = false",
-        "SET enable_external_access = false",
-        "SET autoinstall_known_extensions = false",
-        "SET autoload_known_extensions = false",
-        "SET lock_configuration = true",
-    ):
-        connection.execute(setting)
+CONFINED: Final = (
+    ("python_enable_replacements", "false"),
+    ("enable_external_access", "false"),
+    ("autoinstall_known_extensions", "false"),
+    ("autoload_known_extensions", "false"),
+)
+"""No files, network, extensions or variables of this program for statements that a person wrote."""
+
+
+def limit(memory_bytes: float, *, is_confined: bool) -> Kind:
+    """Return how a database is open to a query that may use so much memory, no disk in its place, and no setting."""
+    memory = (("temp_directory", ""), ("memory_limit", f"{int(memory_bytes)}B"))
+    return Kind(is_reading=True, config=(*(CONFINED if is_confined else ()), *memory, ("lock_configuration", "true")))
+
+
+def configure(connection: Connection, kind: Kind) -> None:
+    """Give a database in memory the settings of a kind."""
+    for name, value in kind.config:
+        connection.execute(f"SET {name} = '{value}'")

@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -109,20 +110,29 @@ def settle(path: Path) -> None:
     file = journal_of(path)
     if not file.exists():
         return
+    with locking(path) as descriptor, contextlib.suppress(FileNotFoundError):  # its process has finished meanwhile
+        journal = read_journal(file)
+        if journal is not None and is_torn(journal, Head(os.pread(descriptor, HEAD, 0))):
+            for offset, block in journal.blocks.items():
+                os.pwrite(descriptor, block, offset)
+            os.pwrite(descriptor, journal.head.pages, 0)
+            os.fsync(descriptor)
+        file.unlink()
+
+
+@contextlib.contextmanager
+def locking(path: Path) -> Iterator[int]:
+    """Give out a descriptor of a database file that no engine has open; LockedDatabaseError where one has.
+
+    This process must not have it open either: the lock of its engine would go with the descriptor.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise LockedDatabaseError(f"{path} is locked by another process") from error
-        with contextlib.suppress(FileNotFoundError):  # its process has finished meanwhile
-            journal = read_journal(file)
-            if journal is not None and is_torn(journal, Head(os.pread(descriptor, HEAD, 0))):
-                for offset, block in journal.blocks.items():
-                    os.pwrite(descriptor, block, offset)
-                os.pwrite(descriptor, journal.head.pages, 0)
-                os.fsync(descriptor)
-            file.unlink()
+        yield descriptor
     finally:
         os.close(descriptor)
 

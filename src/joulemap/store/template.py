@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -24,12 +23,9 @@ import duckdb
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.draft import drafting, sweep
 from joulemap.errors import DatabaseError
-from joulemap.resource import digest_code
+from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.migration import load_migrations, migrate
-
-VARIABLE: Final = "JOULEMAP_CACHE"
-"""Environment variable: the folder for templates."""
 
 WRITERS: Final = tuple(
     f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row", "template")
@@ -40,14 +36,6 @@ _NAME: Final = re.compile(r"[0-9a-f]{16}\.duckdb")
 
 KEPT: Final = 8
 """Templates of other catalogues or versions that stay, the newest."""
-
-
-def cache_folder() -> Path:
-    """Return where templates are kept: `$JOULEMAP_CACHE`, or joulemap's folder under the user's cache."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulemap"
 
 
 @attrs.frozen

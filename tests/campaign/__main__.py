@@ -1,0 +1,79 @@
+"""Run the campaign and print what became of it.
+
+python -m campaign [--minutes 30] [--seed 1] [--only KIND ...] [--trial N ...] [--count N] [--workers 2] [--write]
+
+--trial runs exactly these trials of one kind again; --write puts the table into docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from campaign.plan import KINDS, prepare
+from campaign.pool import Pool
+from campaign.report import Report, write_page
+
+
+def main() -> int:
+    """Return 0 if no promise was broken, 1 otherwise."""
+    arguments = _read_arguments()
+    for variable in [name for name in os.environ if name.startswith("JOULEMAP_")]:
+        del os.environ[variable]
+    names = arguments.only or list(KINDS)
+    started = time.monotonic()
+    end = started + 60.0 * arguments.minutes
+    report = Report(seed=arguments.seed, workers=arguments.workers)
+    with tempfile.TemporaryDirectory(prefix="joulemap-campaign-") as folder:
+        stage = Path(folder).resolve()
+        refused = prepare(stage, names)
+        pool = Pool(stage, arguments.workers)
+        try:
+            rest = sum(KINDS[name].share for name in names)
+            for name in names:
+                kind = KINDS[name]
+                if name in refused:
+                    report.leave_out(kind, refused[name])
+                    continue
+                now = time.monotonic()
+                deadline = now + (end - now) * kind.share / rest
+                rest -= kind.share
+                numbers = arguments.trial or range(arguments.count or kind.count)
+                for number, outcome in pool.try_all(kind, arguments.seed, numbers, deadline):
+                    for line in report.add(kind, number, outcome):
+                        print(line, flush=True)
+                _tell(f"{name}: {report.count(kind)} trials, {time.monotonic() - started:.0f} s")
+        finally:
+            pool.close()
+    text = report.table()
+    print(text)
+    if arguments.write:
+        write_page(text)
+    return int(report.has_failures)
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m campaign", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0, help="at most so long")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", choices=list(KINDS), metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--trial", action="append", type=int, metavar="N", help="exactly this one again")
+    parser.add_argument("--count", type=int, default=0, help="trials of each kind")
+    parser.add_argument("--workers", type=int, default=2, help="trials at a time")
+    parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
+    arguments = parser.parse_args()
+    if arguments.trial and len(arguments.only or ()) != 1:
+        parser.error("--trial needs one --only KIND")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

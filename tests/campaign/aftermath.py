@@ -1,0 +1,53 @@
+"""What a person finds who goes on after a command was stopped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from campaign.program import DATABASE, list_faults, run
+from campaign.scene import Reference, Scene, fill
+from campaign.state import compare_content, list_files, read_content
+from campaign.trial import Trial
+from joulemap.errors import JoulemapError
+
+LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
+"""Commits that only readers have seen yet; part of the database."""
+
+
+def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, place: Path) -> list[str]:
+    """Return every promise that was broken: runs lost or partial, the next commands refused, debris left."""
+    path = place / DATABASE
+    promised = [reference.before, *reference.after[:acknowledged]]
+    if not path.exists() and any(promised):
+        return ["lost: the database is gone"]
+    failures = _compare(path, scene, reference, acknowledged)
+    if failures:
+        return failures
+    for command in (*scene.follow(), ("db", "check")):
+        done = run(trial, fill(command, trial.stage), place)
+        if done.returncode:
+            failures += [f"next command: {done.args[1]} exit {done.returncode}: {done.stderr.strip()[:300]}"]
+        failures += list_faults(done)
+    if not failures:
+        failures += _compare(path, scene, reference, len(reference.after))
+    left = sorted(set(list_files(place)) - {*reference.files, LOG_OF_DATABASE})
+    if left and not failures:
+        failures.append(f"debris: {', '.join(left)[:300]}")
+    return failures
+
+
+def _compare(path: Path, scene: Scene, reference: Reference, acknowledged: int) -> list[str]:
+    promised = [reference.before, *reference.after[:acknowledged]]
+    try:
+        return compare_content(read_content(path), promised, reference.after[-1])
+    except JoulemapError as error:
+        return [f"lost: {scene.name}: {error}"]
+
+
+def count_acknowledged(log: Path, exit_code: int | None, command_count: int) -> int:
+    """Return how many of a scene's commands said that they were done."""
+    if command_count == 1:
+        return int(exit_code == 0)
+    return log.read_bytes().count(b"\n") if os.path.exists(log) else 0

@@ -1,0 +1,223 @@
+"""Database files that were damaged: every question is answered rightly or refused as damage."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from campaign import fault
+from campaign.fault import Fault
+from campaign.program import CACHE, DATABASE, Process, list_faults, prepare_place, run, succeed
+from campaign.scene import BASE, COMPARE, SCENES, prepare_base, set_up
+from campaign.trial import Outcome, Trial, UnavailableError
+from command import Done
+
+HEADER_BYTES: Final = 3 * 4096
+"""The engine's headers, before its first block."""
+
+BLOCK_BYTES: Final = 262_144
+PAGE_BYTES: Final = 4096
+DATABASE_CODE: Final = 5
+CHECK_CODE: Final = 6
+
+COMMITTED: Final = "committed.duckdb"
+"""A database of which the last commit is only in its log."""
+
+ANSWERS: Final = "answers.json"
+CHECK: Final = ("db", "check")
+QUESTIONS: Final = (
+    ("sql", "SELECT model, hardware, precision, energy_j, latency_s, peak_memory_bytes FROM runs ORDER BY ALL"),
+    ("sql", "SELECT run_id, category, action, sum(line_energy_fj) AS e FROM energy_ledger GROUP BY ALL ORDER BY ALL"),
+    ("sql", "SELECT run_id, operator_index, operation, latency_s, energy_j FROM operator_results ORDER BY ALL"),
+    ("sql", "SELECT hardware, quantity, value, unit, source FROM hardware_facts ORDER BY ALL"),
+    ("analyze", "resnet18", "h100_sxm5"),
+    ("compare", "resnet18"),
+    ("compare", "alexnet", "--precision", "fp16"),
+    ("hardware", "show", "l4"),
+    ("measurements", "list", "--hardware", "l4"),
+    ("edp", "resnet18", "tpu_v4"),
+)
+ASKED_COUNT: Final = 3
+LOG_FRACTION: Final = 0.15
+"""Part of the trials that damage the log of a database, or the database under one."""
+
+
+def flip_bytes(random: Random, content: bytearray) -> None:
+    """Change one to eight bytes."""
+    for _ in range(random.randint(1, 8)):
+        content[random.randrange(len(content))] ^= random.randint(1, 255)
+
+
+def flip_header(random: Random, content: bytearray) -> None:
+    """Change one to eight bytes of the headers."""
+    for _ in range(random.randint(1, 8)):
+        content[random.randrange(min(len(content), HEADER_BYTES))] ^= random.randint(1, 255)
+
+
+def zero_page(random: Random, content: bytearray) -> None:
+    """Empty one to three pages."""
+    for _ in range(random.randint(1, 3)):
+        start = random.randrange(0, len(content), PAGE_BYTES)
+        end = min(start + PAGE_BYTES, len(content))
+        content[start:end] = bytes(end - start)
+
+
+def cut(random: Random, content: bytearray) -> None:
+    """Cut the end off."""
+    del content[random.randrange(len(content)) :]
+
+
+def cut_block(random: Random, content: bytearray) -> None:
+    """Cut whole blocks off."""
+    del content[len(content) - BLOCK_BYTES * random.randint(1, 4) :]
+
+
+def swap_blocks(random: Random, content: bytearray) -> None:
+    """Let two blocks change places, each whole."""
+    first, second = _draw_blocks(random, content)
+    content[first], content[second] = content[second], content[first]
+
+
+def double_block(random: Random, content: bytearray) -> None:
+    """Write one block over another."""
+    first, second = _draw_blocks(random, content)
+    content[first] = content[second]
+
+
+def scribble(random: Random, content: bytearray) -> None:
+    """Write noise over a stretch."""
+    start = random.randrange(len(content))
+    end = min(len(content), start + random.randint(1, 65_536))
+    content[start:end] = random.randbytes(end - start)
+
+
+def append(random: Random, content: bytearray) -> None:
+    """Write noise after the end."""
+    content += random.randbytes(random.randint(1, BLOCK_BYTES))
+
+
+def _draw_blocks(random: Random, content: bytearray) -> tuple[slice, slice]:
+    count = (len(content) - HEADER_BYTES) // BLOCK_BYTES
+    starts = (HEADER_BYTES + BLOCK_BYTES * index for index in random.sample(range(count), 2))
+    first, second = (slice(start, start + BLOCK_BYTES) for start in starts)
+    return first, second
+
+
+WAYS: Final[Mapping[str, Callable[[Random, bytearray], None]]] = {
+    "bytes": flip_bytes,
+    "header": flip_header,
+    "pages emptied": zero_page,
+    "cut": cut,
+    "blocks cut off": cut_block,
+    "blocks swapped": swap_blocks,
+    "block doubled": double_block,
+    "noise": scribble,
+    "noise after the end": append,
+}
+LOG_WAYS: Final = ("bytes", "pages emptied", "cut", "noise", "noise after the end")
+
+
+def prepare(stage: Path) -> None:
+    """Make what is damaged, and ask it everything while it is whole."""
+    prepare_base(stage)
+    if (stage / ANSWERS).exists():
+        return
+    answers = {"whole": _ask_all(stage, BASE)}
+    with contextlib.suppress(UnavailableError):
+        fault.build(stage)
+        _leave_log(stage)
+        answers["committed"] = _ask_all(stage, COMMITTED)
+    (stage / ANSWERS).write_text(json.dumps(answers), encoding="utf-8")
+
+
+def damage(trial: Trial) -> Outcome:
+    """Damage a database, ask it some questions, and have it checked."""
+    random = trial.random()
+    answers: dict[str, dict[str, str]] = json.loads((trial.stage / ANSWERS).read_text(encoding="utf-8"))
+    has_log = "committed" in answers and random.random() < LOG_FRACTION
+    place = trial.place / "place"
+    prepare_place(place)
+    shutil.copytree(trial.stage / CACHE, place / CACHE, dirs_exist_ok=True)
+    for file in _files(trial.stage, COMMITTED if has_log else BASE):
+        shutil.copyfile(file, place / f"{DATABASE}{file.suffix if file.suffix == '.wal' else ''}")
+    damaged = place / DATABASE
+    if has_log and random.random() < 0.5:
+        damaged = place / f"{DATABASE}.wal"
+    way = random.choice(LOG_WAYS if damaged.suffix == ".wal" else tuple(WAYS))
+    content = bytearray(damaged.read_bytes())
+    WAYS[way](random, content)
+    damaged.write_bytes(content)
+    allowed = [answers["whole"], *((answers["committed"],) if has_log else ())]
+    outcomes: Counter[str] = Counter()
+    failures = []
+    for question in random.sample(QUESTIONS, ASKED_COUNT):
+        word, broken = _judge(run(trial, question, place), [one[_name(question)] for one in allowed])
+        outcomes[word] += 1
+        failures += broken
+    checked = run(trial, CHECK, place)
+    if checked.returncode not in (0, DATABASE_CODE, CHECK_CODE):
+        failures.append(f"code: db check exit {checked.returncode}: {checked.stderr.strip()[-200:]}")
+    elif checked.returncode != CHECK_CODE:
+        failures += list_faults(checked)
+    is_found = checked.returncode != 0
+    outcomes["db check finds it" if is_found else "db check passes"] += 1
+    if any(one.startswith("wrong") for one in failures):
+        word = "db check finds it" if is_found else "db check passes it"
+        failures = [f"{one} ({word})" if one.startswith("wrong") else one for one in failures]
+    return Outcome(part=f"log, {way}" if damaged.suffix == ".wal" else way, outcomes=outcomes, failures=tuple(failures))
+
+
+def _judge(done: Done, allowed: list[str]) -> tuple[str, list[str]]:
+    if done.returncode == 0:
+        if done.stdout in allowed:
+            return "right", []
+        return "wrong", [f"wrong: {' '.join(done.args[1:])[:120]!r} answers something else"]
+    faults = list_faults(done)
+    if faults:
+        return "failed", faults
+    if done.returncode != DATABASE_CODE:
+        return "failed", [f"code: {' '.join(done.args[1:])[:80]!r} exit {done.returncode}: {done.stderr.strip()[:200]}"]
+    return "refused", []
+
+
+def _name(question: tuple[str, ...]) -> str:
+    return " ".join(question)
+
+
+def _files(stage: Path, name: str) -> list[Path]:
+    return [file for file in (stage / name, stage / f"{name}.wal") if file.exists()]
+
+
+def _ask_all(stage: Path, name: str) -> dict[str, str]:
+    """Return what a whole database answers to each question."""
+    place = stage / "asked" / "place"
+    prepare_place(place)
+    shutil.copytree(stage / CACHE, place / CACHE, dirs_exist_ok=True)
+    answers = {}
+    for question in QUESTIONS:
+        for file in _files(stage, name):
+            shutil.copyfile(file, place / f"{DATABASE}{file.suffix if file.suffix == '.wal' else ''}")
+        answers[_name(question)] = succeed(question, place).stdout
+    shutil.rmtree(place.parent)
+    return answers
+
+
+def _leave_log(stage: Path) -> None:
+    """Stop a command between its commit and the checkpoint that follows, so that the log holds the commit."""
+    scene = SCENES[0]
+    assert scene.commands == (COMPARE,)
+    place = stage / "logged" / "place"
+    set_up(scene, stage, place)
+    program, arguments = scene.program(stage, place.with_name("log"))
+    chosen = Fault(kind="before", call=1, only=f"pwrite /{DATABASE}")
+    with Process.start(arguments, place, chosen.arm(stage, place, place.with_name("ledger")), program) as process:
+        process.finish()
+    for file in _files(place, DATABASE):
+        shutil.copyfile(file, stage / f"{COMMITTED}{'.wal' if file.suffix == '.wal' else ''}")
+    shutil.rmtree(place.parent)

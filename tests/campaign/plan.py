@@ -1,0 +1,99 @@
+"""The kinds of a campaign: what each tries, how often, and the part of the time that it may take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from campaign import damage, full, fuzz, interrupt, kill, race
+from campaign.trial import Kind
+
+_ALL: Final = (
+    Kind(
+        name="kill",
+        meaning="SIGKILL at random moments",
+        count=1000,
+        limit_s=180.0,
+        share=6.5,
+        prepare=kill.prepare,
+        run=kill.kill_at_random,
+    ),
+    Kind(
+        name="aimed",
+        meaning="SIGKILL before, after and within writes",
+        count=1000,
+        limit_s=180.0,
+        share=7.0,
+        prepare=kill.prepare_aimed,
+        run=kill.kill_at_write,
+    ),
+    Kind(
+        name="interrupt",
+        meaning="Ctrl-C at random moments",
+        count=300,
+        limit_s=120.0,
+        share=1.5,
+        prepare=interrupt.prepare,
+        run=interrupt.interrupt,
+    ),
+    Kind(
+        name="full",
+        meaning="a disk that is full from one write on",
+        count=200,
+        limit_s=180.0,
+        share=1.7,
+        prepare=full.prepare,
+        run=full.fill_disk,
+    ),
+    Kind(
+        name="damage",
+        meaning="damaged database files",
+        count=500,
+        limit_s=120.0,
+        share=2.5,
+        prepare=damage.prepare,
+        run=damage.damage,
+    ),
+    Kind(
+        name="race",
+        meaning="six processes that write and two that read, 50 commands each",
+        count=1,
+        limit_s=900.0,
+        share=2.5,
+        prepare=race.prepare,
+        run=race.race_processes,
+    ),
+    Kind(
+        name="threads",
+        meaning="a workspace that eight threads share",
+        count=4,
+        limit_s=300.0,
+        share=0.3,
+        prepare=race.prepare,
+        run=race.race_threads,
+    ),
+    Kind(
+        name="fuzz",
+        meaning="inputs that nobody means",
+        count=10_000,
+        limit_s=90.0,
+        share=6.5,
+        prepare=fuzz.prepare,
+        run=fuzz.feed,
+    ),
+)
+
+KINDS: Final = {kind.name: kind for kind in _ALL}
+
+
+def prepare(stage: Path, names: list[str]) -> dict[str, str]:
+    """Prepare kinds in a folder; return name -> why it cannot be tried here, for those that cannot."""
+    from campaign.trial import UnavailableError
+
+    refused = {}
+    for name in names:
+        try:
+            KINDS[name].prepare(stage)
+        except UnavailableError as error:
+            refused[name] = str(error)
+    return refused

@@ -1,0 +1,138 @@
+"""A few trials of each kind of the campaign; `make campaign` has the rest."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+import attrs
+import pytest
+
+from campaign import damage, fault, full, fuzz, interrupt, kill, race
+from campaign.mutate import mutate_bytes, mutate_json, mutate_text
+from campaign.plan import KINDS
+from campaign.pool import Pool
+from campaign.report import PAGE, PRINTED, Report
+from campaign.scene import SCENES, find_reference, prepare_base
+from campaign.state import compare_content
+from campaign.trial import Kind, Outcome, Trial
+
+SEED = 7
+KILLED = tuple(scene for scene in SCENES if scene.name in ("compare", "new database", "import"))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("campaign")
+    if shutil.which("cc") is not None:
+        fault.build(folder)
+    prepare_base(folder)
+    return folder
+
+
+@pytest.fixture
+def trial(stage: Path, tmp_path: Path) -> Trial:
+    return Trial(kind="sample", seed=SEED, number=0, stage=stage, place=tmp_path)
+
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
+
+
+@needs_compiler
+@pytest.mark.parametrize("number", range(4))
+def test_a_kill_at_a_write_loses_nothing(trial: Trial, number: int) -> None:
+    assert kill.kill_at_write(attrs.evolve(trial, number=number), KILLED).failures == ()
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_kill_at_random_loses_nothing(trial: Trial, number: int) -> None:
+    assert kill.kill_at_random(attrs.evolve(trial, number=number), KILLED).failures == ()
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_an_interrupt_is_obeyed_at_once(trial: Trial, number: int) -> None:
+    assert interrupt.interrupt(attrs.evolve(trial, number=number), KILLED).failures == ()
+
+
+@needs_compiler
+@pytest.mark.parametrize("number", range(2))
+def test_a_full_disk_loses_nothing(trial: Trial, number: int) -> None:
+    assert full.fill_disk(attrs.evolve(trial, number=number), KILLED).failures == ()
+
+
+def test_a_damaged_file_answers_rightly_or_is_refused(trial: Trial) -> None:
+    damage.prepare(trial.stage)
+    failures: list[str] = []
+    for number in range(4):
+        outcome = damage.damage(attrs.evolve(trial, number=number, place=trial.place / str(number)))
+        failures += outcome.failures
+    assert failures == []
+
+
+def test_processes_that_write_and_read_all_succeed(trial: Trial) -> None:
+    assert race.race(trial, writer_count=2, reader_count=1, round_count=2).failures == ()
+
+
+def test_threads_share_a_workspace(trial: Trial) -> None:
+    assert race.share(trial, thread_count=4, call_count=3).failures == ()
+
+
+@pytest.mark.parametrize("family", [one for one in fuzz.FAMILIES if not one.runs_code], ids=lambda family: family.name)
+def test_inputs_that_nobody_means_are_refused_in_one_line(trial: Trial, family: fuzz.Family) -> None:
+    random = Random(SEED)
+    failures: list[str] = []
+    for number in range(4):
+        place = trial.place / str(number)
+        failures += fuzz.feed_family(attrs.evolve(trial, place=place), family, random).failures
+    assert failures == []
+
+
+@needs_compiler
+def test_every_call_that_changes_a_file_is_counted(trial: Trial) -> None:
+    assert all(find_reference(scene, trial.stage).call_count > 20 for scene in KILLED)
+
+
+def test_what_is_lost_changed_or_partial_is_told_apart() -> None:
+    promised = [{"a": "1", "b": "2"}]
+    assert compare_content({"a": "1", "b": "2", "c": "3"}, promised, {"c": "3"}) == []
+    found = compare_content({"a": "0", "c": "4"}, promised, {"c": "3"})
+    assert [line.split(":")[0] for line in found] == ["lost", "changed", "partial"]
+
+
+def test_a_seed_says_what_is_made() -> None:
+    for _ in range(2):
+        assert mutate_text(Random(3), "a = 1\nb = 2") == mutate_text(Random(3), "a = 1\nb = 2")
+        assert mutate_bytes(Random(3), b"0123") == mutate_bytes(Random(3), b"0123")
+        assert mutate_json(Random(3), {"a": [1]}) == mutate_json(Random(3), {"a": [1]})
+
+
+def test_a_worker_that_crashes_is_replaced_and_the_trial_told(stage: Path) -> None:
+    pool = Pool(stage, 1)
+    kind = attrs.evolve(KINDS["fuzz"], name="none of these", limit_s=60.0)
+    try:
+        ((number, outcome),) = pool.try_all(kind, SEED, [5], deadline=float("inf"))
+    finally:
+        pool.close()
+    assert number == 5
+    assert outcome.failures[0].startswith("escaped: KeyError")
+
+
+def test_a_table_counts_what_was_tried() -> None:
+    kind = Kind(name="kind", meaning="what", count=2, limit_s=1, share=1, prepare=print, run=_never)
+    report = Report(seed=SEED, workers=2)
+    assert list(report.add(kind, 0, Outcome(part="one", outcomes={"exit 0": 1}))) == []
+    told = list(report.add(kind, 1, Outcome(part="two", outcomes={"exit 5": 1}, failures=("lost: all",))))
+    assert told == ["FAILED --only kind --seed 7 --trial 1  two: lost: all"]
+    assert report.has_failures
+    assert report.table().splitlines()[1].split() == [
+        *("kind", "what", "2"), *("exit", "0", "1,", "exit", "5", "1"), *("lost", "1"),
+    ]  # fmt: skip
+
+
+def _never(_trial: Trial) -> Outcome:
+    raise AssertionError
+
+
+def test_the_page_has_a_place_for_the_table() -> None:
+    assert len(PRINTED.findall(PAGE.read_text(encoding="utf-8"))) == 1
