@@ -400,6 +400,7 @@ def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> Non
     done = joulemap("db", "check", "--db", own_database)
     assert done.returncode == ExitCode.CHECK_FAILED
     assert "energy_fj is round(count x price)" in done.stdout
+    assert "the rows of a run are those that were written" in done.stdout
     assert done.stderr == "joulemap: 2 rows break a rule\n"
 
 
