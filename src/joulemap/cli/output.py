@@ -123,7 +123,8 @@ class OutputOptions:
             text = write(document, self.form, self._width(), is_raw=self.raw)
             emit(text, self.output, self._inputs(), force=self.force)
         if self.show_sql:
-            for table in document.tables or (document.table,):
+            behind = [table for table in document.tables or (document.table,) if "@" in table.title]
+            for table in behind:
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
 
