@@ -35,6 +35,8 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
     "long queries": (ExitCode.USAGE, ("query", "list", "--queries", LONG)),
     "long run id": (ExitCode.USAGE, ("query", "run", "edp.distribution", "-p", f"run_id={DIGITS}")),
     "long batch": (ExitCode.USAGE, ("compare", "resnet18", "--batch", DIGITS)),
+    "long power": (ExitCode.USAGE, ("recommend", "resnet18", "--max-power", DIGITS)),
+    "long price": (ExitCode.USAGE, ("cost", "resnet18", "--electricity", DIGITS)),
     "bytes in a statement": (ExitCode.USAGE, ("sql", f"SELECT '{NOT_TEXT}'")),
     "bytes in a comment": (ExitCode.USAGE, ("sql", f"SELECT 1 -- {NOT_TEXT}")),
     "bytes in a parameter": (ExitCode.USAGE, ("sql", "SELECT $a", "-p", f"a={NOT_TEXT}")),

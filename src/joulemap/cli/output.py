@@ -157,7 +157,8 @@ class OutputOptions(DatabaseOptions):
             text = write(document, self.form, self._width(), is_raw=self.raw)
             emit(text, self.output, self._inputs(), force=self.force)
         if self.show_sql:
-            for table in document.tables or (document.table,):
+            behind = [table for table in document.tables or (document.table,) if "@" in table.title]
+            for table in behind:
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
 
@@ -173,7 +174,7 @@ class OutputOptions(DatabaseOptions):
 
     def _inputs(self) -> tuple[Path, ...]:
         """Return what an output must not replace: the database, and every other file that the command line names."""
-        database = (self.db, *(self.db.with_name(f"{self.db.name}{end}") for end in COMPANIONS))
+        database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
         return () if self.output is None else (*database, *named_files(self.output))
 
     def _width(self) -> int | None:
