@@ -97,7 +97,16 @@ def run_apart(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
     return subprocess.CompletedProcess(["joulemap", *arguments], code, stdout, stderr)
 
 
-@attrs.define
+_started: set[Process] = set()
+
+
+def kill_started() -> None:
+    """End every process that was started here and has not ended."""
+    for process in list(_started):
+        process.kill()
+
+
+@attrs.define(eq=False)
 class Process:
     """A command in a process group of its own, whose output goes to files beside its place."""
 
@@ -134,11 +143,13 @@ class Process:
                 preexec_fn=None if file_bytes is None else lambda: _limit(file_bytes),
             )
         started = cls(tuple(arguments), process, *files)
+        _started.add(started)
         try:
             yield started
         finally:
             started.kill()
             process.wait()
+            _started.discard(started)
             for file in files:
                 file.unlink(missing_ok=True)
 
