@@ -39,6 +39,7 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/tracing.py --all
 	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python benchmarks/digest.py
 	$(BIN)/python benchmarks/query.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/fusion.py

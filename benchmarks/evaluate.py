@@ -17,7 +17,7 @@ import duckdb
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.model.pipeline import evaluate
-from joulemap.store.connection import open_for_writing, transaction
+from joulemap.store.connection import transaction
 from joulemap.store.workload import read_columns
 from joulemap.store.writer import RunIdentity, RunWriter
 from joulemap.workspace import Workspace
@@ -43,7 +43,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
     """Return (seconds of everything, seconds of DuckDB alone for the same Arrow data)."""
     catalogue = load_catalogue()
     wanted = configurations()
-    connection = open_for_writing(path)
+    connection = duckdb.connect(str(path))
     columns = read_columns(connection, 1)
     start = time.perf_counter()
     with transaction(connection):

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import duckdb
 
 from joulemap.domain.settings import Settings
 from joulemap.errors import JoulemapError
-from joulemap.store.connection import Connection, open_for_reading
+from joulemap.store.connection import Connection
 from joulemap.store.contract import Query
 from joulemap.store.library import list_queries
 from joulemap.store.query import bind, run_query
@@ -120,7 +121,7 @@ def count_read(connection: Connection, query: Query, given: Mapping[str, Any]) -
 def ask_queries(path: Path) -> list[Timing]:
     """Return the timing of every query, about one model and about all runs where it takes them."""
     timings = []
-    connection = open_for_reading(path)
+    connection = duckdb.connect(str(path), read_only=True)
     values, everything = choose(connection)
     for query in list_queries():
         names = {parameter.name for parameter in query.parameters}
@@ -221,7 +222,7 @@ def main() -> None:
             process.start()
             process.join()
             sweep(path, models)
-        connection = open_for_reading(path)
+        connection = duckdb.connect(str(path), read_only=True)
         counts = [
             f"{connection.execute(f'SELECT count(*) FROM {table}').fetchall()[0][0]:,} {name}"
             for table, name in (("run", "runs"), ("run_subgraph", "allocations"), ("ledger_line", "ledger lines"))

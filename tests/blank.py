@@ -8,14 +8,14 @@ from pathlib import Path
 
 import duckdb
 
-from joulemap.store.connection import Connection, open_for_writing
+from joulemap.store.connection import Connection, make_empty
 
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     """Return a folder that is there until the tests end, with the database to copy."""
     folder = tempfile.TemporaryDirectory(prefix="joulemap-blank-")
-    open_for_writing(Path(folder.name) / "blank.duckdb").close()
+    make_empty(Path(folder.name) / "blank.duckdb")
     return folder
 
 

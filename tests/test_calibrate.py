@@ -32,7 +32,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.version import formula_version
 from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
-from joulemap.store.connection import open_for_writing, transaction, using
+from joulemap.store.connection import transaction, writing
 from joulemap.store.measurement import write_measurements
 from joulemap.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace import Workspace
@@ -551,7 +551,7 @@ def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
         hardware="this_machine", model="resnet18", precision="fp32", batch=1, runtime="eager", scope="any",
         latency_s=2.0 * row.latency_s, source="made up", conditions="none",
     )  # fmt: skip
-    with using(open_for_writing(workspace.path), "own") as connection, transaction(connection):
+    with writing(workspace.path) as connection, transaction(connection):
         write_measurements(connection, [measured])
     by_id = workspace.calibrate("this_machine").calibration
     after = workspace.compare("resnet18", hardware=[mine], runtime="eager").rows[0]

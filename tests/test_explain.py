@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import duckdb
 import pytest
 
 from compare import assert_close
@@ -23,7 +24,6 @@ from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.errors import SqlError, UnsupportedError
 from joulemap.plan.catalogue import known_hardware
-from joulemap.store.connection import open_for_reading
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -91,7 +91,7 @@ def test_a_metric_that_does_not_exist_is_refused(book: Book) -> None:
 
 @pytest.mark.parametrize("pair_count", [15, pytest.param(200, marks=pytest.mark.slow)])
 def test_every_decomposition_sums_to_the_difference(pair_count: int, database: Path) -> None:
-    connection = open_for_reading(database)
+    connection = duckdb.connect(str(database), read_only=True)
     ids = [row[0] for row in connection.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall()]
     pairs = random.Random(7).sample(list(itertools.permutations(ids, 2)), pair_count)
     for run_a, run_b in pairs:

@@ -183,7 +183,10 @@ def test_a_chip_without_what_its_class_needs_is_told_so(tmp_path: Path) -> None:
         '\n[[memory_levels]]\nname = "l9"\nkind = "scratchpad"\nper = "chip"\n'
         'capacity = { value = 1, unit = "MiB", basis = "published", source = "mine" }\n'
     )
-    with pytest.raises(CatalogueError, match=r"tiny\.toml: .* cannot be mapped: .*no memory level l3"):
+    with pytest.raises(
+        CatalogueError,
+        match=r"tiny\.toml: memory_levels: there is no l2 and no l3 among l9; of kpu every one has l2, l3",
+    ):
         check_files([write(tmp_path, text)])
 
 

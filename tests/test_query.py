@@ -16,7 +16,7 @@ from compare import assert_close
 from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.store.catalogue import write_metrics
-from joulemap.store.connection import Connection, confine, open_for_reading, open_for_writing, using
+from joulemap.store.connection import Connection, configure, limit, writing
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
@@ -37,7 +37,7 @@ RECORDS = dict(find_records())
 
 @pytest.fixture
 def connection(database: Path) -> Connection:
-    return open_for_reading(database)
+    return duckdb.connect(str(database), read_only=True)
 
 
 def titles(query: Query) -> str:
@@ -173,7 +173,7 @@ def test_a_parameter_of_another_type_is_refused(kind: str, text: str) -> None:
     ],
 )
 def test_typed_sql_cannot_write_or_reach_out(statement: str, connection: Connection) -> None:
-    confine(connection)
+    configure(connection, limit(1e9, is_confined=True))
     with pytest.raises(SqlError):
         run_sql(connection, statement)
     assert not Path("/tmp/escaped.csv").exists()
@@ -249,6 +249,7 @@ CORRUPTIONS = {
     ),
     "an evaluated run has subgraphs and a ledger": "DELETE FROM ledger_line WHERE run_id = 2",
     "a run has its workload and hardware": "DELETE FROM workload",
+    "a run has its calibration": "UPDATE run SET calibration_digest = 'gone' WHERE run_id = 1",
     "a row of a run belongs to a run": "DELETE FROM run WHERE run_id = 1",
     "an operator is in exactly one subgraph of its workload": "DELETE FROM workload_subgraph WHERE rowid = 2",
     "the newest run of a configuration is marked": "UPDATE run SET is_newest = FALSE WHERE run_id = 1",
@@ -306,7 +307,7 @@ def test_the_audit_names_the_one_line_that_is_wrong(statement: str, rules: list[
 
 def test_answers_do_not_depend_on_the_number_of_threads(database: Path) -> None:
     def answer(threads: int) -> list[object]:
-        connection = open_for_reading(database)
+        connection = duckdb.connect(str(database), read_only=True)
         connection.execute(f"SET threads = {threads}")
         ids = run_ids(connection)
         asked: list[tuple[str, dict[str, Any]]] = [
@@ -347,12 +348,12 @@ def test_metrics_of_the_database_are_those_of_the_program(connection: Connection
 
 
 def test_a_new_metric_is_one_row(own_database: Path) -> None:
-    with using(open_for_writing(own_database), own_database) as writing:
+    with writing(own_database) as connection:
         clock = attrs.evolve(METRICS[0], name="clock", unit="1", column="idle_power_w")  # type: ignore[arg-type]
-        write_metrics(writing, (*METRICS, clock))
-        ids = run_ids(writing, "runtime = 'fused'")
+        write_metrics(connection, (*METRICS, clock))
+        ids = run_ids(connection, "runtime = 'fused'")
         rows = run_query(
-            writing, find_query("recommend.configuration"), {"run_ids": ids, "objective": "clock"}
+            connection, find_query("recommend.configuration"), {"run_ids": ids, "objective": "clock"}
         ).records()
     values = [row["objective_value"] for row in rows]
     assert values == sorted(values)
@@ -386,17 +387,17 @@ def test_energy_is_per_batch_and_energy_per_inference_its_own(connection: Connec
 
 
 def test_a_newer_run_of_a_configuration_takes_its_flag(own_database: Path) -> None:
-    with using(open_for_writing(own_database), own_database) as writing:
-        assert writing.execute("SELECT bool_and(is_newest) FROM runs").fetchall() == [(True,)]
+    with writing(own_database) as connection:
+        assert connection.execute("SELECT bool_and(is_newest) FROM runs").fetchall() == [(True,)]
         for table in ("run_subgraph", "run_operator", "ledger_line"):
-            writing.execute(f"INSERT INTO {table} SELECT * REPLACE (9999 AS run_id) FROM {table} WHERE run_id = 1")
-        writing.execute(
+            connection.execute(f"INSERT INTO {table} SELECT * REPLACE (9999 AS run_id) FROM {table} WHERE run_id = 1")
+        connection.execute(
             "INSERT INTO run SELECT * REPLACE (9999 AS run_id, 'x' AS run_key, 'other' AS formula_version) "
             "FROM run WHERE run_id = 1"
         )
-        mark_newest(writing)
+        mark_newest(connection)
         flags = (
             "SELECT run_id, bool_and(is_newest) FROM {} WHERE run_id IN (1, 2, 9999) GROUP BY run_id ORDER BY run_id"
         )
         for view in ("runs", "subgraph_results", "operator_results", "energy_ledger_wide"):
-            assert writing.execute(flags.format(view)).fetchall() == [(1, False), (2, True), (9999, True)]
+            assert connection.execute(flags.format(view)).fetchall() == [(1, False), (2, True), (9999, True)]

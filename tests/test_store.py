@@ -14,7 +14,7 @@ import pytest
 from joulemap.catalog.load import load_catalogue
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store import connection as store_connection, migration
-from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction
+from joulemap.store.connection import Patience, make_empty, open_in_memory, reading, transaction, writing
 from joulemap.store.hardware import read_hardware, write_hardware
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
 
@@ -98,11 +98,12 @@ def test_a_database_of_another_baseline_is_refused_in_one_line(tmp_path: Path, m
     with monkeypatch.context() as elsewhere:
         baseline = attrs.evolve(load_migrations()[0], sql="CREATE TABLE other (a INTEGER);", columns="")
         elsewhere.setattr(migration, "load_migrations", lambda: (baseline,))
-        open_for_writing(path).close()
+        make_empty(path)
     before = path.read_bytes()
-    for opening in (open_for_reading, open_for_writing):
-        with pytest.raises(DatabaseError, match=r"made by another version of joulemap .*: delete it, or choose") as one:
-            opening(path)
+    for opening in (reading, writing):
+        refused = pytest.raises(DatabaseError, match=r"made by another version of joulemap .*: delete it, or choose")
+        with refused as one, opening(path):
+            pass
         assert "\n" not in str(one.value)
     assert path.read_bytes() == before
 
@@ -112,9 +113,9 @@ def test_a_database_of_the_schemas_before_the_baseline_is_refused(own_database: 
     connection.execute("UPDATE schema_migration SET checksum = 'x'")
     connection.execute("INSERT INTO schema_migration VALUES (12, 'parts', 'x', TIMESTAMP '2030-01-01 00:00:00')")
     connection.close()
-    for opening in (open_for_reading, open_for_writing):
-        with pytest.raises(DatabaseError, match="another version of joulemap"):
-            opening(own_database)
+    for opening in (reading, writing):
+        with pytest.raises(DatabaseError, match="another version of joulemap"), opening(own_database):
+            pass
 
 
 def test_a_migration_is_a_folder_of_parts_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +171,7 @@ def test_the_ledger_shares_only_the_run_with_runs() -> None:
 
 
 def test_the_ledger_joins_runs_without_a_word(database: Path) -> None:
-    connection = open_for_reading(database)
+    connection = duckdb.connect(str(database), read_only=True)
     joined = connection.execute(
         "SELECT hardware, sum(line_energy_j) FROM energy_ledger JOIN runs USING (run_id) GROUP BY ALL ORDER BY 1"
     ).fetchall()
@@ -209,34 +210,34 @@ def test_a_transaction_with_a_failed_statement_leaves_nothing() -> None:
 
 
 def test_a_missing_database_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseError, match=r"no database at .*none\.duckdb"):
-        open_for_reading(tmp_path / "none.duckdb")
+    with pytest.raises(DatabaseError, match=r"no database at .*none\.duckdb"), reading(tmp_path / "none.duckdb"):
+        pass
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"\0" * 5000])
 def test_a_file_of_something_else_is_refused_and_kept(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "other.duckdb"
     path.write_bytes(content)
-    for opening in (open_for_reading, open_for_writing):
-        with pytest.raises(DatabaseError, match="not a DuckDB database"):
-            opening(path)
+    for opening in (reading, writing):
+        with pytest.raises(DatabaseError, match="not a DuckDB database"), opening(path):
+            pass
     assert path.read_bytes() == content
 
 
 def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.duckdb"
     duckdb.connect(str(path)).execute("CREATE TABLE theirs (a INTEGER)").close()
-    with pytest.raises(DatabaseError, match="not one of joulemap"):
-        open_for_writing(path)
+    with pytest.raises(DatabaseError, match="not one of joulemap"), writing(path):
+        pass
 
 
 def test_a_newer_database_is_refused(own_database: Path) -> None:
     connection = duckdb.connect(str(own_database))
     connection.execute("INSERT INTO schema_migration VALUES (99, 'future', 'x', TIMESTAMP '2030-01-01 00:00:00')")
     connection.close()
-    for opening in (open_for_reading, open_for_writing):
-        with pytest.raises(DatabaseError, match="schema 99, newer than this joulemap"):
-            opening(own_database)
+    for opening in (reading, writing):
+        with pytest.raises(DatabaseError, match="schema 99, newer than this joulemap"), opening(own_database):
+            pass
 
 
 def test_an_older_database_is_readable_after_migrating(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,13 +246,14 @@ def test_an_older_database_is_readable_after_migrating(own_database: Path, monke
     monkeypatch.setattr(migration, "load_migrations", lambda: both)
     for module in (migration, store_connection):
         monkeypatch.setattr(module, "SCHEMA_VERSION", 2)
-    with pytest.raises(OlderDatabaseError, match="has schema 1, this joulemap needs 2: run `joulemap db migrate"):
-        open_for_reading(own_database)
-    open_for_writing(own_database).close()
-    connection = open_for_reading(own_database)
-    assert connection.execute("SELECT DISTINCT mood FROM run").fetchall() == [("calm",)]
-    assert connection.execute("SELECT count(*) > 0 FROM runs").fetchall() == [(True,)]
-    connection.close()
+    older = pytest.raises(OlderDatabaseError, match="has schema 1, this joulemap needs 2: run `joulemap db migrate")
+    with older, reading(own_database):
+        pass
+    with writing(own_database):
+        pass
+    with reading(own_database) as connection:
+        assert connection.execute("SELECT DISTINCT mood FROM run").fetchall() == [("calm",)]
+        assert connection.execute("SELECT count(*) > 0 FROM runs").fetchall() == [(True,)]
 
 
 HOLD = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('held', flush=True); time.sleep(60)"
@@ -262,11 +264,15 @@ def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(LockedDatabaseError, match=f"locked by process {holder.pid}"):
-            open_for_reading(own_database)
+        told: list[str] = []
+        patience = Patience(limit_s=1.5, tell=told.append)
+        locked = pytest.raises(LockedDatabaseError, match=f"locked by process {holder.pid} \\(waited 1.5 s\\)")
+        with locked, reading(own_database, patience):
+            pass
+        assert told == [f"waiting: {own_database} is locked by process {holder.pid}"]
     finally:
         holder.kill()
-        holder.wait()
+        holder.wait(timeout=60)
 
 
 @pytest.mark.parametrize("delay_s", [0.15, 0.4, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.3, 0.5))])
@@ -281,7 +287,7 @@ def test_a_killed_comparison_leaves_the_database_whole(
     )
     time.sleep(delay_s)
     process.send_signal(with_signal)
-    process.wait()
+    process.wait(timeout=60)
     assert _run_count(own_database) in (before, before + 4)
     from joulemap.workspace import Workspace
 
@@ -289,19 +295,16 @@ def test_a_killed_comparison_leaves_the_database_whole(
 
 
 def _run_count(path: Path) -> int:
-    connection = open_for_writing(path)
-    try:
+    with writing(path) as connection:
         (count,) = connection.execute("SELECT count(*) FROM run").fetchall()[0]
         return int(count)
-    finally:
-        connection.close()
 
 
 def test_a_new_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = Migration(1, "bad", "CREATE TABLE a (x INTEGER); nonsense;")
     monkeypatch.setattr(migration, "load_migrations", lambda: (bad,))
-    with pytest.raises(DatabaseError):
-        open_for_writing(tmp_path / "new.duckdb")
+    with pytest.raises(DatabaseError), writing(tmp_path / "new.duckdb"):
+        pass
     assert list(tmp_path.iterdir()) == []
 
 
@@ -313,19 +316,20 @@ def test_a_file_system_without_links_takes_a_new_database_by_rename(
 
     monkeypatch.setattr("os.link", refuse)
     path = tmp_path / "new.duckdb"
-    open_for_writing(path).close()
+    with writing(path):
+        pass
     assert list(tmp_path.iterdir()) == [path]
-    open_for_reading(path).close()
+    with reading(path):
+        pass
 
 
 def test_creating_in_a_missing_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseError, match="does not exist"):
-        open_for_writing(tmp_path / "no" / "new.duckdb")
+    with pytest.raises(DatabaseError, match="does not exist"), writing(tmp_path / "no" / "new.duckdb"):
+        pass
 
 
 def test_a_copy_of_a_closed_database_needs_nothing_else(database: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.duckdb"
     shutil.copy(database, copy)
-    connection = open_for_reading(copy)
-    assert connection.execute("SELECT count(*) > 0 FROM ledger_line").fetchall() == [(True,)]
-    connection.close()
+    with reading(copy) as connection:
+        assert connection.execute("SELECT count(*) > 0 FROM ledger_line").fetchall() == [(True,)]

@@ -14,7 +14,6 @@ from joulemap.domain.configuration import Precision, Runtime
 from joulemap.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.plan.run import RunTally
 from joulemap.store import writer
-from joulemap.store.connection import open_for_reading
 from joulemap.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2")
@@ -28,7 +27,7 @@ RUN_COUNT = len(MODELS) * len(HARDWARE) * len(BATCHES) * len(PRECISIONS) * len(R
 
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """Everything stored about the runs, under their keys instead of their numbers."""
-    connection = open_for_reading(path)
+    connection = duckdb.connect(str(path), read_only=True)
     found = {
         table: connection.execute(
             f"SELECT r.run_key, t.* EXCLUDE (run_id) FROM {table} AS t JOIN run AS r USING (run_id) ORDER BY ALL"

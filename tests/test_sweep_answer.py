@@ -364,10 +364,13 @@ joulemap.store.writer.CHUNK_LINES = 5_000
 import joulemap.workspace as workspace
 ask = workspace.Workspace.sweep
 def sweep(self, *asked, **options):
-    watched = workspace.Workspace(self.path, progress=lambda done, _: print(done, file=sys.stderr, flush=True))
-    return ask(watched, *asked, **options)
+    heed = self._source.progress
+    def tell(done, total):
+        print(done, file=sys.stderr, flush=True)
+        heed(done, total)
+    return ask(workspace.Workspace(self.path, progress=tell), *asked, **options)
 workspace.Workspace.sweep = sweep
-from joulemap.cli.app import main
+from joulemap.cli import main
 main()
 """
     arguments = ["sweep", *MODELS, "--batch", "1,2,4,8", "--deployment", "edge", "--precision", "int8,fp32"]

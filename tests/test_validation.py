@@ -15,7 +15,8 @@ from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
-from joulemap.store.connection import open_for_writing
+from joulemap.plan.source import Source
+from joulemap.store.connection import writing
 from joulemap.store.measurement import write_measurements
 from joulemap.workspace import Workspace
 from test_calibration import hardware as target, made
@@ -261,9 +262,9 @@ def test_hardware_that_only_runs_describe_is_evaluated_anew_and_under_its_calibr
         source="a bench",
         conditions="none",
     )
-    with open_for_writing(workspace.path) as connection:
+    with writing(workspace.path) as connection:
         write_measurements(connection, [row])
-    stored = find_stored(workspace.path, "mine")
+    stored = find_stored(Source(path=workspace.path), "mine")
     assert stored is not None
     for calibration in ("none", made(stored)):
         (score,) = workspace.validate("mine", calibration=calibration).records()

@@ -207,6 +207,11 @@ broken AS (
     WHERE NOT EXISTS (SELECT 1 FROM workload AS w WHERE w.workload_id = r.workload_id)
         OR NOT EXISTS (SELECT 1 FROM hardware_version AS v WHERE v.hardware_digest = r.hardware_digest)
     UNION ALL
+    SELECT 'a run has its calibration', r.run_id, 'run', 'a row of calibration', 'none'
+    FROM run AS r
+    ANTI JOIN calibration AS c ON c.calibration_digest = r.calibration_digest
+    WHERE r.calibration_digest <> ''
+    UNION ALL
     SELECT
         'the newest run of a configuration is marked',
         run_id,

@@ -15,7 +15,8 @@ CREATE TABLE hardware_version (
     package_version VARCHAR NOT NULL,
     power_mode VARCHAR NOT NULL,
     aliases VARCHAR[] NOT NULL,
-    doubts VARCHAR[] NOT NULL
+    doubts VARCHAR[] NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE hardware_version IS 'A hardware target as one catalogue described it; never changed, a new description is a new digest';
 COMMENT ON COLUMN hardware_version.hardware_digest IS 'Of every byte that the description was made from: data file and class file';
@@ -32,6 +33,7 @@ COMMENT ON COLUMN hardware_version.package_version IS 'joulemap version that wro
 COMMENT ON COLUMN hardware_version.power_mode IS 'Operating point that the numbers are of';
 COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for by';
 COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
+COMMENT ON COLUMN hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, power modes and energies, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE hardware_fact (
     hardware_digest VARCHAR NOT NULL,
@@ -174,7 +176,8 @@ CREATE TABLE workload (
     torchvision_version VARCHAR NOT NULL,
     tracer_version VARCHAR NOT NULL,
     notes VARCHAR[] NOT NULL,
-    created_at TIMESTAMP NOT NULL
+    created_at TIMESTAMP NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE workload IS 'A traced model at one input shape';
 COMMENT ON COLUMN workload.workload_id IS 'Number used in the tables of its parts';
@@ -191,6 +194,7 @@ COMMENT ON COLUMN workload.torchvision_version IS 'torchvision that built it';
 COMMENT ON COLUMN workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
 COMMENT ON COLUMN workload.notes IS 'What the trace had to assume';
 COMMENT ON COLUMN workload.created_at IS 'When it was stored, UTC';
+COMMENT ON COLUMN workload.content_digest IS 'Of this row and those of its operators, tensors, accesses, edges, buffers and subgraphs, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE workload_subgraph (
     workload_id INTEGER NOT NULL,
@@ -354,6 +358,7 @@ CREATE TABLE run (
     created_at TIMESTAMP NOT NULL,
     calibration_digest VARCHAR NOT NULL,
     is_newest BOOLEAN NOT NULL DEFAULT FALSE,
+    content_digest VARCHAR NOT NULL,
     CHECK (refusal IS NOT NULL OR peak_ops_per_s IS NOT NULL)
 );
 COMMENT ON TABLE run IS 'One workload on one configuration: evaluated, or refused with the reason';
@@ -378,6 +383,7 @@ COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN run.calibration_digest IS 'calibration; empty for none';
 COMMENT ON COLUMN run.is_newest IS 'Whether it is one of newest_runs; kept, because to find out takes all runs';
+COMMENT ON COLUMN run.content_digest IS 'Of this row and those of its subgraphs, operators and ledger, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE run_subgraph (
     run_id INTEGER NOT NULL,
@@ -460,7 +466,8 @@ CREATE TABLE measurement (
     source VARCHAR NOT NULL CHECK (source <> ''),
     conditions VARCHAR NOT NULL,
     seen VARCHAR NOT NULL,
-    stream_count INTEGER
+    stream_count INTEGER,
+    content_digest VARCHAR NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE measurement IS 'What somebody measured, to score predictions against';
 COMMENT ON COLUMN measurement.measurement_id IS 'Number of the row';
@@ -478,6 +485,7 @@ COMMENT ON COLUMN measurement.source IS 'Where the row comes from';
 COMMENT ON COLUMN measurement.conditions IS 'Versions, clocks, cooling: what the number depends on';
 COMMENT ON COLUMN measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
 COMMENT ON COLUMN measurement.stream_count IS 'Streams of the measuring process that had run a product by then; null where not known';
+COMMENT ON COLUMN measurement.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
 
 CREATE TABLE hardware_level (
     hardware_digest VARCHAR NOT NULL,
@@ -516,7 +524,8 @@ CREATE TABLE calibration (
     energy_count INTEGER NOT NULL CHECK (energy_count >= 0),
     runtimes VARCHAR[] NOT NULL,
     precisions VARCHAR[] NOT NULL,
-    families VARCHAR[] NOT NULL
+    families VARCHAR[] NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE calibration IS 'A calibration that runs have used; never changed, another fit is another digest';
 COMMENT ON COLUMN calibration.calibration_digest IS 'Of every byte of its file';
@@ -532,6 +541,7 @@ COMMENT ON COLUMN calibration.energy_count IS 'Of them, with an energy';
 COMMENT ON COLUMN calibration.runtimes IS 'Of the measurements';
 COMMENT ON COLUMN calibration.precisions IS 'Of the measurements';
 COMMENT ON COLUMN calibration.families IS 'Of the models measured';
+COMMENT ON COLUMN calibration.content_digest IS 'Of this row and those of its coefficients and errors, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE calibration_coefficient (
     calibration_digest VARCHAR NOT NULL,
@@ -674,3 +684,11 @@ COMMENT ON COLUMN metric.column_name IS 'Column that holds it, in runs or what a
 COMMENT ON COLUMN metric.per IS 'What one value is of: batch, inference, second, chip, million inferences';
 COMMENT ON COLUMN metric.is_higher_better IS 'Whether more of it is better';
 COMMENT ON COLUMN metric.missing IS 'What is not known where it is null; empty where it always is';
+
+CREATE TABLE table_digest (
+    table_name VARCHAR PRIMARY KEY,
+    content_digest VARCHAR NOT NULL
+);
+COMMENT ON TABLE table_digest IS 'Digests of the tables that are replaced as a whole when the catalogue changes';
+COMMENT ON COLUMN table_digest.table_name IS 'Table';
+COMMENT ON COLUMN table_digest.content_digest IS 'Of all its rows, eight digits; `joulemap db check` compares them';

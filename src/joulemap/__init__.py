@@ -13,13 +13,13 @@ beside this file, which type checkers read and names are looked up in.
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 
 @cache
 def _homes() -> dict[str, str]:
     """Return public name -> the module that has it."""
     import re
+    from pathlib import Path
 
     stub = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     blocks = re.findall(r"^from ([\w.]+) import (\([^)]*\)|.*)$", stub, re.MULTILINE)

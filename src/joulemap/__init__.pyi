@@ -191,6 +191,7 @@ from joulemap.domain.reference import (
     EnergyReference as EnergyReference,
 )
 from joulemap.domain.settings import (
+    Bounds as Bounds,
     Deployment as Deployment,
     Limits as Limits,
     Settings as Settings,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
-from typing import TypeVar
+from threading import Lock, Thread
+from typing import Final, TypeVar
 
 Result = TypeVar("Result")
+
+uninterrupted: Final = Lock()
+"""Held for the moment in which the process had better not end."""
 
 
 def begin(action: Callable[[], Result]) -> Callable[[], Result]:

@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     DATABASE = 5
     """The database is missing, locked, damaged, not a joulemap database, too new, too old or not writable."""
     CHECK_FAILED = 6
-    """An audit found rows that break conservation or referential rules."""
+    """A check found rows that were changed, or that break conservation or referential rules."""
     MODEL = 7
     """The model could not be built or traced."""
     SQL = 8
@@ -126,6 +126,8 @@ class CatalogueError(JoulemapError):
 
 class UnpricedActionError(JoulemapError):
     """An action was counted that the energy reference table has no price for."""
+
+    exit_code = ExitCode.CATALOGUE
 
     def __init__(self, hardware: str, action: str, action_count: float) -> None:
         super().__init__(

@@ -1,15 +1,19 @@
-"""The installed package: its SQL files, beside it or at the top of a checkout, its code, versions of others."""
+"""The installed package: its SQL files, beside it or at the top of a checkout, code, cache, versions of others."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 _PACKAGE = Path(__file__).parent
+
+CACHE: Final = "JOULEMAP_CACHE"
+"""Environment variable: the folder for what joulemap keeps to be faster, and can do without."""
 
 _PROSE: Final = re.compile(r'^[ \t]*"""(?s:.*?)"""[ \t]*\n|^[ \t]*#.*\n|^[ \t]*\n', re.MULTILINE)
 
@@ -44,3 +48,11 @@ def digest_code(*places: str) -> str:
             digest.update(f"{file.relative_to(_PACKAGE).as_posix()}\n".encode())
             digest.update(_PROSE.sub("", file.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """Return where joulemap keeps what it can do without: `$JOULEMAP_CACHE`, or its folder under the user's cache."""
+    named = os.environ.get(CACHE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulemap"

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from joulemap.domain.settings import Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
-from joulemap.plan.source import Progress, Source, Talk, silent
-from joulemap.store.connection import open_for_writing
+from joulemap.domain.settings import Bounds, Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
+from joulemap.plan.source import Progress, Source, Talk
+from joulemap.store.connection import PATIENT, Patience, place_database, silent
 
 if TYPE_CHECKING:
     from joulemap.answer.analyze.answer import AnalyzeAnswer
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
+    from joulemap.store.recover import Recovery
 
 
 SETTINGS: Final = Settings()
@@ -50,6 +51,7 @@ MEASURED: Final = Settings(runtime="eager")
 CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
 """What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
 
+BOUNDS: Final = Bounds()
 LIMITS: Final = Limits()
 USAGE: Final = Usage()
 
@@ -58,18 +60,25 @@ class Workspace:
     """A results database and the questions it answers.
 
     Nothing is opened until a question is asked, and nothing stays open after it. Questions that need runs which are
-    not stored trace, evaluate and write them in one transaction; all others only read.
+    not stored trace, evaluate and write them; all others only read. Threads may share a workspace: readers work side by
+    side, and each writer waits until it is alone.
     """
 
     def __init__(
-        self, path: str | Path = "joulemap.duckdb", *, talk: Talk = silent, progress: Progress | None = None
+        self,
+        path: str | Path = "joulemap.duckdb",
+        *,
+        talk: Talk = silent,
+        progress: Progress | None = None,
+        patience: Patience = PATIENT,
     ) -> None:
         """Use the database at `path`, made when first written.
 
-        `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated.
+        `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated, and `patience` says
+        how long to wait for others who hold the database. Raises UsageError for a path that names a service.
         """
-        self.path = Path(path)
-        self._source = Source(path=self.path, talk=talk, progress=progress)
+        self.path = place_database(path)
+        self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)
 
     def compare(
         self, model: str, settings: Settings = SETTINGS, *, baseline: str = "", **keywords: Unpack[SettingsKeywords]
@@ -355,15 +364,20 @@ class Workspace:
         return sweep_batches(self._source, models, settings.with_keywords(keywords), max_latency_s)
 
     def query(
-        self, name: str, parameters: Mapping[str, Any] | None = None, *, queries: str | Path | None = None
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        queries: str | Path | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> Rows:
         """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
 
-        Raises UnknownNameError, UsageError, SqlError or DatabaseError.
+        Raises UnknownNameError, UsageError, SqlError, also where it takes more than `bounds`, or DatabaseError.
         """
         from joulemap.answer.query import run_named
 
-        return run_named(self.path, name, parameters or {}, None if queries is None else Path(queries))
+        return run_named(self._source, name, parameters or {}, None if queries is None else Path(queries), bounds)
 
     def list_queries(self, queries: str | Path | None = None) -> Rows:
         """Return the queries that ship, and those of a person's own folder after a check of every file.
@@ -373,16 +387,18 @@ class Workspace:
         """
         from joulemap.answer.query import list_named
 
-        return list_named(self.path, None if queries is None else Path(queries))
+        return list_named(self._source, None if queries is None else Path(queries))
 
-    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+    def sql(self, statement: str, parameters: Mapping[str, Any] | None = None, *, bounds: Bounds = BOUNDS) -> Rows:
         """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
 
-        Raises SqlError, UsageError where the parameters are not those of the statement, or DatabaseError.
+        What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
+        Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
+        are not those of the statement, or DatabaseError.
         """
         from joulemap.answer.query import run_statement
 
-        return run_statement(self.path, statement, parameters)
+        return run_statement(self._source, statement, parameters, bounds)
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Run a query about the catalogue, whether or not there is a database.
@@ -391,7 +407,7 @@ class Workspace:
         """
         from joulemap.answer.query import run_described
 
-        return run_described(self.path, name, parameters or {})
+        return run_described(self._source, name, parameters or {})
 
     def hardware_list(
         self,
@@ -410,7 +426,7 @@ class Workspace:
         from joulemap.answer.hardware import list_hardware
 
         return list_hardware(
-            self.path,
+            self._source,
             architecture=architecture,
             deployment=deployment,
             precision=precision,
@@ -427,13 +443,13 @@ class Workspace:
         """
         from joulemap.answer.hardware import describe_hardware
 
-        return describe_hardware(self.path, name, calibration)
+        return describe_hardware(self._source, name, calibration)
 
     def energy_reference(self, name: str, *, calibration: str | Calibration = "auto") -> Table[ActionPrice]:
         """Return the energy reference table of one hardware; named, calibrated and raising as `hardware`."""
         from joulemap.answer.hardware import list_prices
 
-        return list_prices(self.path, name, calibration)
+        return list_prices(self._source, name, calibration)
 
     def sanity(self, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
         """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
@@ -448,7 +464,7 @@ class Workspace:
         """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
         from joulemap.answer.measurement import list_measurements
 
-        return list_measurements(self.path, hardware, model)
+        return list_measurements(self._source, hardware, model)
 
     def import_measurements(self, path: str | Path) -> tuple[int, int]:
         """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
@@ -457,7 +473,7 @@ class Workspace:
         """
         from joulemap.answer.measurement import import_measurements
 
-        return import_measurements(self.path, Path(path))
+        return import_measurements(self._source, Path(path))
 
     def validate(
         self,
@@ -488,12 +504,14 @@ class Workspace:
         output: str | Path | None = None,
         is_dry: bool = False,
         start: str | Calibration = "none",
+        force: bool = False,
     ) -> CalibrateAnswer:
         """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
 
         The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at all if
         `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`.
-        Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+        A file that is there and no calibration is replaced with `force` alone. Raises NoMeasurementError where nothing
+        fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
         from joulemap.answer.calibrate import fit_hardware
         from joulemap.plan.calibration import use_calibration
@@ -506,6 +524,7 @@ class Workspace:
             output=None if output is None else Path(output),
             is_dry=is_dry,
             start=use_calibration(start),
+            force=force,
         )
 
     def difference(self, run_a: int, run_b: int) -> DifferenceAnswer:
@@ -525,7 +544,7 @@ class Workspace:
         """
         from joulemap.answer.database import export_runs
 
-        return export_runs(self.path, Path(folder), run_ids, form)
+        return export_runs(self._source, Path(folder), run_ids, form)
 
     def import_runs(self, folder: str | Path) -> tuple[int, int]:
         """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
@@ -535,26 +554,37 @@ class Workspace:
         """
         from joulemap.answer.database import import_runs
 
-        return import_runs(self.path, Path(folder))
+        return import_runs(self._source, Path(folder))
 
     def check(self) -> AuditAnswer:
-        """Return every rule that the database breaks; no finding proves that the parts add up.
+        """Return every rule that the database breaks: of its schema, of what was written, of its sums.
 
-        Reads every table whole; DatabaseError names the first one with a damaged block.
+        Reads all of the file, in a process of its own. DatabaseError for a damaged block, or where the engine crashes.
         """
         from joulemap.answer.database import audit_database
 
-        return audit_database(self.path)
+        return audit_database(self._source)
+
+    def recover(self, path: str | Path) -> Recovery:
+        """Put what can be read of this database into a new one; return how many runs, and what was lost.
+
+        The database itself stays as it is. Raises DatabaseError where nothing can be read, UsageError for a `path` that
+        is there already.
+        """
+        from joulemap.answer.database import recover_database
+
+        return recover_database(self._source, place_database(path))
 
     def info(self) -> DatabaseAnswer:
         """Return what the database file is and holds."""
         from joulemap.answer.database import describe_database
 
-        return describe_database(self.path)
+        return describe_database(self._source)
 
     def migrate(self) -> int:
         """Make or update the database; return its schema version."""
+        from joulemap.plan.catalogue import writing
         from joulemap.store.migration import SCHEMA_VERSION
 
-        open_for_writing(self.path).close()
-        return SCHEMA_VERSION
+        with writing(self._source):
+            return SCHEMA_VERSION

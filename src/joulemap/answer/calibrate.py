@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,6 +25,7 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.errors import NoMeasurementError, UnknownNameError, UsageError
+from joulemap.file import check_output
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import GIVEN, CalibrationUse
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
@@ -199,15 +201,19 @@ def fit_hardware(
     output: Path | None,
     is_dry: bool,
     start: CalibrationUse,
+    force: bool,
 ) -> CalibrateAnswer:
     """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
     for precision in precisions:
         check_name("precision", precision, PRECISION_BYTES)
-    path = source.path
-    target = find_target(path, hardware)
+    target = find_target(source, hardware)
+    place = output or own_folder() / f"{target.id}.toml"
+    inputs = (source.path, *([Path(hardware)] if isinstance(hardware, str) and is_hardware_path(hardware) else ()))
+    if not is_dry and os.path.isdir(place.parent):
+        check_output(place, inputs, force=force)
     measured = [
         row
-        for row in find_measurements(path)
+        for row in find_measurements(source)
         if row.hardware.partition("@")[0] == target.id
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
@@ -230,14 +236,13 @@ def fit_hardware(
         start=start.load(entry, target.architecture) if entry else None,
         tell=source.talk,
     )
-    place = output or own_folder() / f"{target.id}.toml"
     calibration = parse_calibration(calibration_text(outcome.calibration), place.stem)
     if not is_dry:
-        write_calibration(calibration, place)
+        write_calibration(calibration, place, inputs, force=force)
     return _answer(target, calibration, "" if is_dry else str(place), outcome.warnings, left_out)
 
 
-def find_target(path: Path, hardware: str | Hardware) -> Hardware:
+def find_target(source: Source, hardware: str | Hardware) -> Hardware:
     """Return the hardware of a name, file or record, or one that `measure` stored under its own description.
 
     Raises UnknownNameError, UsageError or CatalogueError.
@@ -258,7 +263,7 @@ def find_target(path: Path, hardware: str | Hardware) -> Hardware:
     try:
         return load_catalogue().hardware[find_entry(known_hardware(), name).id]
     except UnknownNameError:
-        described = find_described(path, name) if path.exists() else None
+        described = find_described(source, name)
         if described is None:
             raise
         return described

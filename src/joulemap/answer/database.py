@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
-from joulemap.errors import CatalogueError, UsageError
-from joulemap.plan.catalogue import ensure_catalogue, template
-from joulemap.plan.source import reading
+from joulemap.draft import drafting
+from joulemap.errors import CatalogueError, DatabaseError, UsageError
+from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
-from joulemap.store.connection import open_for_writing, read_everything, using
+from joulemap.store import connection as store
+from joulemap.store.connection import check_place, missing, transaction
+from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_all_runs
+
+ADVICE = (
+    "restore a copy of the database; or export the runs that no row is about, nor their workload or hardware "
+    "(`joulemap db export FOLDER --run ID`), import them into a new one, and evaluate the others there"
+)
+
+if TYPE_CHECKING:
+    from joulemap.store.recover import Recovery
 
 
 @attrs.frozen
@@ -33,7 +44,7 @@ class Finding:
     query: ClassVar[str] = "audit.conservation"
 
     rule: str
-    run_id: int
+    run_id: int | None
     place: str
     expected: str
     found: str
@@ -91,52 +102,82 @@ class DatabaseAnswer(Answer):
 
 @attrs.frozen(kw_only=True)
 class AuditAnswer(Answer):
-    """Every rule that a database breaks; none proves that the parts add up."""
+    """Every rule that a database breaks; none proves that it holds what was written and that the parts add up."""
 
     findings: Table[Finding]
 
     def document(self) -> Document:
         """Return it for people and programs."""
         names = ("rule", "run_id", "place", "expected", "found")
-        text = () if self.findings.rows else (Text("ok: every part adds up"),)
+        text = Text(ADVICE if self.findings.rows else "ok: everything is as it was written, and every part adds up")
         shown = grid(self.findings, [(name.replace("_", " "), name) for name in names])
         return Document(
-            title="", sections=(Section("", (shown, *text)),), data=self.findings.records(), table=self.findings
+            title="", sections=(Section("", (shown, text)),), data=self.findings.records(), table=self.findings
         )
 
 
-def describe_database(path: Path) -> DatabaseAnswer:
+def describe_database(source: Source) -> DatabaseAnswer:
     """Return what the database file is and holds."""
-    with reading(path) as connection:
+    with reading(source) as connection:
         return DatabaseAnswer(
-            path=str(path),
+            path=str(source.path),
             schema_version=schema_version(connection) or 0,
-            size_bytes=path.stat().st_size,
+            size_bytes=source.path.stat().st_size,
             content=fetch(connection, StoredTable),
         )
 
 
-def audit_database(path: Path) -> AuditAnswer:
+def audit_database(source: Source) -> AuditAnswer:
     """Return every rule that the database breaks, after reading all of it, as `Workspace.check` documents it."""
-    with reading(path) as connection:
-        read_everything(connection, path)
-        return AuditAnswer(findings=fetch(connection, Finding))
+    from joulemap.store.guard import check_apart
+
+    query = find_query(Finding.query)
+    rows = tuple(Finding(*fault) for fault in check_apart(source.path, source.patience))
+    return AuditAnswer(
+        findings=Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters={})
+    )
 
 
-def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
+def recover_database(source: Source, new: Path) -> Recovery:
+    """Put what can be read of a database into a new one, as `Workspace.recover` documents it."""
+    from joulemap.store.archive import merge_archive
+    from joulemap.store.guard import recover_apart
+    from joulemap.store.measurement import read_measurements, write_measurements
+
+    if not check_place(source.path):
+        raise missing(source.path)
+    if new.exists():
+        raise UsageError(f"{new} is there already: name a database that is new")
+    try:
+        with drafting(new.parent) as place:
+            sound = place / "sound.duckdb"
+            recovery = recover_apart(source.path, sound)
+            with store.reading(sound) as connection:
+                measured = read_measurements(connection)
+            with writing(attrs.evolve(source, path=new)) as connection:
+                with transaction(connection):
+                    ensure_catalogue(connection)
+                    write_measurements(connection, measured)
+                merge_archive(connection, sound)
+    except OSError as error:
+        raise DatabaseError(f"cannot recover {source.path} to {new}: {error.strerror or error}") from error
+    return recovery
+
+
+def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
     """Write runs to a folder, which gets its name once it is complete; return how many."""
     from joulemap.store.archive import write_tables, write_views
 
     check_name("archive format", form, get_args(ArchiveFormat))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if os.path.lexists(folder) and (not os.path.isdir(folder) or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
-    with reading(path) as connection:
+    with reading(source) as connection:
         stored = find_all_runs(connection)
         check_runs(connection, {"run_ids": run_ids})
         chosen = sorted(set(run_ids)) if run_ids else stored
         try:
-            with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
-                draft = Path(place) / "archive"
+            with drafting(folder.parent) as place:
+                draft = place / "archive"
                 draft.mkdir()
                 if form == "parquet":
                     entries = write_tables(connection, draft, chosen)
@@ -155,21 +196,21 @@ def export_runs(path: Path, folder: Path, run_ids: Sequence[int], form: ArchiveF
     return len(chosen)
 
 
-def import_runs(path: Path, folder: Path) -> tuple[int, int]:
-    """Read runs from a folder; return (new, stored already). The archive is read and audited before `path` is."""
+def import_runs(source: Source, folder: Path) -> tuple[int, int]:
+    """Read runs from a folder; return (new, stored already). The archive is read and audited before the database is."""
     from joulemap.store.archive import merge_archive, read_tables
+    from joulemap.store.check import find_row_faults
 
     manifest = read_manifest(folder, SCHEMA_VERSION)
-    with tempfile.TemporaryDirectory(prefix="joulemap-import-") as place:
-        draft = Path(place) / "archive.duckdb"
+    with drafting(source.path.parent) as place:
+        draft = place / "archive.duckdb"
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
-            findings = fetch(connection, Finding)
-            if findings.rows:
+            findings = [Finding(*fault) for fault in find_row_faults(connection)]
+            if findings:
                 first = findings[0]
+                of = f"run {first.run_id}, " if first.run_id is not None else ""
                 more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-                raise CatalogueError(
-                    f"{folder} does not add up: {first.rule} (run {first.run_id}, {first.place}){more}"
-                )
-        with using(open_for_writing(path, template(path)), path) as connection:
+                raise CatalogueError(f"{folder} does not add up: {first.rule} ({of}{first.place}){more}")
+        with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)

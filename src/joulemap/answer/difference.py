@@ -135,7 +135,7 @@ class DifferenceAnswer(RunAnswer):
 
 def subtract(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
     """Return what differs between two stored runs, as `Workspace.difference` documents it."""
-    with reading(source.path) as connection:
+    with reading(source) as connection:
         pair = {"run_a": run_a, "run_b": run_b}
         check_runs(connection, pair)
         scope = find_stored_scope(connection, (run_a, run_b))

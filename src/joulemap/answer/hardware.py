@@ -20,6 +20,7 @@ from joulemap.errors import UsageError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import check_architectures
+from joulemap.plan.source import Source
 from joulemap.present.cell import PROJECTED, show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
 from joulemap.store.connection import Connection
@@ -214,9 +215,9 @@ class HardwareAnswer(Answer):
         return lines + (calibrated or ["not calibrated: coefficients are those of the class"])
 
 
-def describe_hardware(path: Path, name: str, calibration: str | Calibration) -> HardwareAnswer:
+def describe_hardware(source: Source, name: str, calibration: str | Calibration) -> HardwareAnswer:
     """Return every number of one hardware, as `Workspace.hardware` documents it."""
-    with opening_hardware(path, name, calibration) as (connection, found, used):
+    with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
             summaries=fetch(connection, HardwareSummary, hardware=found),
             ridge=fetch(connection, RidgePoint, hardware=found),
@@ -225,36 +226,36 @@ def describe_hardware(path: Path, name: str, calibration: str | Calibration) -> 
         )
 
 
-def list_prices(path: Path, name: str, calibration: str | Calibration) -> Table[ActionPrice]:
+def list_prices(source: Source, name: str, calibration: str | Calibration) -> Table[ActionPrice]:
     """Return the energy reference table of one hardware, as `Workspace.energy_reference` documents it."""
-    with opening_hardware(path, name, calibration) as (connection, found, _):
+    with opening_hardware(source, name, calibration) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)
 
 
-def list_hardware(path: Path, *, architecture: str, deployment: str, precision: str, **limits: float) -> Rows:
+def list_hardware(source: Source, *, architecture: str, deployment: str, precision: str, **limits: float) -> Rows:
     """Return the hardware of the catalogue that pass every filter, as `Workspace.hardware_list` documents it."""
     if architecture:
         check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
     filters = {"architecture": architecture, "deployment": deployment, "precision": precision}
     keywords = {name: value for name, value in filters.items() if value and name != "architecture"}
     Settings(**keywords)  # type: ignore[arg-type]
-    return run_described(path, "hardware.list", {**filters, **limits})
+    return run_described(source, "hardware.list", {**filters, **limits})
 
 
 @contextlib.contextmanager
 def opening_hardware(
-    path: Path, name: str, calibration: str | Calibration
+    source: Source, name: str, calibration: str | Calibration
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
     """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
 
-    `name` is an id or alias, with `@MODE` or without, or a file. The database at `path` is used where it can answer.
+    `name` is an id or alias, with `@MODE` or without, or a file. The database is used where it can answer.
     """
     use = use_calibration(calibration)
     place, at, _ = name.partition("@")
     if not at and not is_hardware_path(place):
         entry = find_entry(known_hardware(), place)
         use.check({entry.id})
-        with opening_catalogue(path) as connection:
+        with opening_catalogue(source) as connection:
             if use.find(entry.id) is None:
                 yield connection, entry.id, None
                 return

@@ -13,14 +13,14 @@ from joulemap.domain.catalogue import fold_name
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
 from joulemap.domain.table import Column, Table
 from joulemap.errors import UsageError
-from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.hold import ensure_runs, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
-from joulemap.store.connection import Connection, open_for_writing, transaction, using
+from joulemap.store.connection import Connection, transaction
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 
@@ -254,6 +254,7 @@ def measure_model(
     plan.check_calibration()
     source.talk(f"measuring {model} for about {seconds:g} s …")
     request = plan.models[0].request
+    source = source.anchor()
     trial = run_trial(request, device=device, precision=precision, runtime=runtime, threads=threads, seconds=seconds)
     ensure_runs(source, plan)
     measurement = Measurement(
@@ -271,7 +272,7 @@ def measure_model(
         conditions=trial.conditions,
         stream_count=trial.stream_count,
     )
-    with using(open_for_writing(source.path), source.path) as connection, transaction(connection):
+    with writing(source) as connection, transaction(connection):
         measurement_id = _store(connection, measurement)
     with holding_runs(source, plan) as runs:
         connection = runs.connection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,12 +12,12 @@ from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.settings import Settings
 from joulemap.errors import ModelError, UnknownNameError, UsageError
-from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, template
+from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.selection import name_configuration
-from joulemap.plan.source import Source, reading
+from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
 from joulemap.present.cell import show_count
-from joulemap.store.connection import open_for_reading, open_for_writing, open_in_memory, transaction, using
+from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.library import find_query
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import find_projected, run_query
@@ -30,40 +30,43 @@ if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.model.workload import WorkloadColumns
 
+Place = tuple[str, int]
+"""A model at a batch."""
+
 SHOWN_MODELS: Final = 5
 
 PARTS: Final = ("operator", "block")
 """Families of what is less than a model. A fit to models is not made on them."""
 
 
-def list_measurements(path: Path, hardware: str, model: str) -> Table[tuple[Any, ...]]:
+def list_measurements(source: Source, hardware: str, model: str) -> Table[tuple[Any, ...]]:
     """Return what was measured, as `Workspace.measurements` documents it."""
-    which = {"hardware": name_measured(path, hardware), "model": model}
-    with opening_catalogue(path) as connection:
+    which = {"hardware": name_measured(source, hardware), "model": model}
+    with opening_catalogue(source) as connection:
         return find_projected(connection, run_query(connection, find_query("measurement.list"), which))
 
 
-def import_measurements(path: Path, file: Path) -> tuple[int, int]:
+def import_measurements(source: Source, file: Path) -> tuple[int, int]:
     """Store a file's measurements; return (new, stored already)."""
     rows = read_measurements(file, known_hardware(), load_models())
     from joulemap.store.measurement import write_measurements
 
-    with using(open_for_writing(path, template(path)), path) as connection, transaction(connection):
+    with writing(source) as connection, transaction(connection):
         ensure_catalogue(connection)
         fresh = write_measurements(connection, rows)
     return fresh, len(rows) - fresh
 
 
-def find_measurements(path: Path) -> tuple[Measurement, ...]:
+def find_measurements(source: Source) -> tuple[Measurement, ...]:
     """Return what ships and what the database holds, each once."""
     rows = dict.fromkeys(load_measurements())
-    if path.exists():
-        with reading(path) as connection:
+    with reading_if_there(source) as connection:
+        if connection is not None:
             rows |= dict.fromkeys(read_stored(connection))
     return tuple(rows)
 
 
-def name_measured(path: Path, hardware: str) -> str:
+def name_measured(source: Source, hardware: str) -> str:
     """Return a hardware as measurements are stored by it: of the catalogue, or an id that `measure` stored some under.
 
     Empty for none; raises UnknownNameError for a name that is neither.
@@ -71,20 +74,19 @@ def name_measured(path: Path, hardware: str) -> str:
     try:
         return name_configuration(hardware) if hardware else ""
     except UnknownNameError:
-        if path.exists():
-            with reading(path) as connection:
-                if has_measurement_on(connection, hardware):
-                    return hardware
+        with reading_if_there(source) as connection:
+            if connection is not None and has_measurement_on(connection, hardware):
+                return hardware
         raise
 
 
-def find_described(path: Path, hardware: str) -> Hardware | None:
+def find_described(source: Source, hardware: str) -> Hardware | None:
     """Return the description that the newest run on a hardware used, without its calibration; None where none did."""
     from joulemap.store.hardware import find_described as find_digest, read_hardware
 
-    with reading(path) as connection:
-        digest = find_digest(connection, hardware)
-        return None if digest is None else read_hardware(connection, [digest])[digest]
+    with reading_if_there(source) as connection:
+        digest = None if connection is None else find_digest(connection, hardware)
+        return None if connection is None or digest is None else read_hardware(connection, [digest])[digest]
 
 
 def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
@@ -142,22 +144,29 @@ def observe(
     return tuple(found), tuple(f"{_list_models(names)}: {reason}" for reason, names in left_out.items())
 
 
-def find_workloads(source: Source, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], WorkloadColumns | str]:
+def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[Place, WorkloadColumns | str]:
+    """Return the workloads of those models that are stored."""
+    keys = {place: stored_key(connection, model) for place, model in models.items()}
+    return {
+        place: read_columns(connection, find_workload_id(connection, key))
+        for place, key in keys.items()
+        if key is not None
+    }
+
+
+def find_workloads(source: Source, wanted: Collection[Place]) -> dict[Place, WorkloadColumns | str]:
     """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced."""
-    found: dict[tuple[str, int], WorkloadColumns | str] = {}
-    models: dict[tuple[str, int], Model] = {}
+    found: dict[Place, WorkloadColumns | str] = {}
+    models: dict[Place, Model] = {}
     for name, batch in sorted(wanted):
         try:
             models[name, batch] = find_model(name, Settings(), batch)
         except (ModelError, UnknownNameError, UsageError) as error:
             found[name, batch] = str(error)
     source.talk(f"reading {len(models)} workloads …")
-    path = source.path
-    with using(open_for_reading(path) if path.exists() else open_in_memory(), path) as connection:
-        for place, model in models.items():
-            key = stored_key(connection, model)
-            if key is not None:
-                found[place] = read_columns(connection, find_workload_id(connection, key))
+    with reading_if_there(source) as connection:
+        if connection is not None:
+            found |= _read_stored(connection, models)
     with using(open_in_memory(), "the shipped workloads") as scratch:
         for place, model in models.items():
             if place not in found and model.shipped is not None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
-from joulemap.plan.source import reading
-from joulemap.store.connection import confine
+from joulemap.plan.source import Source, reading
+from joulemap.store.connection import limit
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_query, check_runs, find_projected, run_query, run_sql
@@ -21,38 +22,37 @@ LISTED = (
 )
 
 
-def run_named(path: Path, name: str, parameters: Mapping[str, Any], own: Path | None) -> Rows:
+def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds) -> Rows:
     """Run a query, as `Workspace.query` documents it; `own` is a person's folder of queries."""
     query = find_query(name, own)
-    with reading(path) as connection:
-        if own is not None and query.path.is_relative_to(own):
-            confine(connection)
+    is_own = own is not None and query.path.is_relative_to(own)
+    with reading(source, limit(bounds.max_memory_bytes, is_confined=is_own)) as connection:
+        if is_own:
             check_query(connection, query, SCHEMA_VERSION)
         check_runs(connection, parameters)
-        return find_projected(connection, run_query(connection, query, parameters))
+        return find_projected(connection, run_query(connection, query, parameters, bounds))
 
 
-def run_described(path: Path, name: str, parameters: Mapping[str, Any]) -> Rows:
+def run_described(source: Source, name: str, parameters: Mapping[str, Any]) -> Rows:
     """Run a query about the catalogue, as `Workspace.describe` documents it."""
     from joulemap.plan.catalogue import opening_catalogue
 
     query = find_query(name)
-    with opening_catalogue(path) as connection:
+    with opening_catalogue(source) as connection:
         return find_projected(connection, run_query(connection, query, parameters))
 
 
-def run_statement(path: Path, statement: str, parameters: Mapping[str, Any] | None) -> Rows:
+def run_statement(source: Source, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds) -> Rows:
     """Run one ad-hoc SELECT, as `Workspace.sql` documents it."""
-    with reading(path) as connection:
-        confine(connection)
-        return find_projected(connection, run_sql(connection, statement, parameters))
+    with reading(source, limit(bounds.max_memory_bytes, is_confined=True)) as connection:
+        return find_projected(connection, run_sql(connection, statement, parameters, bounds))
 
 
-def list_named(path: Path, own: Path | None) -> Rows:
+def list_named(source: Source, own: Path | None) -> Rows:
     """Return the queries that ship and a person's own, checked, as `Workspace.list_queries` documents it."""
     found = list_queries(own)
     if own is not None:
-        _check_own(path, own)
+        _check_own(source, own)
     rows = tuple(
         (
             query.title,
@@ -64,12 +64,11 @@ def list_named(path: Path, own: Path | None) -> Rows:
     return Rows(title="query list", columns=LISTED, rows=rows)
 
 
-def _check_own(path: Path, own: Path) -> None:
+def _check_own(source: Source, own: Path) -> None:
     from joulemap.plan.catalogue import opening_catalogue
 
     refused = []
-    with opening_catalogue(path) as connection:
-        confine(connection)
+    with opening_catalogue(source, limit(Bounds().max_memory_bytes, is_confined=True)) as connection:
         for query in list_queries(own):
             if query.path.is_relative_to(own):
                 try:

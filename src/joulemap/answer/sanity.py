@@ -127,7 +127,7 @@ def probe_hardware(hardware: Iterable[str | Hardware]) -> SanityAnswer:
             chosen = Selection(pairs=tuple(pairs), own=selection.own)
             with holding_runs(source, plan_selected((model,), settings, chosen)) as runs:
                 run_ids += runs.ids
-        with reading(source.path) as connection:
+        with reading(source) as connection:
             return SanityAnswer(
                 probes=fetch(connection, Probe, run_ids=run_ids), projected=find_projected_hardware(connection)
             )

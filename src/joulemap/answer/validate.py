@@ -37,17 +37,17 @@ def score_predictions(
     calibration: str | Calibration,
 ) -> Table[tuple[Any, ...]]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
-    named = name_measured(source.path, hardware)
+    named = name_measured(source, hardware)
     which = {"hardware": named, "model": model, "precision": precision}
     if by == "operator":
-        with opening_catalogue(source.path) as connection:
+        with opening_catalogue(source) as connection:
             measured = run_query(connection, find_query("measurement.profile"), which)
     else:
-        measured = list_measurements(source.path, named, model)
+        measured = list_measurements(source, named, model)
     used = _ensure_runs(source, measured, (named, model, precision), calibration)
     name = "validate.operator" if by == "operator" else "validate.score"
     given = which if by == "operator" else {**which, "by": by, "calibrations": list(used)}
-    with reading(source.path) as connection:
+    with reading(source) as connection:
         return find_projected(connection, run_query(connection, find_query(name), given))
 
 
@@ -61,7 +61,7 @@ def _ensure_runs(
     """
     rows = [row for row in measured.records() if chosen[-1] in ("", row["precision"])]
     if not rows:
-        measured_on = {row["hardware"] for row in list_measurements(source.path, "", "").records()}
+        measured_on = {row["hardware"] for row in list_measurements(source, "", "").records()}
         what = " and ".join(text for text in chosen if text)
         raise UnknownNameError("measurement of", what, measured_on, "see `joulemap measurements list`")
     groups: dict[tuple[str, Any, Any, int], list[str]] = {}
@@ -92,7 +92,7 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
         find_entry(known_hardware(), name.partition("@")[0])
         return name
     except UnknownNameError:
-        described = find_described(source.path, name)
+        described = find_described(source, name)
         if described is None:
             source.talk(f"{name} is not in the catalogue and no run describes it: left out")
         return described

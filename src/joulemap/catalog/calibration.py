@@ -21,6 +21,7 @@ from joulemap.domain.calibration import Calibration, CalibrationEntry, Calibrati
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import ActionKey
 from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.file import FileError, make_folder, read_bytes, write_text
 
 if TYPE_CHECKING:
     from joulemap.catalog.schema import CalibrationFile
@@ -57,7 +58,7 @@ def find_calibration(name: str) -> CalibrationEntry | None:
     """
     for folder in (own_folder(), SHIPPED):
         path = folder / f"{name}.toml"
-        if path.is_file():
+        if os.path.isfile(path):
             return _entry(path, name)
     return None
 
@@ -94,9 +95,9 @@ def _place(path: Path) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CatalogueError(f"{path}: cannot be read: {error.strerror}") from error
+        return read_bytes(path)
+    except FileError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
 
 
 def _digest(content: bytes) -> str:
@@ -227,13 +228,9 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-def write_calibration(calibration: Calibration, path: Path) -> None:
-    """Write a calibration's file, whole or not at all, making its folder; CatalogueError where it cannot be written."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(calibration_text(calibration), encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise CatalogueError(f"cannot write {path}: {error.strerror or error}") from error
+def write_calibration(
+    calibration: Calibration, path: Path, inputs: Iterable[Path] = (), *, force: bool = False
+) -> None:
+    """Write a calibration's file, whole or not at all, making its folder; raises as `joulemap.file.write_text`."""
+    make_folder(path.parent)
+    write_text(path, calibration_text(calibration), inputs, force=force)

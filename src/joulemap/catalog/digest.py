@@ -43,12 +43,12 @@ def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
     """
     files: dict[Path, None] = {}
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):
             inside = sorted(path.glob("*.toml"))
             if not inside:
                 raise CatalogueError(f"{path}: the folder has no .toml file")
             files.update(dict.fromkeys(inside))
-        elif path.is_file():
+        elif os.path.isfile(path):
             files[path] = None
         else:
             raise CatalogueError(f"{path}: there is no such file or folder")

@@ -117,6 +117,12 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         )
         for level in chip.memory_levels
     )
+    missing = [name for name in shared.needed_levels if levels and name not in {level.name for level in levels}]
+    if missing:
+        raise ValueError(
+            f"memory_levels: there is no {' and no '.join(missing)} among {', '.join(level.name for level in levels)}; "
+            f"of {chip.architecture} every one has {', '.join(shared.needed_levels)}"
+        )
     for name in chip.geometry:
         _check_choice(f"geometry: unknown key {name}", name, shared.geometry)
     geometry = {

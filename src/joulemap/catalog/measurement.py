@@ -9,7 +9,9 @@ Parquet file beside it: that is what databases hold.
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -24,6 +26,7 @@ from joulemap.domain.catalogue import HardwareEntry, find_entry
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.file import FileError, read_text
 
 FOLDER: Final = DATA / "measurement"
 
@@ -111,29 +114,33 @@ def find_sights(hardware: str, model: str) -> str:
 def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line, row) of a CSV or JSON file; CatalogueError where it is neither."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise CatalogueError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CatalogueError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise CatalogueError(f"{path}: it is not UTF-8 text") from error
+        text = read_text(path, MAX_FILE_BYTES)
+    except FileError as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
     if path.suffix == ".json":
         try:
             rows = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise CatalogueError(f"{path}: not valid JSON: {error}") from error
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise CatalogueError(f"{path}: expected a list of objects")
         yield from enumerate(rows, start=1)
         return
-    reader = csv.DictReader(text.splitlines())
-    for row in reader:
-        if None in row or None in row.values():
-            raise CatalogueError(
-                f"{path}, line {reader.line_num}: {'more' if None in row else 'fewer'} cells than the header has"
-            )
-        yield reader.line_num, row
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise CatalogueError(
+                    f"{path}, line {reader.line_num}: {'more' if None in row else 'fewer'} cells than the header has"
+                )
+            yield reader.line_num, {name: _unmark(value) for name, value in row.items()}
+    except csv.Error as error:
+        raise CatalogueError(f"{path}, line {reader.line_num}: {error}") from error
+
+
+def _unmark(cell: str) -> str:
+    """Return a cell without the apostrophe by which `--format csv` marks a text that is no formula."""
+    return cell[1:] if re.match(r"'[=+\-@\t\r]", cell) else cell
 
 
 def read_measurements(

@@ -16,6 +16,7 @@ from cattrs.v import transform_error
 
 from joulemap.catalog.digest import DATA
 from joulemap.errors import CatalogueError
+from joulemap.file import FileError, read_bytes
 
 MAX_FILE_BYTES: Final = 1_000_000
 """A target's file is a few kilobytes; anything larger is not one."""
@@ -91,12 +92,9 @@ def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
     """Return the file structured as `record`, and its bytes; CatalogueError names file, key and reason."""
     label = name_file(path)
     try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise CatalogueError(f"{label}: {size} bytes is too large for a catalogue file")
-        content = path.read_bytes()
-    except OSError as error:
-        raise CatalogueError(f"{label}: cannot be read: {error.strerror}") from error
+        content = read_bytes(path, MAX_FILE_BYTES)
+    except FileError as error:
+        raise CatalogueError(f"{label}: cannot be read: {error}") from error
     return parse_content(label, content, record), content
 
 
@@ -106,7 +104,7 @@ def parse_content(label: str, content: bytes, record: type[Structured]) -> Struc
         raw = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise CatalogueError(f"{label}: not valid TOML: it is not UTF-8 text") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CatalogueError(f"{label}: {_describe_syntax(error, content)}") from error
     try:
         return _make_converter().structure(raw, record)

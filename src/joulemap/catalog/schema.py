@@ -228,6 +228,8 @@ class ArchitectureFile:
     unit_name: str = "unit"
     geometry: list[str] = attrs.field(factory=list)
     """Names that a `[geometry]` table of this class may hold."""
+    needed_levels: list[str] = attrs.field(factory=list)
+    """Memory levels that every hardware of this class has, by name."""
     defaults: list[DefaultEntry] = attrs.field(factory=list)
     default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
 

@@ -1,9 +1,18 @@
 """The command line: parse, call one workspace method, hand rows to the report."""
 
-import gc
+from __future__ import annotations
 
-gc.disable()  # a command is short: what it imports and makes is not worth collecting
+from typing import NoReturn
 
-from joulemap.cli.app import main  # noqa: E402
 
-__all__ = ["main"]
+def main() -> NoReturn:
+    """Run the command line as the process; what takes time is imported once Ctrl-C is watched for."""
+    import gc
+
+    gc.disable()  # a command is short: what it imports and makes is not worth collecting
+    from joulemap.cli.interrupt import watch
+
+    watch()
+    from joulemap.cli.app import main as run
+
+    run()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Final, NoReturn
 
 import typer
 
-from joulemap.errors import ExitCode, Interrupted, JoulemapError
+from joulemap.cli.argument import read_words
+from joulemap.cli.interrupt import end, is_asked
+from joulemap.errors import ExitCode, JoulemapError
 
 EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
@@ -25,8 +24,11 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "command", "output", "record", "value"})
+PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value"})
 """Modules of this room that are no command."""
+
+MOST_MESSAGE: Final = 2_000
+"""Characters of an error; one that quotes what it is given can be far longer."""
 
 FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", "edp", "utilization", "sweep")
 """Commands that help lists first."""
@@ -97,45 +99,44 @@ def root(
         print(context.get_help())
 
 
-_interrupts: list[int] = []
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    _interrupts.append(number)
-    raise Interrupted
-
-
 def main() -> NoReturn:
     """Run the command line as the process, which leaves with an exit code of `ExitCode`.
 
     A command is short: collecting garbage and tearing the interpreter down would cost a tenth of its time, and more
     once torch is loaded, so neither is done. Connections are closed and streams flushed before it leaves.
     """
-    gc.disable()
-    signal.signal(signal.SIGINT, _interrupt)
+    _open_standard_descriptors()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     code = run(sys.argv[1:])
-    if _interrupts and code != ExitCode.OK:
-        code = _tell("interrupted; nothing in the database is half written", ExitCode.INTERRUPTED)
+    if is_asked() and code != ExitCode.OK:
+        end()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(int(code))
 
 
+def _open_standard_descriptors() -> None:
+    """Open those of stdin, stdout and stderr that are closed: the next file would get the number, and be printed to."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of a command; every error is one line on stderr."""
     try:
+        read_words(arguments, os.environ)
         result = build(arguments)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
-        return int(error.exit_code) if _interrupts else _tell(str(error), error.exit_code)
+        return _tell(str(error), error.exit_code)
     except Exception as error:
-        if _interrupts:  # the engine and others tell an interrupt in their own words
-            return int(ExitCode.INTERRUPTED)
         describe = getattr(error, "format_message", None)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
@@ -148,5 +149,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _tell(message: str, code: ExitCode) -> int:
-    print(f"joulemap: {' '.join(message.split())}", file=sys.stderr)
+    from joulemap.present.text import one_line
+
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"joulemap: {one_line(message, MOST_MESSAGE)}", file=sys.stderr)
     return int(code)

@@ -8,9 +8,11 @@ from typing import Annotated
 import attrs
 import typer
 
+from joulemap.cli.argument import named_files
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import split_names
+from joulemap.file import check_output
 
 
 @attrs.frozen(kw_only=True)
@@ -58,6 +60,8 @@ def calibrate(
     joulemap calibrate RTX-4090 --precision fp16 --precision fp32
     joulemap calibrate ./mychip.toml --output mychip_calibration.toml --format json
     """
+    if place is not None and not dry_run:
+        check_output(place, named_files(place), force=report.force)
     answer = report.workspace().calibrate(
         hardware,
         precisions=[name for text in precision or () for name in split_names(text)],
@@ -65,5 +69,6 @@ def calibrate(
         output=place,
         is_dry=dry_run,
         start=calibration,
+        force=report.force,
     )
     report.write(answer.document())

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import DEFAULT_DATABASE, Database, OutputOptions, emit
+from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 from joulemap.domain.settings import ArchiveFormat
 
 app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
@@ -27,15 +27,14 @@ def info(*, output: OutputOptions) -> None:
 
 
 @app.command()
-def migrate(db: Database = Path(DEFAULT_DATABASE)) -> None:
+@command
+def migrate(*, database: DatabaseOptions) -> None:
     """Bring the database to this version's schema; make it if there is none.
 
     \b
     joulemap db migrate --db results.duckdb
     """
-    from joulemap.workspace import Workspace
-
-    emit(f"{db}: schema {Workspace(db).migrate()}")
+    emit_line(f"{database.db}: schema {database.open().migrate()}")
 
 
 @app.command()
@@ -58,6 +57,7 @@ def diff(
 
 
 @app.command()
+@command
 def export(
     folder: Annotated[Path, typer.Argument(help="A folder that is not there yet, or is empty.")],
     run: Annotated[
@@ -67,7 +67,8 @@ def export(
         ArchiveFormat,
         typer.Option("--format", "-f", help="parquet: whole, to be imported; json or csv: the views of these runs."),
     ] = "parquet",
-    db: Database = Path(DEFAULT_DATABASE),
+    *,
+    database: DatabaseOptions,
 ) -> None:
     """Write runs to a folder, with their workloads, hardware, calibrations, versions and digests.
 
@@ -76,32 +77,53 @@ def export(
     joulemap db export results --run 1 --run 5
     joulemap db export results --run 1 --format json
     """
-    from joulemap.workspace import Workspace
-
-    count = Workspace(db).export_runs(folder, run or (), form=form)
-    emit(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
+    count = database.open().export_runs(folder, run or (), form=form)
+    emit_line(f"{folder}: {count} {'run' if count == 1 else 'runs'}")
 
 
 @app.command("import")
+@command
 def import_(
     folder: Annotated[Path, typer.Argument(help="What `joulemap db export` wrote as Parquet.")],
-    db: Database = Path(DEFAULT_DATABASE),
+    *,
+    database: DatabaseOptions,
 ) -> None:
     """Read exported runs into a database, made if there is none; runs that it has are left as they are.
 
     \b
     joulemap db import results --db new.duckdb
     """
-    from joulemap.workspace import Workspace
+    fresh, known = database.open().import_runs(folder)
+    emit_line(f"{database.db}: {fresh} new, {known} stored already")
 
-    fresh, known = Workspace(db).import_runs(folder)
-    emit(f"{db}: {fresh} new, {known} stored already")
+
+@app.command()
+@command
+def recover(
+    path: Annotated[Path, typer.Argument(metavar="NEW", help="A database that is not there yet.")],
+    *,
+    database: DatabaseOptions,
+) -> None:
+    """Put what can be read of a damaged database into a new one; exit code 6 and a line for each thing that is lost.
+
+    \b
+    joulemap db recover sound.duckdb --db damaged.duckdb
+    """
+    from joulemap.errors import ConservationError
+
+    recovery = database.open().recover(path)
+    runs = f"{recovery.run_count} {'run' if recovery.run_count == 1 else 'runs'}"
+    emit_line(f"{path}: {runs}")
+    for line in recovery.lost:
+        emit_line(f"lost: {line}")
+    if recovery.lost:
+        raise ConservationError(f"{len(recovery.lost)} things could not be recovered from {database.db}")
 
 
 @app.command()
 @command
 def check(*, output: OutputOptions) -> None:
-    """Prove that the parts add up to their wholes; exit code 6 and a row for each rule that is broken.
+    """Read all of it: nothing was damaged or changed, every part adds up; exit code 6 and a row for each broken rule.
 
     \b
     joulemap db check

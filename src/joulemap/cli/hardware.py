@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import OutputOptions, emit
+from joulemap.cli.output import Force, OutputOptions, emit
 from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
 from joulemap.cli.value import read_quantity, split_names
 from joulemap.domain.settings import Device
@@ -96,6 +96,7 @@ def template(
     like: Annotated[str, typer.Option(help="Start from this hardware, with all its numbers and sources.")] = "",
     architecture: Annotated[str, typer.Option(help="Start from the fewest fields that this class needs.")] = "",
     output: File = None,
+    force: Force = False,
 ) -> None:
     """Print a hardware file to start from: a copy of a known one, or the smallest of a class.
 
@@ -109,7 +110,7 @@ def template(
         raise UsageError("name one of --like HARDWARE and --architecture CLASS")
     from joulemap.answer.hardware_file import template_text
 
-    emit(template_text(like, architecture).rstrip("\n"), output)
+    emit(template_text(like, architecture).rstrip("\n"), output, force=force)
 
 
 @app.command()
@@ -119,6 +120,7 @@ def detect(
         int | None, typer.Option(help="Only so many cores, as a program of so many threads uses.", show_default="all")
     ] = None,
     output: File = None,
+    force: Force = False,
 ) -> None:
     """Print a hardware file of this machine to start from: what it tells, and rules for what it does not.
 
@@ -132,7 +134,7 @@ def detect(
     """
     from joulemap.answer.measure import detect_text
 
-    emit(detect_text(device, threads).rstrip("\n"), output)
+    emit(detect_text(device, threads).rstrip("\n"), output, force=force)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import DEFAULT_DATABASE, Database, OutputOptions, emit
+from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 
 app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
 
@@ -36,9 +36,11 @@ def list_(
 
 
 @app.command("import")
+@command
 def import_(
     file: Annotated[Path, typer.Argument(help="CSV or JSON with the columns of `measurements list --format csv`.")],
-    db: Database = Path(DEFAULT_DATABASE),
+    *,
+    database: DatabaseOptions,
 ) -> None:
     """Store the measurements of a file: all of its rows, or none with the lines that are wrong.
 
@@ -50,7 +52,5 @@ def import_(
     joulemap measurements import mine.csv
     joulemap validate --hardware my_chip
     """
-    from joulemap.workspace import Workspace
-
-    stored, known = Workspace(db).import_measurements(file)
-    emit(f"{file}: {stored} measurements stored, {known} were there already")
+    stored, known = database.open().import_measurements(file)
+    emit_line(f"{file}: {stored} measurements stored, {known} were there already")

@@ -1,4 +1,4 @@
-"""The options of every command: the database, and how an answer is written."""
+"""The options of every command: the database, and how an answer is written; and all that is said on stderr."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import attrs
 import typer
 
+from joulemap.cli.argument import named_files
+from joulemap.cli.interrupt import heed
+from joulemap.domain.settings import WAIT_S
 from joulemap.errors import UsageError
+from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_text
 from joulemap.present.format import TABLE, list_formats
+from joulemap.present.text import make_visible
 
 if TYPE_CHECKING:
     from joulemap.cli.record import ModelOptions
@@ -27,8 +32,40 @@ PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
 
-Database = Annotated[
-    Path, typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE)
+@attrs.frozen(kw_only=True)
+class DatabaseOptions:
+    """Where results are kept, and how long to wait for others who hold them."""
+
+    db: Annotated[
+        Path, typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE)
+    ] = Path(DEFAULT_DATABASE)
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            envvar="JOULEMAP_WAIT",
+            min=0.0,
+            metavar="SECONDS",
+            help="How long to wait for others who hold the database.",
+        ),
+    ] = WAIT_S
+
+    def open(
+        self, talk: Callable[[str], None] | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> Workspace:
+        """Return the workspace of the database, which ends at Ctrl-C where that loses nothing.
+
+        What takes time is said on stderr, to people only unless it is that others hold the database.
+        """
+        from joulemap.store.connection import Patience
+        from joulemap.workspace import Workspace
+
+        patience = Patience(limit_s=self.wait, tell=_tell)
+        return Workspace(self.db, talk=talk or _talk, progress=progress or _heed, patience=patience)
+
+
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace a file that joulemap did not write, or that was changed since.")
 ]
 
 
@@ -40,7 +77,7 @@ def _check_format(name: str) -> str:
 
 
 @attrs.frozen(kw_only=True)
-class OutputOptions:
+class OutputOptions(DatabaseOptions):
     """Where results are kept, and how an answer is written."""
 
     form: Annotated[
@@ -56,27 +93,30 @@ class OutputOptions:
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the answer to this file, not to stdout.")
     ] = None
+    force: Force = False
+    raw: Annotated[
+        bool, typer.Option("--raw", help="csv: leave texts that a spreadsheet would run (=1+1) as they are.")
+    ] = False
     wide: Annotated[bool, typer.Option("--wide", help="Show every column, however narrow the terminal is.")] = False
     show_sql: Annotated[
         bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
     ] = False
-    db: Database = Path(DEFAULT_DATABASE)
 
     def workspace(self) -> Workspace:
         """Return the workspace of the database; what takes time is said on stderr, to people only.
 
-        Raises UsageError, before anything is asked, for Parquet without a file. Where the answer will be drawn for
-        people, what draws it is imported while the engine works.
+        Raises UsageError, before anything is asked, for an output that cannot be written. Where the answer will be
+        drawn for people, what draws it is imported while the engine works.
         """
-        from joulemap.workspace import Workspace
-
-        if self.form == PARQUET and (self.output is None or (self.output.exists() and not self.output.is_file())):
+        if self.form == PARQUET and (self.output is None or is_stream(self.output)):
             raise UsageError("--format parquet needs a file: name one with --output")
+        if self.output is not None:
+            check_output(self.output, self._inputs(), force=self.force)
         if self.form in (TABLE, "markdown"):
             from joulemap.background import begin
 
             begin(_import_drawing)
-        return Workspace(self.db, talk=_talk)
+        return self.open()
 
     @contextlib.contextmanager
     def watched_workspace(self) -> Iterator[Workspace]:
@@ -85,7 +125,15 @@ class OutputOptions:
 
         workspace = self.workspace()
         with watching() as (say, move):
-            yield type(workspace)(self.db, talk=say, progress=move) if move else workspace
+            if move is None:
+                yield workspace
+                return
+
+            def tell(done: int, total: int) -> None:
+                heed()
+                move(done, total)
+
+            yield self.open(say, tell)
 
     def repeat(self, options: ModelOptions) -> tuple[str, ...]:
         """Return the options that a follow-up command must repeat: those of the runs, and the database."""
@@ -101,17 +149,19 @@ class OutputOptions:
             from joulemap.store.parquet import save_table
 
             assert self.output is not None
-            _write_whole(self.output, lambda draft: save_table(draft, document.table))
+            write_file(self.output, lambda draft: save_table(draft, document.table), self._inputs(), force=self.force)
+            tell(f"wrote {self.output}")
         else:
             from joulemap.present.format import write
 
-            self.emit(write(document, self.form, self._width()))
+            text = write(document, self.form, self._width(), is_raw=self.raw)
+            emit(text, self.output, self._inputs(), force=self.force)
         if self.show_sql:
             for table in document.tables or (document.table,):
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
 
-                print(show_sql(find_query(table.title, queries), table.parameters), end="\n\n", file=sys.stderr)
+                tell(show_sql(find_query(table.title, queries), table.parameters), keep="\n\t", end="\n\n")
 
     def write_table(
         self, table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), queries: Path | None = None
@@ -121,9 +171,10 @@ class OutputOptions:
 
         self.write(table_document(table, columns, keep=keep), queries)
 
-    def emit(self, text: str) -> None:
-        """Write a text where the answer goes."""
-        emit(text, self.output)
+    def _inputs(self) -> tuple[Path, ...]:
+        """Return what an output must not replace: the database, and every other file that the command line names."""
+        database = (self.db, *(self.db.with_name(f"{self.db.name}{end}") for end in COMPANIONS))
+        return () if self.output is None else (*database, *named_files(self.output))
 
     def _width(self) -> int | None:
         """Return the columns of the terminal, or those that `COLUMNS` says; None for as wide as it is."""
@@ -133,9 +184,24 @@ class OutputOptions:
         return shutil.get_terminal_size().columns if is_terminal or os.environ.get("COLUMNS") else None
 
 
+def tell(text: str, *, keep: str = "", end: str = "\n") -> None:
+    """Say something on stderr; what steers a terminal is shown, but for the characters to keep."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(make_visible(text, keep), end=end, file=sys.stderr)
+
+
+def _tell(message: str) -> None:
+    tell(f"joulemap: {message}")
+
+
+def _heed(_done: int, _total: int) -> None:
+    heed()
+
+
 def _talk(message: str) -> None:
     if sys.stderr.isatty():
-        print(message, file=sys.stderr)
+        tell(message)
 
 
 def _import_drawing() -> None:
@@ -145,37 +211,26 @@ def _import_drawing() -> None:
     format_si(1.0, "")
 
 
-def emit(text: str, output: Path | None = None) -> None:
-    """Write a text to stdout, or whole to a file; a reader that has left is no error."""
-    if output is None:
-        if sys.stdout is None:
-            raise UsageError("stdout is closed: name a file with --output")
-        try:
-            print(text, flush=True)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(0) from None
-        except OSError as error:
-            raise UsageError(f"cannot write the answer: {error.strerror}") from error
-        return
-    if output.exists() and not output.is_file():  # a device or a pipe, which a rename would replace by a file
-        try:
-            output.write_text(f"{text}\n", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write {output}: {error.strerror}") from error
-        return
-    _write_whole(output, lambda draft: draft.write_text(f"{text}\n", encoding="utf-8"))
+def emit(text: str, output: Path | None = None, inputs: Iterable[Path] | None = None, *, force: bool = False) -> None:
+    """Write a text to stdout, or whole to a file; a reader that has left is no error.
 
-
-def _write_whole(output: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` write a file under another name, then give it its name, so that a half-written one is never seen."""
-    draft = output.with_name(f".{output.name}.{os.getpid()}")
+    `inputs` are what the output must not replace, by default the files that the command line names.
+    """
+    if output is not None:
+        if write_text(output, f"{text}\n", named_files(output) if inputs is None else inputs, force=force):
+            tell(f"wrote {output}")
+        return
+    if sys.stdout is None:
+        raise UsageError("stdout is closed: name a file with --output")
     try:
-        write(draft)
-        draft.replace(output)
+        print(make_visible(text, keep="\n\t") if sys.stdout.isatty() else text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
     except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-    print(f"wrote {output}", file=sys.stderr)
+        raise UsageError(f"cannot write the answer: {error.strerror}") from error
+
+
+def emit_line(text: str) -> None:
+    """Write a sentence for people to stdout."""
+    emit(make_visible(text))

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import OutputOptions, emit
+from joulemap.cli.deadline import ending_late
+from joulemap.cli.output import Force, OutputOptions, emit
+from joulemap.cli.record import BoundOptions
 from joulemap.cli.value import split_assignments
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
@@ -39,15 +41,19 @@ def show(
     name: Name,
     queries: Queries = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")] = None,
+    force: Force = False,
 ) -> None:
     """Print a query file: its header and its SQL.
 
     \b
     joulemap query show compare.summary
     """
+    from joulemap.cli.argument import named_files
+    from joulemap.file import read_text
     from joulemap.store.library import find_query
 
-    emit(find_query(name, queries).path.read_text(encoding="utf-8").rstrip(), output)
+    path = find_query(name, queries).path
+    emit(read_text(path).rstrip(), output, (path, *(() if output is None else named_files(output))), force=force)
 
 
 @app.command()
@@ -59,6 +65,7 @@ def run(
         list[str] | None, typer.Option("--parameter", "-p", help="key=value; repeat for several.")
     ] = None,
     queries: Queries = None,
+    bound: BoundOptions,
     output: OutputOptions,
 ) -> None:
     """Run a query on the results, read-only.
@@ -80,4 +87,7 @@ def run(
         for key, value in split_assignments(parameter).items()
     }
     bind(query, given)
-    output.write_table(workspace.query(name, given, queries=queries), queries=queries)
+    bounds = bound.read()
+    with ending_late(bounds):
+        answer = workspace.query(name, given, queries=queries, bounds=bounds)
+    output.write_table(answer, queries=queries)

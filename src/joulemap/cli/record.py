@@ -12,7 +12,7 @@ from joulemap.cli.value import read_batches, read_quantity, split_names
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Limits, Settings, SettingsKeywords, Usage
+    from joulemap.domain.settings import Bounds, Limits, Settings, SettingsKeywords, Usage
 
 MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
 ONE_HARDWARE: Final = "An id, alias or file, with @MODE or without; see `joulemap hardware list`."
@@ -56,6 +56,9 @@ class ModelOptions:
         bool,
         typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap."),
     ] = False
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load a .pt2 file also where it may run code of its own when it is loaded.")
+    ] = False
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -66,6 +69,7 @@ class ModelOptions:
             "inputs": self.inputs or (),
             "arguments": dict(parse_argument(text) for text in self.arguments or ()),
             "retrace": self.retrace,
+            "trust": self.trust,
         }
 
     def settings(self, **keywords: Any) -> Settings:
@@ -239,6 +243,37 @@ class LimitOptions:
             max_price_usd_per_hour=read_quantity("--max-price", self.max_price if is_rent else "", "USD/h"),
             max_purchase_usd=read_quantity("--max-price", "" if is_rent else self.max_price, "USD"),
         )
+
+
+@attrs.frozen(kw_only=True)
+class BoundOptions:
+    """What a query may take before it is stopped."""
+
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", help="Stop it after so many seconds.", show_default="60")
+    ] = None
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", help="Stop it at more rows.", show_default="1,000,000")
+    ] = None
+    max_memory: Annotated[
+        str,
+        typer.Option(
+            "--max-memory",
+            help="Stop it where it needs more memory, e.g. 8GB; disk is not used in its place.",
+            show_default="4GB, at most half of the machine's",
+        ),
+    ] = ""
+
+    def read(self) -> Bounds:
+        """Return the bounds; UsageError names what is out of range."""
+        from joulemap.domain.settings import Bounds
+
+        given: dict[str, Any] = {
+            "timeout_s": self.timeout,
+            "max_rows": self.max_rows,
+            "max_memory_bytes": read_quantity("--max-memory", self.max_memory, "B"),
+        }
+        return Bounds(**{name: value for name, value in given.items() if value is not None})
 
 
 @attrs.frozen(kw_only=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.deadline import ending_late
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.record import BoundOptions
 from joulemap.cli.value import split_assignments
 from joulemap.errors import UsageError
+from joulemap.file import FileError, read_input, read_text
+
+MOST_BYTES: Final = 20_000_000
+"""Of a statement."""
 
 
 @command
@@ -25,6 +30,7 @@ def sql(
         list[str] | None,
         typer.Option("--parameter", "-p", help="name=value of a $name; as JSON, else text; repeat for several."),
     ] = None,
+    bound: BoundOptions,
     output: OutputOptions,
 ) -> None:
     """Run one SQL statement on the results, read-only.
@@ -42,7 +48,11 @@ def sql(
 
     workspace = output.workspace()
     given = {key: read_value(value) for key, value in split_assignments(parameter).items()}
-    output.write_table(workspace.sql(_read(statement, file), given))
+    bounds = bound.read()
+    text = _read(statement, file)
+    with ending_late(bounds):
+        answer = workspace.sql(text, given, bounds=bounds)
+    output.write_table(answer)
 
 
 def _read(statement: str, file: Path | None) -> str:
@@ -53,11 +63,7 @@ def _read(statement: str, file: Path | None) -> str:
         return statement
     if statement:
         raise UsageError("type a statement or name a file, not both")
-    if str(file) == "-":
-        return sys.stdin.read()
     try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read {file}: it is not UTF-8 text") from error
+        return read_input(MOST_BYTES) if str(file) == "-" else read_text(file, MOST_BYTES)
+    except FileError as error:
+        raise UsageError(f"cannot read {file}: {error}") from error

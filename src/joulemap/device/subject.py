@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +11,7 @@ from torch.utils._pytree import tree_map
 
 from joulemap.errors import ModelError, UsageError
 from joulemap.trace.build import BuiltModel, build_request
+from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_with_storage
 from joulemap.trace.source import ModelRequest
 from joulemap.trace.tensor import DTYPES
@@ -40,13 +39,13 @@ class Subject:
 def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subject:
     """Return the model of a request, its weights as its constructors draw them from a fixed seed.
 
-    Floating-point inputs are uniform in 0 to 1; integers that a model does not bring are 0, booleans true. What a
-    person's own code prints goes to stderr. Raises ModelError where the model cannot be built or has no weights.
+    Floating-point inputs are uniform in 0 to 1; integers that a model does not bring are 0, booleans true. Raises
+    ModelError where the model cannot be built or has no weights. Inside `hosting`.
     """
     if precision not in PRECISIONS:
         raise UsageError(f"cannot measure at {precision}: expected one of {', '.join(PRECISIONS)}")
     torch.manual_seed(SEED)
-    with contextlib.redirect_stdout(sys.stderr), build_with_storage():
+    with build_with_storage():
         built = build_request(request)
     if built.notes:
         raise ModelError(f"{request.model} cannot be measured: {built.notes[0]}")
@@ -84,9 +83,3 @@ def _fill(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
     if value.dtype == torch.bool:
         return torch.ones(value.shape, dtype=torch.bool, device=device)
     return torch.zeros(value.shape, dtype=value.dtype, device=device)
-
-
-def first_line(error: BaseException) -> str:
-    """Return an error in one line."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -13,11 +13,12 @@ import torch
 
 from joulemap.device.energy import EnergyCounter, Nvml, Rapl
 from joulemap.device.processor import available_cpus, read_cpu, read_state
-from joulemap.device.subject import SEED, Subject, first_line, prepare
+from joulemap.device.subject import SEED, Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Trial
-from joulemap.errors import Interrupted, JoulemapError, ModelError, UsageError
+from joulemap.errors import ModelError, UsageError
 from joulemap.resource import package_version
+from joulemap.trace.guest import describe_place, first_line, hosting, refusing
 from joulemap.trace.source import ModelRequest
 
 DEVICES: Final = ("cpu", "cuda")
@@ -44,6 +45,13 @@ def run_trial(
 ) -> Trial:
     """Return the timing of a model; raises ModelError where it cannot be built, compiled or run."""
     check_device(device, runtime)
+    with hosting(request.model):
+        return _run_trial(request, device, precision, runtime, threads, seconds)
+
+
+def _run_trial(
+    request: ModelRequest, device: str, precision: str, runtime: str, threads: int | None, seconds: float
+) -> Trial:
     if threads is not None:
         torch.set_num_threads(threads)
     place = torch.device(device)
@@ -59,14 +67,14 @@ def run_trial(
     else:
         counter, wait, scope = Rapl.find(), _nothing, "package"
     is_alone = device == "cpu" and torch.get_num_threads() == 1
-    try:
-        with torch.inference_mode(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            timing = measure_window(_launcher(subject, runtime), wait, seconds, counter, is_alone=is_alone)
-    except (JoulemapError, Interrupted):
-        raise
-    except Exception as error:
-        raise ModelError(f"{request.model} failed while it was measured ({runtime}): {first_line(error)}") from error
+    failed = f"{request.model} failed while it was measured ({runtime}): "
+    with (
+        refusing(lambda error: f"{failed}{first_line(error)}{describe_place(error)}"),
+        torch.inference_mode(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        timing = measure_window(_launcher(subject, runtime), wait, seconds, counter, is_alone=is_alone)
     quartiles = f"{timing.first_quartile_s:.4g} to {timing.third_quartile_s:.4g} s"
     parts = [
         *_versions(device),

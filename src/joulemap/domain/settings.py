@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
@@ -20,6 +21,9 @@ Deployment = Literal["datacenter", "edge", "embedded"]
 
 Device = Literal["cpu", "cuda"]
 """A part of this machine that runs models."""
+
+WAIT_S: Final = 30.0
+"""How long to wait for others who hold a database, unless something else is asked for."""
 
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
@@ -126,6 +130,8 @@ class Settings:
     """Of the model's factory."""
     retrace: bool = False
     """Whether to trace with the installed torch even where the package ships the workload."""
+    trust: bool = False
+    """Whether to load a `.pt2` file that may run code when it is loaded."""
     calibration: str | Calibration = "auto"
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
@@ -150,6 +156,7 @@ class ModelKeywords(TypedDict, total=False):
     inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
     retrace: bool
+    trust: bool
 
 
 class RunKeywords(ModelKeywords, total=False):
@@ -230,6 +237,27 @@ LIMITED: Final[Mapping[str, MetricName]] = {
     "max_purchase_usd": "purchase",
 }
 """Limit -> the metric that it bounds."""
+
+
+MOST_MEMORY_BYTES: Final = 4e9
+
+
+def _usual_memory() -> float:
+    """Return 4 GB, or half of the machine's memory where that is less."""
+    try:
+        return min(MOST_MEMORY_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2.0)
+    except (ValueError, OSError, AttributeError):
+        return MOST_MEMORY_BYTES
+
+
+@attrs.frozen(kw_only=True)
+class Bounds:
+    """What a query may take before it is stopped."""
+
+    timeout_s: float = attrs.field(default=60.0, validator=_ABOVE_0)
+    max_rows: int = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
+    max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
+    """For the engine, which writes nothing to disk in its place, and again for the rows."""
 
 
 @attrs.frozen(kw_only=True)

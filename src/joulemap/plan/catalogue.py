@@ -6,20 +6,27 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from joulemap.background import begin
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import HardwareEntry, fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.resource import package_version
+from joulemap.store import connection as store
 from joulemap.store.catalogue import find_current_hardware, has_catalogue
-from joulemap.store.connection import Connection, open_for_reading, open_in_memory, using
+from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, using
+from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
     from joulemap.domain.hardware import Hardware
+    from joulemap.plan.source import Source
+
+IMPATIENT: Final = Patience(limit_s=0.0)
+"""The catalogue is to be had elsewhere too."""
 
 
 def known_hardware() -> dict[str, HardwareEntry]:
@@ -44,13 +51,13 @@ def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: s
 
 
 @contextlib.contextmanager
-def opening_catalogue(path: Path) -> Iterator[Connection]:
+def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Connection]:
     """Give out a read-only connection that holds the current catalogue.
 
-    The database at `path` if it is there, readable and up to date, else the template, else one made for the occasion.
+    The database if it is there, readable and up to date, else the template, else one made for the occasion.
     """
     with contextlib.ExitStack() as stack:
-        yield _open(path, catalogue_digest(), stack)
+        yield _open(source, catalogue_digest(), stack, kind)
 
 
 @contextlib.contextmanager
@@ -68,21 +75,33 @@ def opening_alone(
         yield connection
 
 
-def _open(path: Path, digest: str, stack: contextlib.ExitStack) -> Connection:
-    if path.exists():
+def _open(source: Source, digest: str, stack: contextlib.ExitStack, kind: Kind) -> Connection:
+    if check_place(source.path):
         with contextlib.suppress(LockedDatabaseError, OlderDatabaseError):
-            connection = stack.enter_context(using(open_for_reading(path), path))
+            connection = stack.enter_context(store.reading(source.path, IMPATIENT, kind))
             if has_catalogue(connection, digest):
                 return connection
     ready = _template(digest)
     if ready is not None:
-        return stack.enter_context(using(open_for_reading(ready.path), ready.path))
-    connection = stack.enter_context(using(open_in_memory(), path))
+        return stack.enter_context(store.reading(ready.path, kind=kind))
+    connection = stack.enter_context(using(open_in_memory(), "the catalogue"))
     _store_catalogue(connection)
+    store.configure(connection, kind)
     return connection
 
 
-def template(path: Path) -> Path | None:
+@contextlib.contextmanager
+def writing(source: Source) -> Iterator[Connection]:
+    """Give out the only connection to a database, made with the catalogue if there is none.
+
+    What evaluating needs can be imported while the engine opens the file.
+    """
+    with contextlib.ExitStack() as stack:
+        opened = begin(lambda: stack.enter_context(store.writing(source.path, _start(source.path), source.patience)))
+        yield opened()
+
+
+def _start(path: Path) -> Path | None:
     """Return what a new database at `path` starts as; None where it exists or no template can be kept."""
     ready = None if path.exists() else _template(catalogue_digest())
     return ready.path if ready else None
@@ -105,6 +124,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_regions
     from joulemap.store.catalogue import write_catalogue, write_cost
+    from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
 
     catalogue = load_catalogue()
@@ -123,4 +143,5 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
                 conditions=profile.conditions,
                 find_seen=partial(find_sights, profile.hardware),
             )
+    Digester(connection).seal_tables()
     return find_current_hardware(connection, catalogue.digest)

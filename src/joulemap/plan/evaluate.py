@@ -86,8 +86,9 @@ class Queue:
             finish()
 
     def close(self) -> None:
-        """Wait for the transaction under way and give its connection back, so that nothing keeps the file open."""
+        """Store what is queued and give the connection back, so that nothing keeps the file open."""
         try:
+            self.store()
             self.wait()
         finally:
             self.writer.connection.close()

@@ -9,18 +9,19 @@ one queue and one transaction, however many runs there are.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.catalog.digest import catalogue_digest
-from joulemap.plan.catalogue import ensure_catalogue
+from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally
-from joulemap.plan.source import Source, open_if_there, writing
+from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.connection import Connection, transaction, using
+from joulemap.store.connection import Connection, transaction
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
 
@@ -32,6 +33,12 @@ BUFFER: Final = "1GB"
 """What the engine may keep in memory while many runs are written, which only appends and gains nothing by more."""
 
 MANY_RUNS: Final = 64
+
+SESSION_S: Final = 2.0
+"""How long an evaluation keeps the database to itself, to the end of the model it is at."""
+
+GAP_S: Final = 0.08
+"""How long it then leaves it to others: two looks of who waits."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,27 +56,33 @@ class StoredRuns:
 def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -> Iterator[StoredRuns]:
     """Give out the runs of a plan and a connection that holds them, and the current catalogue if that is needed.
 
-    Reads only if everything is stored. Otherwise what is missing is traced, evaluated and written first. Raises
-    CatalogueError for a calibration that does not fit, ModelError for a model that cannot be traced, DatabaseError.
+    Reads only if everything is stored. Otherwise what is missing is traced, evaluated and written first; what takes
+    longer lets others have the database between whiles. Raises CatalogueError for a calibration that does not fit,
+    ModelError for a model that cannot be traced, DatabaseError; what was evaluated before is stored then.
     """
-    connection = open_if_there(source.path)
-    if connection is not None:
-        with using(connection, source.path):
+    with reading_if_there(source) as connection:
+        is_traced = bool(plan.models[0].shipped)
+        if connection is not None:
             ids = _stored_ids(connection, plan)
             if ids is not None and (not needs_catalogue or has_catalogue(connection, catalogue_digest())):
                 tally = RunTally(stored_count=plan.run_count, evaluated_count=0, refused_count=0)
                 yield StoredRuns(plan=plan, ids=ids, connection=connection, tally=tally)
                 return
-            first_key = stored_key(connection, plan.models[0])
-    else:
-        first_key = None
-    first = plan.models[0]
-    traced = None if first_key or first.shipped else trace(first.request, source.talk)
-    with writing(source.path) as connection:
-        tally = _evaluate_missing(connection, source, plan, traced)
-        ids = _stored_ids(connection, plan)
-        assert ids is not None
-        yield StoredRuns(plan=plan, ids=ids, connection=connection, tally=tally)
+            is_traced = is_traced or stored_key(connection, plan.models[0]) is not None
+    work = _Work(source, plan)
+    if not is_traced:
+        work.trace_next()
+    while True:
+        with writing(work.source) as connection:
+            if work.advance(connection):
+                ids = _stored_ids(connection, plan)
+                assert ids is not None
+                yield StoredRuns(plan=plan, ids=ids, connection=connection, tally=work.tally)
+                return
+        if work.needs_trace:
+            work.trace_next()
+        else:
+            time.sleep(GAP_S)
 
 
 def ensure_runs(source: Source, plan: Plan) -> RunTally:
@@ -93,56 +106,84 @@ def _stored_ids(connection: Connection, plan: Plan) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(stored[key] for key in planned))
 
 
-def _evaluate_missing(connection: Connection, source: Source, plan: Plan, traced: Workload | None) -> RunTally:
-    from joulemap.plan.evaluate import Queue, ensure_hardware
-    from joulemap.store.writer import RunWriter
+@attrs.define
+class _Work:
+    """What is evaluated of a plan, model by model, in sessions of a few seconds."""
 
-    if plan.run_count > MANY_RUNS:
-        connection.execute(f"SET memory_limit = '{BUFFER}'")
-    with transaction(connection):
-        ensure_catalogue(connection)
-        targets = ensure_hardware(connection, plan, plan.runs(""))
-        ensure_workload(connection, plan.models[0], traced)
-    queue = Queue(RunWriter(connection.cursor()), targets)
-    try:
-        tally = _evaluate(connection, source, plan, queue)
-        queue.store()
-    finally:
-        queue.close()
-    return tally
+    source: Source
+    plan: Plan
+    needs_trace: bool = False
+    """Whether the next model is neither stored nor shipped, and is to be traced while others have the database."""
+    _number: int = 0
+    _traced: Workload | None = None
+    _met: set[str] = attrs.field(factory=set)
+    _stored_count: int = 0
+    _evaluated_count: int = 0
+    _refused_count: int = 0
 
+    @property
+    def tally(self) -> RunTally:
+        """How many runs there are of each up to now."""
+        return RunTally(
+            stored_count=self._stored_count, evaluated_count=self._evaluated_count, refused_count=self._refused_count
+        )
 
-def _evaluate(connection: Connection, source: Source, plan: Plan, queue: Queue) -> RunTally:
-    from joulemap.model.pipeline import Evaluator
+    def trace_next(self) -> None:
+        """Trace the next model; raises ModelError."""
+        self.source = self.source.anchor()
+        self._traced = trace(self.plan.models[self._number].request, self.source.talk)
+        self.needs_trace = False
 
-    met: set[str] = set()
-    stored_count = evaluated_count = refused_count = 0
-    run_count = plan.run_count
-    for number, model in enumerate(plan.models, 1):
-        request = model.request
-        source.talk(f"evaluating {request.model} at batch {request.batch} ({number} of {len(plan.models)}) …")
-        is_there = model.shipped is not None or stored_key(connection, model) is not None
-        workload = None if is_there else trace(request, source.talk)
+    def advance(self, connection: Connection) -> bool:
+        """Evaluate and store runs for one session; return whether all are stored.
+
+        What is evaluated is stored even where an exception ends the session.
+        """
+        from joulemap.plan.evaluate import Queue, ensure_hardware
+        from joulemap.store.writer import RunWriter
+
+        if self.plan.run_count > MANY_RUNS:
+            connection.execute(f"SET memory_limit = '{BUFFER}'")
         with transaction(connection):
-            key = ensure_workload(connection, model, workload)
+            ensure_catalogue(connection)
+            targets = ensure_hardware(connection, self.plan, self.plan.runs(""))
+        ends = time.monotonic() + SESSION_S
+        with contextlib.closing(Queue(RunWriter(connection.cursor()), targets)) as queue:
+            while self._number < len(self.plan.models) and not self.needs_trace and time.monotonic() < ends:
+                self._evaluate(connection, queue)
+        return self._number == len(self.plan.models)
+
+    def _evaluate(self, connection: Connection, queue: Queue) -> None:
+        """Queue the missing runs of the next model, unless it must be traced first."""
+        from joulemap.model.pipeline import Evaluator
+
+        model = self.plan.models[self._number]
+        request = model.request
+        self.needs_trace = self._traced is None and model.shipped is None and stored_key(connection, model) is None
+        if self.needs_trace:
+            return
+        self.source.talk(
+            f"evaluating {request.model} at batch {request.batch} ({self._number + 1} of {len(self.plan.models)}) …"
+        )
+        with transaction(connection):
+            key = ensure_workload(connection, model, self._traced)
+        self._traced = None
         workload_id = find_workload_id(connection, key)
-        runs = plan.runs(key)
+        runs = self.plan.runs(key)
         stored = find_runs_of(connection, workload_id)
-        missing = [] if key in met else [run for run in runs if run.run_key not in stored]
-        met.add(key)
-        stored_count += len(runs) - len(missing)
-        _tell(source, stored_count + evaluated_count + refused_count, run_count)
-        if not missing:
-            continue
-        evaluator = Evaluator(read_columns(connection, workload_id))
-        for run in missing:
-            is_refused = queue.add(evaluator, workload_id, run)
-            refused_count += is_refused
-            evaluated_count += not is_refused
-            _tell(source, stored_count + evaluated_count + refused_count, run_count)
-    return RunTally(stored_count=stored_count, evaluated_count=evaluated_count, refused_count=refused_count)
+        missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
+        self._stored_count += len(runs) - len(missing)
+        self._tell()
+        if missing:
+            evaluator = Evaluator(read_columns(connection, workload_id))
+            for run in missing:
+                is_refused = queue.add(evaluator, workload_id, run)
+                self._refused_count += is_refused
+                self._evaluated_count += not is_refused
+                self._tell()
+        self._met.add(key)
+        self._number += 1
 
-
-def _tell(source: Source, done: int, total: int) -> None:
-    if source.progress is not None:
-        source.progress(done, total)
+    def _tell(self) -> None:
+        if self.source.progress is not None:
+            self.source.progress(self.tally.run_count, self.plan.run_count)

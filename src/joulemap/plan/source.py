@@ -8,17 +8,14 @@ from pathlib import Path
 
 import attrs
 
-from joulemap.background import begin
 from joulemap.errors import OlderDatabaseError
-from joulemap.store.connection import Connection, open_for_reading, open_for_writing, using
+from joulemap.store import connection as store
+from joulemap.store.connection import PATIENT, READING, Connection, Patience, silent
+from joulemap.store.sharing import Kind
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]
 """Told (runs done, runs to do)."""
-
-
-def silent(_message: str) -> None:
-    """Tell nobody."""
 
 
 @attrs.frozen(kw_only=True)
@@ -29,28 +26,28 @@ class Source:
     talk: Talk = silent
     progress: Progress | None = None
     """Not called where everything is stored."""
+    patience: Patience = PATIENT
 
-
-def open_if_there(path: Path) -> Connection | None:
-    """Return a read-only connection, or None where there is no database yet or a writer must migrate it first."""
-    if path.exists():
-        with contextlib.suppress(OlderDatabaseError):
-            return open_for_reading(path)
-    return None
+    def anchor(self) -> Source:
+        """Return it with its path from the root, which code that changes the working directory does not move."""
+        with contextlib.suppress(OSError):  # the working directory is gone
+            return attrs.evolve(self, path=self.path.absolute())
+        return self
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[Connection]:
-    """Give out a connection that writes; what evaluating needs is imported while the engine opens the file."""
-    from joulemap.plan.catalogue import template
-
-    opened = begin(lambda: open_for_writing(path, template(path)))
-    with using(opened(), path) as connection:
+def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
+    """Give out a read-only connection to a database that must be there."""
+    with store.reading(source.path, source.patience, kind) as connection:
         yield connection
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[Connection]:
-    """Give out a read-only connection to a database that must be there."""
-    with using(open_for_reading(path), path) as connection:
+def reading_if_there(source: Source) -> Iterator[Connection | None]:
+    """Give out a read-only connection; None where there is no database yet or a writer must migrate it first."""
+    with contextlib.ExitStack() as stack:
+        connection = None
+        if store.check_place(source.path):
+            with contextlib.suppress(OlderDatabaseError):
+                connection = stack.enter_context(reading(source))
         yield connection

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,9 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.errors import DatabaseError, UsageError
-from joulemap.plan.catalogue import ensure_catalogue
-from joulemap.plan.source import open_if_there, writing
-from joulemap.store.connection import Connection, transaction, using
+from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.source import reading_if_there
+from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import find_workload
 from joulemap.trace.source import ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
@@ -64,6 +63,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         batch=batch,
         inputs=written,
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
+        is_trusted=settings.trust,
     )
     return Model(request=request, retrace=settings.retrace)
 
@@ -88,13 +88,12 @@ def find_workload_id(connection: Connection, workload_key: str) -> int:
 
 
 def trace(request: ModelRequest, talk: Talk) -> Workload:
-    """Return the fused workload of a request. What a person's own code prints goes to stderr."""
+    """Return the fused workload of a request; ModelError where it cannot be built or traced."""
     from joulemap.fuse import fuse
     from joulemap.trace.build import trace_request
 
     talk(f"tracing {request.model} …")
-    with contextlib.redirect_stdout(sys.stderr):
-        return fuse(trace_request(request))
+    return fuse(trace_request(request))
 
 
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
@@ -127,15 +126,16 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
 @contextlib.contextmanager
 def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connection]]:
     """Give out the id of a model's workload, stored if it was not, and a connection that holds it."""
-    connection = open_if_there(source.path)
-    if connection is not None:
-        with using(connection, source.path):
-            key = stored_key(connection, model)
-            if key is not None:
-                yield find_workload_id(connection, key), connection
-                return
-    workload = None if model.shipped else trace(model.request, source.talk)
-    with writing(source.path) as connection:
+    with reading_if_there(source) as connection:
+        key = stored_key(connection, model) if connection is not None else None
+        if connection is not None and key is not None:
+            yield find_workload_id(connection, key), connection
+            return
+    workload = None
+    if not model.shipped:
+        source = source.anchor()
+        workload = trace(model.request, source.talk)
+    with writing(source) as connection:
         with transaction(connection):
             ensure_catalogue(connection)
             key = ensure_workload(connection, model, workload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import datetime
 from decimal import Decimal
@@ -42,7 +43,9 @@ def show_in(column: Column, value: Any) -> str:
         return show(value, column.name, column.unit)
     if isinstance(value, float | Decimal):
         return f"{float(value):.6g}"
-    return str(value)
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(plain(value), ensure_ascii=False)
+    return str(plain(value)) if isinstance(value, bytes) else str(value)
 
 
 def show(value: Any, name: str, unit: str = "") -> str:
@@ -120,7 +123,7 @@ def mark_projected(hardware: str, projected: frozenset[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: full precision, no NaN."""
+    """Return a value as JSON can hold it: full precision, no NaN, bytes as the engine writes them."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, float):
@@ -130,5 +133,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, bytes):
+        return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\x{byte:02X}" for byte in value)
     return value if value is None or isinstance(value, str | int | bool) else str(value)

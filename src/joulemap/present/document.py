@@ -1,4 +1,7 @@
-"""A document: what an answer says, before it is known how it is written."""
+"""A document: what an answer says, before it is known how it is written.
+
+Whatever people are to read is made visible here, when it becomes part of a document; data and table stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
+from joulemap.present.text import make_all_visible, make_visible
 
 Row = TypeVar("Row")
 
@@ -22,13 +26,17 @@ NUMBER: Final = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(
 """A number as people read it: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
+def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(make_all_visible, rows))
+
+
 @attrs.frozen(kw_only=True)
 class Grid:
     """Cells under headings, as people read them."""
 
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    keep: tuple[str, ...] = ()
+    headings: tuple[str, ...] = attrs.field(converter=make_all_visible)
+    rows: tuple[tuple[str, ...], ...] = attrs.field(converter=_make_rows_visible)
+    keep: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Headings that stay longest where a terminal is narrow, the most important first; the first column always does.
     The others fold from the right."""
     keeps_headings: bool = False
@@ -52,29 +60,25 @@ class Grid:
         return (*self.headings, *cells) if self.rows or self.keeps_headings else ()
 
 
-def _join(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(texts)
-
-
 @attrs.frozen
 class Lines:
     """Sentences under each other."""
 
-    texts: tuple[str, ...] = attrs.field(converter=_join)
+    texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
 
 
 @attrs.frozen
 class Steps:
     """Commands ready to paste into a shell."""
 
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
 
 
 @attrs.frozen
 class Text:
     """A sentence that belongs to what stands above it."""
 
-    text: str
+    text: str = attrs.field(converter=make_visible)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -93,7 +97,7 @@ def _blocks(blocks: Block | Iterable[Block]) -> tuple[Block, ...]:
 class Section:
     """Blocks under a title."""
 
-    title: str
+    title: str = attrs.field(converter=make_visible)
     blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
 
     @property
@@ -106,7 +110,7 @@ class Section:
 class Document:
     """An answer as it is handed to a writer: the same for every format."""
 
-    title: str
+    title: str = attrs.field(converter=make_visible)
     sections: tuple[Section, ...]
     """For people; empty ones are left out."""
     data: Mapping[str, Any] | Sequence[Any]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from joulemap.present.text import make_visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -22,7 +24,7 @@ class Bar:
     def say(self, text: str) -> None:
         """Show what is being done, beside the bar."""
         bar, task = self._draw()
-        bar.update(task, description=text)
+        bar.update(task, description=make_visible(text, keep=""))
 
     def move(self, done: int, total: int) -> None:
         """Show how much is done."""

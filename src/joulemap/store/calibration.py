@@ -8,6 +8,7 @@ from typing import Final
 from joulemap.domain.calibration import Calibration, CalibrationEntry
 from joulemap.domain.hardware import Hardware
 from joulemap.store.connection import Connection
+from joulemap.store.digest import CALIBRATION, Digester
 from joulemap.store.row import insert_columns, insert_records
 
 STATIC_MEANING: Final = "power drawn while running, whatever is computed"
@@ -30,6 +31,7 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
         calibration_digest=calibration.digest,
         place=entry.place,
         measurement_count=calibration.row_count,
+        content_digest="",
     )
     own = hardware.coefficients
     changed = [
@@ -64,3 +66,4 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
             for name in ("runtime", "precision", "batch", "family")
         },
     )
+    Digester(connection).seal(CALIBRATION, [calibration.digest])

@@ -4,26 +4,59 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
+import attrs
 import duckdb
 
-from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
+from joulemap.background import begin
+from joulemap.domain.settings import WAIT_S
+from joulemap.draft import drafting, sweep
+from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.store.header import renew_identity
+from joulemap.store.journal import checkpoint, journal_of, settle
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
+from joulemap.store.sharing import Kind, give_back, take
 
 Connection = duckdb.DuckDBPyConnection
 
-LOCK_TIMEOUT_S: Final = 2.0
-"""How long to wait for another process to let go."""
+Result = TypeVar("Result")
 
-STALE_S: Final = 60.0
-"""Age from which a half-made database is taken for left behind."""
+_BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[], Any]]]]] = WeakKeyDictionary()
+"""connection -> what was begun beside it: its connection, and what waits for it."""
 
-_FIRST_WAIT_S: Final = 0.02
+POLL_S: Final = 0.02
+"""How often to look whether another process has let go."""
+
+TELL_AFTER_S: Final = 1.0
+"""From when on who waits is told why."""
+
+WRITING: Final = Kind(is_reading=False, config=(("wal_autocheckpoint", "1TB"),))
+"""The engine checkpoints when it is told to, never by itself: see `journal`."""
+
+READING: Final = Kind(is_reading=True)
+
+
+def silent(_message: str) -> None:
+    """Tell nobody."""
+
+
+@attrs.frozen(kw_only=True)
+class Patience:
+    """How long to wait for others who hold a database, and who is told of it."""
+
+    limit_s: float = WAIT_S
+    tell: Callable[[str], None] = silent
+
+
+PATIENT: Final = Patience()
 
 
 def _refuse(path: Path, error: duckdb.Error) -> DatabaseError:
@@ -31,25 +64,81 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError:
     if "Could not set lock" in text or "already open in" in text:
         found = re.search(r"PID (\d+)", text)
         holder = f"process {found.group(1)}" if found else "another process"
-        return LockedDatabaseError(f"{path} is locked by {holder}; wait for it to finish or use another --db")
+        return LockedDatabaseError(f"{path} is locked by {holder}")
     if "not a valid DuckDB database file" in text:
         return DatabaseError(f"{path} is not a DuckDB database; choose another --db")
+    if "WAL" in text and ("does not match database file" in text or "older version of this database" in text):
+        return DatabaseError(
+            f"{log_of(path)} is of another database than {path}: put the right database back, or move the .wal away"
+        )
     reason = text.removeprefix("IO Error: ").splitlines()[0]
-    return DatabaseError(f"cannot open {path}: {reason}")
+    return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` gets back what can be read")
 
 
-def _connect(path: Path, *, read_only: bool) -> Connection:
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
-    wait = _FIRST_WAIT_S
+def log_of(path: Path) -> Path:
+    """Return where the engine keeps what is committed and not yet in the database file."""
+    return path.with_name(f"{path.name}.wal")
+
+
+def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Connection:
+    """Open a database once no other process is in the way; LockedDatabaseError says who still is."""
+    tell_at = time.monotonic() + TELL_AFTER_S
     while True:
         try:
-            return duckdb.connect(str(path), read_only=read_only)
-        except duckdb.Error as error:
-            refused = _refuse(path, error)
-            if not isinstance(refused, LockedDatabaseError) or time.monotonic() + wait > deadline:
+            settle(path)
+            return duckdb.connect(os.path.abspath(path), read_only=kind.is_reading, config=dict(kind.config))
+        except (duckdb.Error, LockedDatabaseError, OSError) as error:
+            refused = _describe(path, error)
+            if not isinstance(refused, LockedDatabaseError):
                 raise refused from error
-            time.sleep(wait)
-            wait *= 2
+            if time.monotonic() > deadline:
+                raise _give_up(str(refused), patience) from error
+            if time.monotonic() > tell_at:
+                patience.tell(f"waiting: {refused}")
+                tell_at = deadline
+            time.sleep(POLL_S * (1 + random.random()))
+
+
+def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> DatabaseError:
+    if isinstance(error, duckdb.Error):
+        return _refuse(path, error)
+    return error if isinstance(error, DatabaseError) else DatabaseError(f"cannot open {path}: {error.strerror}")
+
+
+def _give_up(reason: str, patience: Patience) -> LockedDatabaseError:
+    return LockedDatabaseError(
+        f"{reason} (waited {patience.limit_s:g} s); wait longer by --wait SECONDS, or use another --db"
+    )
+
+
+def place_database(path: str | Path) -> Path:
+    """Return where a database is; UsageError for what names a service or cannot be the name of a file."""
+    text = os.fspath(path)
+    if re.match(r"[A-Za-z][\w+.-]*:|:", text) and not os.path.lexists(text):
+        raise UsageError(
+            f"--db {text!r} is not a file: results are kept in one; for a file of that name, write ./{text}"
+        )
+    return Path(text)
+
+
+def check_place(path: Path) -> bool:
+    """Return whether there is a file at a path; DatabaseError where a database cannot be."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
+        if left is not None and not path.exists():  # another process may have made it meanwhile
+            raise DatabaseError(
+                f"there is no database at {path}, but {left.name} is left of one: put the database back, or remove "
+                f"{left.name} to begin anew"
+            ) from None
+        return left is not None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DatabaseError(f"cannot use {str(path)[:80]!r} as a database: {reason}") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise DatabaseError(f"{path} is not a file; choose another --db")
+    return True
 
 
 def check_version(connection: Connection, path: Path) -> int:
@@ -67,72 +156,109 @@ def check_version(connection: Connection, path: Path) -> int:
     return max(applied, default=0)
 
 
-def open_for_reading(path: Path) -> Connection:
-    """Open an existing database read-only; DatabaseError if it is missing, not ours, too new or too old."""
-    if not path.exists():
-        raise DatabaseError(
-            f"there is no database at {path}; `joulemap compare MODEL` makes one, or name one with --db"
-        )
-    connection = _connect(path, read_only=True)
-    try:
+def missing(path: Path) -> DatabaseError:
+    """Return what is said where there is no database."""
+    return DatabaseError(f"there is no database at {path}; `joulemap compare MODEL` makes one, or name one with --db")
+
+
+@contextlib.contextmanager
+def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> Iterator[Connection]:
+    """Give out a read-only connection to an existing database.
+
+    Raises DatabaseError if it is missing, not ours, too new or too old, or if the engine fails on it meanwhile.
+    """
+    if not check_place(path):
+        raise missing(path)
+    sweep(path.parent)
+    with _opening(path, kind, patience) as connection:
         version = check_version(connection, path)
         if version < SCHEMA_VERSION:
             raise OlderDatabaseError(
                 f"{path} has schema {version}, this joulemap needs {SCHEMA_VERSION}: "
                 f"run `joulemap db migrate --db {path}`"
             )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        yield connection
 
 
-def open_for_writing(path: Path, template: Path | None = None) -> Connection:
-    """Open a database for writing, making or migrating it as needed; DatabaseError says why it cannot be.
+@contextlib.contextmanager
+def writing(path: Path, template: Path | None = None, patience: Patience = PATIENT) -> Iterator[Connection]:
+    """Give out the only connection to a database, made or migrated as needed; DatabaseError says why it cannot be.
 
-    A new one is a copy of `template`, or empty without one.
+    A new one is a copy of `template`, or empty without one. What is committed is in the database file afterwards.
     """
-    if not path.exists():
+    if not check_place(path):
         _create(path, template)
-    connection = _connect(path, read_only=False)
-    try:
+    sweep(path.parent)
+    with _opening(path, WRITING, patience) as connection:
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         check_version(connection, path)
-        migrate(connection)
-    except duckdb.Error as error:
-        connection.close()
-        raise _refuse(path, error) from error
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        with _checkpointing(connection, path):
+            migrate(connection)
+            yield connection
+
+
+@contextlib.contextmanager
+def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]:
+    """Give out a connection, close it whatever happens, and tell an engine's failure in one line."""
+    deadline = time.monotonic() + patience.limit_s
+    place = os.path.realpath(path)
+    if not take(place, kind, patience.limit_s):
+        raise _give_up(f"{path} is in use by another thread", patience)
+    with contextlib.ExitStack() as stack:
+        stack.callback(give_back, place, kind)
+        stack.enter_context(telling(path))
+        connection = _connect(path, kind, patience, deadline)
+        stack.callback(close, connection)
+        yield connection
+
+
+@contextlib.contextmanager
+def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
+    """Move what is committed meanwhile into the database file; where that fails, the log goes on holding it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, duckdb.Error):
+            if log_of(path).exists():
+                checkpoint(connection, path, descriptor)
+        close(connection)
+        os.close(descriptor)
 
 
 def _create(path: Path, template: Path | None) -> None:
     """Make a new database complete, then give it its name, so that a half-made one is never seen."""
-    import shutil
-    import tempfile
-
     parent = path.parent
     if not parent.is_dir():
         raise DatabaseError(f"cannot create {path}: the folder {parent} does not exist")
     if not os.access(parent, os.W_OK):
         raise DatabaseError(f"cannot create {path}: the folder {parent} is not writable")
-    _sweep(path)
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent) as folder:
-            draft = Path(folder) / path.name
-            if template is not None:
-                shutil.copyfile(template, draft)
-            else:
-                connection = duckdb.connect(str(draft))
-                migrate(connection)
-                connection.execute("CHECKPOINT")
-                connection.close()
+        with drafting(parent) as folder:
+            draft = folder / "new.duckdb"
+            if template is None or not _copy(template, draft):
+                draft.unlink(missing_ok=True)
+                make_empty(draft)
             _publish(draft, path)
     except OSError as error:
         raise DatabaseError(f"cannot create {path}: {error.strerror or error}") from error
     except duckdb.Error as error:
         raise _refuse(path, error) from error
+
+
+def _copy(template: Path, draft: Path) -> bool:
+    """Return whether a copy of a template is a database of its own."""
+    import shutil
+
+    shutil.copyfile(template, draft)
+    return renew_identity(draft)
+
+
+def make_empty(path: Path) -> None:
+    """Make a database without rows; raises duckdb.Error."""
+    with contextlib.closing(duckdb.connect(str(path))) as connection:
+        migrate(connection)
+        connection.execute("CHECKPOINT")
 
 
 def _publish(draft: Path, path: Path) -> None:
@@ -146,32 +272,53 @@ def _publish(draft: Path, path: Path) -> None:
             draft.rename(path)
 
 
-def _sweep(path: Path) -> None:
-    """Remove what a killed process left while it made this database."""
-    import shutil
-
-    for left in path.parent.glob(f".{path.name}.*"):
-        with contextlib.suppress(OSError):
-            if left.is_dir() and time.time() - left.stat().st_mtime > STALE_S:
-                shutil.rmtree(left)
-
-
-def open_in_memory() -> Connection:
-    """Return an empty joulemap database, without comments, that lives as long as the connection."""
+def open_in_memory(*, has_comments: bool = False) -> Connection:
+    """Return an empty joulemap database that lives as long as the connection."""
     connection = duckdb.connect(":memory:")
-    migrate(connection, has_comments=False)
+    migrate(connection, has_comments=has_comments)
     return connection
+
+
+@contextlib.contextmanager
+def telling(path: Path | str) -> Iterator[None]:
+    """Tell an engine's failure in one line."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise DatabaseError(f"{path}: {str(error).splitlines()[0]}") from error
 
 
 @contextlib.contextmanager
 def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
     """Give out an open connection, close it whatever happens, and tell an engine's failure in one line."""
-    try:
-        yield connection
-    except duckdb.Error as error:
-        raise DatabaseError(f"{path}: {str(error).splitlines()[0]}") from error
-    finally:
-        connection.close()
+    with telling(path):
+        try:
+            yield connection
+        finally:
+            close(connection)
+
+
+def begin_beside(connection: Connection, action: Callable[[Connection], Result]) -> Callable[[], Result]:
+    """Begin an action, in another thread, on a connection beside this one; return a function that waits for it."""
+    cursor = connection.cursor()
+
+    def run() -> Result:
+        with contextlib.closing(cursor):
+            return action(cursor)
+
+    finish = begin(run)
+    _BESIDE.setdefault(connection, []).append((cursor, finish))
+    return finish
+
+
+def close(connection: Connection) -> None:
+    """Close a connection; what was begun beside it ends first, for the engine does not close what is at work."""
+    for cursor, finish in _BESIDE.pop(connection, []):
+        with contextlib.suppress(Exception):  # nobody waited for it, or was told
+            cursor.interrupt()
+        with contextlib.suppress(Exception):
+            finish()
+    connection.close()
 
 
 @contextlib.contextmanager
@@ -187,26 +334,22 @@ def transaction(connection: Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def confine(connection: Connection) -> None:
-    """Forbid files, network, settings and variables of this program to statements that a person wrote."""
-    for setting in (
-        "SET python_enable_replacements = false",
-        "SET enable_external_access = false",
-        "SET autoinstall_known_extensions = false",
-        "SET autoload_known_extensions = false",
-        "SET lock_configuration = true",
-    ):
-        connection.execute(setting)
+CONFINED: Final = (
+    ("python_enable_replacements", "false"),
+    ("enable_external_access", "false"),
+    ("autoinstall_known_extensions", "false"),
+    ("autoload_known_extensions", "false"),
+)
+"""No files, network, extensions or variables of this program for statements that a person wrote."""
 
 
-def read_everything(connection: Connection, path: Path) -> None:
-    """Read every column of every table, because a damaged block is only noticed when it is read."""
-    names = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
-    ).fetchall()
-    for (name,) in names:
-        try:
-            connection.execute(f"SELECT bit_xor(hash(whole)) FROM {name} AS whole").fetchall()
-        except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
-            raise DatabaseError(f"{path}: the table {name} is damaged: {reason}") from error
+def limit(memory_bytes: float, *, is_confined: bool) -> Kind:
+    """Return how a database is open to a query that may use so much memory, no disk in its place, and no setting."""
+    memory = (("temp_directory", ""), ("memory_limit", f"{int(memory_bytes)}B"))
+    return Kind(is_reading=True, config=(*(CONFINED if is_confined else ()), *memory, ("lock_configuration", "true")))
+
+
+def configure(connection: Connection, kind: Kind) -> None:
+    """Give a database in memory the settings of a kind."""
+    for name, value in kind.config:
+        connection.execute(f"SET {name} = '{value}'")

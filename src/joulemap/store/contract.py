@@ -32,6 +32,9 @@ import attrs
 
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
+from joulemap.file import FileError, read_text
+
+MOST_BYTES: Final = 1_000_000
 
 _HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/\n(?P<sql>.*)\Z", re.DOTALL)
 _KINDS: Final = {
@@ -94,16 +97,14 @@ class Query:
 def parse_query(path: Path) -> Query:
     """Return the query in a file; SqlError names file and reason if its header breaks the rules."""
     try:
-        found = _HEADER.match(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SqlError(f"{path.name}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SqlError(f"{path.name}: is not UTF-8 text") from error
+        found = _HEADER.match(read_text(path, MOST_BYTES))
+    except FileError as error:
+        raise SqlError(f"{path.name}: cannot be read: {error}") from error
     if found is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:
         header = tomllib.loads(found["header"])
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
     surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters"} - set(header)
     if surplus or missing:
@@ -143,9 +144,9 @@ def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
     for key, value in header.items():
         kind = _KINDS[key]
         is_right = type(value) is kind
-        if isinstance(value, list):
+        if is_right and isinstance(value, list):
             is_right = all(isinstance(entry, str) for entry in value)
-        elif isinstance(value, dict):
+        elif is_right and isinstance(value, dict):
             is_right = all(
                 isinstance(entry, dict)
                 and {"type", "meaning"} <= set(entry)

@@ -10,6 +10,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
 from joulemap.errors import DatabaseError
 from joulemap.store.connection import Connection
+from joulemap.store.digest import HARDWARE, Digester
 from joulemap.store.row import insert_columns, insert_records, next_id
 
 PREFIXES: Final = ("geometry", "memory", "peak", "power_mode", "coefficient")
@@ -42,6 +43,7 @@ def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_ve
         hardware_digest=[one.digest for one in fresh],
         hardware=[one.id for one in fresh],
         package_version=package_version,
+        content_digest="",
     )
     digests, numbers, facts = parts(Hardware.quantities)
     insert_records(
@@ -81,6 +83,7 @@ def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_ve
         action_index=numbers,
         action_id=[ids[identity] for one in fresh for identity in identify_actions(one)],
     )
+    Digester(connection).seal(HARDWARE, [one.digest for one in fresh])
 
 
 def identify_actions(hardware: Hardware) -> list[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ VARIABLE = "JOULEMAP_QUERIES"
 @cache
 def _files(own: Path | None = None) -> dict[str, dict[int, Path]]:
     """Name -> version -> file, by file names alone; SqlError where an own file takes the name of one that ships."""
-    if own is not None and not own.is_dir():
+    if own is not None and not os.path.isdir(own):
         raise UsageError(f"there is no folder of queries at {own}")
     found: dict[str, dict[int, Path]] = {}
     for path in sorted((own or folder("queries")).glob("*/*.sql")):

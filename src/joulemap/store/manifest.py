@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +16,10 @@ from typing import Any, Final
 import attrs
 
 from joulemap.errors import CatalogueError
+from joulemap.file import FileError, read_text
 
 MANIFEST: Final = "manifest.json"
+MOST_BYTES: Final = 10_000_000
 FORMAT: Final = "joulemap runs"
 FORMAT_VERSION: Final = 1
 
@@ -90,11 +93,11 @@ def read_manifest(folder: Path, newest_schema: int) -> Manifest:
     """
     path = folder / MANIFEST
     hint = "expected a folder that `joulemap db export` wrote as Parquet"
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise CatalogueError(f"{folder} is not an archive of runs, it has no {MANIFEST}; {hint}")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        document = json.loads(read_text(path, MOST_BYTES))
+    except (FileError, ValueError, RecursionError) as error:
         raise CatalogueError(f"{path} cannot be read: {error}; {hint}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CatalogueError(f"{path} is not that of an archive of runs; {hint}")

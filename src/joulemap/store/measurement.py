@@ -10,6 +10,7 @@ import attrs
 
 from joulemap.domain.measurement import Measurement, OperatorMeasurement
 from joulemap.store.connection import Connection, open_in_memory
+from joulemap.store.digest import MEASUREMENT, Digester
 from joulemap.store.row import insert_records, next_id
 
 TIME_DIGITS: Final = 4
@@ -21,7 +22,9 @@ def write_measurements(connection: Connection, measurements: Iterable[Measuremen
     stored = set(read_measurements(connection))
     fresh = [one for one in dict.fromkeys(measurements) if one not in stored]
     first = next_id(connection, "measurement", "measurement_id")
-    insert_records(connection, "measurement", fresh, measurement_id=range(first, first + len(fresh)))
+    numbers = range(first, first + len(fresh))
+    insert_records(connection, "measurement", fresh, measurement_id=numbers, content_digest="")
+    Digester(connection).seal(MEASUREMENT, numbers)
     return len(fresh)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -79,7 +80,9 @@ def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None
     try:
         rows = connection.execute("SELECT version, checksum FROM schema_migration ORDER BY version").fetchall()
     except (duckdb.CatalogException, duckdb.BinderException):
-        (tables,) = connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0]
+        (tables,) = connection.execute(
+            "SELECT (SELECT count(*) FROM duckdb_tables()) + (SELECT count(*) FROM duckdb_views() WHERE NOT internal)"
+        ).fetchall()[0]
         return None if tables else {}
     return {int(version): str(checksum) for version, checksum in rows}
 
@@ -121,7 +124,8 @@ def migrate(
         connection.execute("BEGIN TRANSACTION")
         try:
             connection.execute(_RECORD_TABLE)
-            connection.execute(migration.sql if has_comments else _COMMENT.sub("", migration.sql))
+            with _sealing(connection):
+                connection.execute(migration.sql if has_comments else _COMMENT.sub("", migration.sql))
             if has_comments:
                 _comment_columns(connection, migration.columns)
             connection.execute(
@@ -134,6 +138,18 @@ def migrate(
         connection.execute("COMMIT")
         done.append(migration.version)
     return tuple(done)
+
+
+def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContextManager[None]:
+    """Return what keeps the digests of stored rows true while their columns change; there are none at first."""
+    (count,) = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'table_digest'").fetchall()[
+        0
+    ]
+    if not count:
+        return contextlib.nullcontext()
+    from joulemap.store.digest import resealing
+
+    return resealing(connection)
 
 
 def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:

@@ -3,8 +3,8 @@
 Beside it lies an index of its hardware, so that names are checked before a database is made or opened.
 
 Making the tables and storing some fifty hardware takes longer than a comparison. The template is made once for each
-schema, catalogue, engine and code that writes; without a folder to keep it in, every new database is made from the
-start.
+schema, catalogue, engine and code that writes, and again where it is not as it was made; without a folder to keep it
+in, every new database is made from the start.
 """
 
 from __future__ import annotations
@@ -12,36 +12,30 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import duckdb
 
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.resource import digest_code
+from joulemap.draft import drafting, sweep
+from joulemap.errors import DatabaseError
+from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.migration import load_migrations, migrate
 
-VARIABLE: Final = "JOULEMAP_CACHE"
-"""Environment variable: the folder for templates."""
-
-WRITERS: Final = tuple(f"store/{name}.py" for name in ("catalogue", "hardware", "measurement", "row", "template"))
+WRITERS: Final = tuple(
+    f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row", "template")
+)
 """Code that decides what a template holds beside the catalogue."""
+
+_NAME: Final = re.compile(r"[0-9a-f]{16}\.duckdb")
 
 KEPT: Final = 8
 """Templates of other catalogues or versions that stay, the newest."""
-
-
-def cache_folder() -> Path:
-    """Return where templates are kept: `$JOULEMAP_CACHE`, or joulemap's folder under the user's cache."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulemap"
 
 
 @attrs.frozen
@@ -65,10 +59,9 @@ def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Te
     name = f"{hashlib.sha256('|'.join(identity).encode()).hexdigest()[:16]}.duckdb"
     try:
         path = cache_folder() / name
-        if not (path.exists() and _index(path).exists()):
-            _make(path, fill)
-        return Template(path, _read_index(path))
-    except (OSError, RuntimeError, duckdb.IOException):
+        sweep(path.parent)
+        return _read(path) or _make(path, fill)
+    except (OSError, RuntimeError, duckdb.Error, DatabaseError):
         return None
 
 
@@ -76,28 +69,45 @@ def _index(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def _read_index(path: Path) -> dict[str, HardwareEntry]:
-    rows: list[dict[str, Any]] = json.loads(_index(path).read_text(encoding="utf-8"))
-    entries = [HardwareEntry(**row) for row in rows]
-    return {entry.id: entry for entry in entries}
+def _read(path: Path) -> Template | None:
+    """Return the template at a path; None where it, or what is noted of it, is missing or not as it was made."""
+    try:
+        noted = json.loads(_index(path).read_text(encoding="utf-8"))
+        entries = [HardwareEntry(**row) for row in noted["entries"]]
+        is_whole = noted["self"] == _digest(json.dumps([noted["file"], noted["entries"]]).encode())
+        if is_whole and (noted["seen"] == _sight(path) or noted["file"] == _digest(path.read_bytes())):
+            return Template(path, {entry.id: entry for entry in entries})
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        pass
+    return None
 
 
-def _make(path: Path, fill: Fill) -> None:
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _sight(path: Path) -> list[int]:
+    """Return what changes when a file is written: looked at instead of reading all of it."""
+    found = path.stat()
+    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _make(path: Path, fill: Fill) -> Template:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".draft.", dir=path.parent) as folder:
-        draft = Path(folder) / path.name
-        connection = duckdb.connect(str(draft))
-        try:
+    with drafting(path.parent) as folder:
+        draft = folder / path.name
+        with contextlib.closing(duckdb.connect(str(draft))) as connection:
             migrate(connection)
             entries = fill(connection)
             connection.execute("CHECKPOINT")
-        finally:
-            connection.close()
-        _index(draft).write_text(json.dumps([attrs.asdict(entry) for entry in entries.values()]), encoding="utf-8")
-        _index(draft).replace(_index(path))
+        content = [_digest(draft.read_bytes()), [attrs.asdict(entry) for entry in entries.values()]]
+        noted = dict(zip(("file", "entries"), content, strict=True), self=_digest(json.dumps(content).encode()))
         draft.replace(path)
-    others = sorted(path.parent.glob("*.duckdb"), key=lambda other: other.stat().st_mtime, reverse=True)
-    for other in others[KEPT:]:
+        _index(draft).write_text(json.dumps({**noted, "seen": _sight(path)}), encoding="utf-8")
+        _index(draft).replace(_index(path))
+    others = [other for other in path.parent.iterdir() if _NAME.fullmatch(other.name) and _index(other).exists()]
+    for other in sorted(others, key=lambda other: other.stat().st_mtime, reverse=True)[KEPT:]:
         with contextlib.suppress(OSError):
             other.unlink()
             _index(other).unlink()
+    return Template(path, entries)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from joulemap.store.connection import Connection
+from joulemap.store.digest import WORKLOAD, Digester
 from joulemap.store.row import insert_records, next_id, utc_now
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def write_workload(connection: Connection, workload: Workload) -> int:
         **attrs.asdict(workload.key),
         input_shape=read_shape(workload.key.input_spec, workload.batch) or _traced_shape(workload),
         created_at=utc_now(),
+        content_digest="",
     )
     subgraph_of = {
         operator: index for index, subgraph in enumerate(workload.subgraphs) for operator in subgraph.operator_indices
@@ -98,6 +100,7 @@ def write_workload(connection: Connection, workload: Workload) -> int:
     ):
         numbers = {f"{part}_index": range(len(records))}
         insert_records(connection, f"workload_{part}", records, workload_id=workload_id, **numbers)
+    Digester(connection).seal(WORKLOAD, [workload_id])
     return workload_id
 
 

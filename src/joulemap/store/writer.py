@@ -10,6 +10,7 @@ import numpy as np
 
 from joulemap.model.run import BOTTLENECKS, RunColumns
 from joulemap.store.connection import Connection
+from joulemap.store.digest import NAMED, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
@@ -87,6 +88,7 @@ class RunWriter:
             "subgraph_index": subgraph_of[ledger.operator_index],
             "operator_index": ledger.operator_index,
             "action_id": self._action_ids[digest][ledger.action_index],
+            NAMED: ledger.action_index.astype(np.uint16),
             "action_count": ledger.action_count,
             "energy_fj": ledger.energy_fj,
         })  # fmt: skip
@@ -102,8 +104,16 @@ class RunWriter:
         rows, self._rows, self.line_count = self._rows, {}, 0
 
         def insert() -> None:
-            for table in list(rows):
-                insert_columns(self.connection, table, _joined(table, rows.pop(table)))
+            digester = Digester(self.connection)
+            runs = _joined_runs(rows.pop("run", []))
+            parts = {table: digester.conform(table, _joined(rows.pop(table))) for table in list(rows)}
+            if runs:
+                runs["content_digest"] = digester.digest_runs(runs, parts)
+                insert_columns(self.connection, "run", runs)
+            for table in list(parts):
+                columns = parts.pop(table)
+                columns.pop(NAMED, None)
+                insert_columns(self.connection, table, columns)
             mark_newest(self.connection)
 
         return insert
@@ -123,9 +133,12 @@ class RunWriter:
         return run_id
 
 
-def _joined(table: str, blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the columns of blocks of rows; a run is a block of one row that may lack what a refusal lacks."""
-    names = dict.fromkeys(name for block in blocks for name in block)
-    if table == "run":
-        return {name: [block.get(name) for block in blocks] for name in names}
-    return {name: np.concatenate([block[name] for block in blocks]) for name in names}
+def _joined(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the columns of blocks of rows."""
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _joined_runs(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Return the columns of runs, of which a refused one lacks what only an evaluated one has."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}

@@ -24,6 +24,7 @@ import attrs
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.model.workload import OPERATOR_COUNTS
 from joulemap.store.connection import Connection
+from joulemap.store.digest import WORKLOAD, Digester
 from joulemap.store.row import next_id, utc_now
 from joulemap.store.workload import read_shape
 
@@ -85,7 +86,7 @@ def read_shipped(
     values = {"model": model, "batch": batch, "workload_id": workload_id}
     connection.execute(
         "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $input_shape, $batch, "
-        "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now "
+        "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now, '' "
         "FROM read_parquet($path) WHERE model = $model",
         {
             **values,
@@ -105,6 +106,7 @@ def read_shipped(
             "ORDER BY file_row_number) WINDOW rows AS (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
             {**values, "path": str(folder / f"{table}.parquet")},
         )
+    Digester(connection).seal(WORKLOAD, [workload_id])
     return workload_id
 
 

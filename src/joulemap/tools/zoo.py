@@ -14,7 +14,7 @@ from joulemap.catalog.sheet import SHIPPED, load_models
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.errors import ModelError
 from joulemap.fuse import fuse
-from joulemap.store.connection import open_for_writing, transaction
+from joulemap.store.connection import transaction, writing
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import PROOF_BATCH, write_shipped
 from joulemap.trace.build import trace_request
@@ -24,8 +24,7 @@ from joulemap.trace.source import resolve_model
 def main() -> None:
     """Write the workloads and tell how many there are."""
     models = load_models()
-    with tempfile.TemporaryDirectory() as folder:
-        connection = open_for_writing(Path(folder) / "zoo.duckdb")
+    with tempfile.TemporaryDirectory() as folder, writing(Path(folder) / "zoo.duckdb") as connection:
         for name in models:
             for batch in (1, 2, PROOF_BATCH):
                 try:
@@ -36,7 +35,6 @@ def main() -> None:
                 with transaction(connection):
                     write_workload(connection, workload)
         shipped = write_shipped(connection, ZOO)
-        connection.close()
     with SHIPPED.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(field.name for field in attrs.fields(ShippedWorkload))

@@ -11,8 +11,10 @@ import torch
 from torch import nn
 
 from joulemap.errors import UsageError
+from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.operator import OPERATORS
+from joulemap.trace.source import quote
 
 
 class Mlp(nn.Module):
@@ -256,10 +258,10 @@ def build(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
         if argument not in known:
             raise UsageError(f"{name} takes no argument {argument}; it takes: {', '.join(known)}")
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise UsageError(f"{name}: {argument} is {value!r}, expected a positive whole number")
+            raise UsageError(f"{name}: {argument} is {quote(value)}, expected a positive whole number")
     try:
         with build_on_meta():
             module = make(**arguments)
     except Exception as error:
-        raise UsageError(f"{name} could not be built: {error}") from error
+        raise UsageError(f"{name} could not be built: {first_line(error)}") from error
     return module, module.example_inputs

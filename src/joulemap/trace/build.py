@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import torch
@@ -13,9 +13,14 @@ from torch.utils._pytree import tree_leaves, tree_map
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace import block, file, library
+from joulemap.trace.guest import hosting
 from joulemap.trace.module import trace_module
-from joulemap.trace.source import InputSpec, ModelRequest
+from joulemap.trace.saved import load_exported
+from joulemap.trace.source import InputSpec, ModelRequest, is_text
 from joulemap.trace.tensor import DTYPES
+
+MOST: Final = 2**60
+"""Of a count: the store's sums are of 63 bits."""
 
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
@@ -46,7 +51,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
     elif request.kind == "block":
         module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
-        module, own = file.load_exported(request)
+        module, own = load_exported(request)
     elif request.kind == "file":
         module, own = file.build_from_factory(request, _values(request))
     elif request.kind == "timm":
@@ -65,6 +70,13 @@ def build_request(request: ModelRequest) -> BuiltModel:
 
 def trace_request(request: ModelRequest) -> Workload:
     """Return the workload of a request, not yet fused; ModelError says what failed."""
+    with hosting(request.model):
+        workload = _trace(request)
+    _check_storable(workload)
+    return workload
+
+
+def _trace(request: ModelRequest) -> Workload:
     built = build_request(request)
     try:
         workload = trace_module(
@@ -83,13 +95,30 @@ def trace_request(request: ModelRequest) -> Workload:
     return attrs.evolve(workload, notes=(*built.notes, *workload.notes))
 
 
+def _check_storable(workload: Workload) -> None:
+    """Raise ModelError for counts whose sums no database holds, and for names that are no text."""
+    counts: dict[str, int] = {
+        "MACs": sum(operator.mac_count for operator in workload.operators),
+        "elementwise operations": sum(operator.elementwise_count for operator in workload.operators),
+        "special functions": sum(operator.special_count for operator in workload.operators),
+        "bytes moved": sum(access.byte_count for access in workload.accesses),
+        "parameters": workload.parameter_count,
+    }
+    for noun, count in counts.items():
+        if count > MOST:
+            raise ModelError(f"{workload.model} has {count:.3g} {noun}, more than the {MOST:.3g} that can be added up")
+    for name in (*(operator.name for operator in workload.operators), *(tensor.name for tensor in workload.tensors)):
+        if not is_text(name):
+            raise ModelError(f"{workload.model}: the module name {name!r} is no text: it cannot be stored as UTF-8")
+
+
 def _values(request: ModelRequest) -> dict[str, Any]:
     """Return a factory's arguments as Python literals, or as text where they are none."""
 
     def read(text: str) -> Any:
         try:
             return ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
             return text
 
     return {name: read(value) for name, value in request.arguments}

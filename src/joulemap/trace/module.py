@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,6 +18,7 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace.assemble import assemble
+from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
 from joulemap.trace.record import Recorder
 
@@ -86,20 +85,10 @@ def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
 
 def _explain(error: BaseException, recorder: Recorder) -> str:
     where = recorder.calls[-1].module_path if recorder.calls else ""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = first_line(error)
     if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
         reason = f"control flow depends on data ({reason})"
-    return f"{type(error).__name__}: {reason}" + (f" (after {where})" if where else "") + _place(error)
-
-
-def _place(error: BaseException) -> str:
-    """Return the last line of a person's own code that an error passed through."""
-    own = Path(__file__).parents[1]
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        if "site-packages" not in path.parts and not path.is_relative_to(own) and path.suffix == ".py":
-            return f"; {path.name}, line {frame.lineno}"
-    return ""
+    return reason + (f" (after {where})" if where else "") + describe_place(error)
 
 
 def trace_module(
@@ -132,19 +121,17 @@ def trace_module(
         if isinstance(leaf, torch.Tensor):
             recorder.add_input(leaf)
     positional, named = inputs
-    try:
-        with (
-            warnings.catch_warnings(),
-            torch.inference_mode(),
-            one_suppression_for_all_classes(),
-            attention_as_in_inference(),
-            recorder.paths(),
-            recorder,
-        ):
-            warnings.simplefilter("ignore")
-            result = module(*positional, **named)
-    except Exception as error:
-        raise ModelError(f"{model}: the forward pass failed: {_explain(error, recorder)}") from error
+    with (
+        refusing(lambda error: f"{model}: the forward pass failed: {_explain(error, recorder)}"),
+        warnings.catch_warnings(),
+        torch.inference_mode(),
+        one_suppression_for_all_classes(),
+        attention_as_in_inference(),
+        recorder.paths(),
+        recorder,
+    ):
+        warnings.simplefilter("ignore")
+        result = module(*positional, **named)
     outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     if not recorder.calls:
         raise ModelError(f"{model}: the forward pass ran no operator")

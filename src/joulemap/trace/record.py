@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.formula import KEPT_COMPOSITES
 from joulemap.trace.inference import INDEX_NOTE, STAND_INS, attended_on_meta, copied_operands, expand_masks
+from joulemap.trace.tensor import storage_of
 
 _IGNORED_NAMESPACES = ("prim",)
 _IGNORED = frozenset(
@@ -77,8 +78,7 @@ class Recorder(TorchDispatchMode):
         self._owner: dict[int, int] = {}
         self._writer: dict[int, tuple[int, int]] = {}
         self._parameters = {
-            tensor.untyped_storage()._cdata: (name, tensor)
-            for name, tensor in [*module.named_parameters(), *module.named_buffers()]
+            storage_of(tensor): (name, tensor) for name, tensor in [*module.named_parameters(), *module.named_buffers()]
         }
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._path: list[tuple[str, int]] = [("", 0)]
@@ -99,7 +99,7 @@ class Recorder(TorchDispatchMode):
             self._path.pop()
             for leaf in tree_leaves(args):
                 if isinstance(leaf, torch.Tensor):
-                    self.held_until[leaf.untyped_storage()._cdata] = len(self.calls) - 1
+                    self.held_until[storage_of(leaf)] = len(self.calls) - 1
 
         before = torch_module.register_module_forward_pre_hook(enter)
         after = torch_module.register_module_forward_hook(leave, always_call=True)
@@ -118,7 +118,7 @@ class Recorder(TorchDispatchMode):
         known = self._by_id.get(id(tensor))
         if known is not None:
             return known
-        parameter = self._parameters.get(tensor.untyped_storage()._cdata)
+        parameter = self._parameters.get(storage_of(tensor))
         if parameter is not None:
             return self._add(tensor, producer=None, role="parameter", name=parameter[0])
         return self._add(tensor, producer=None, role="constant")
@@ -133,7 +133,7 @@ class Recorder(TorchDispatchMode):
         new_version: bool = False,
     ) -> int:
         index = len(self.tensors)
-        storage = tensor.untyped_storage()._cdata
+        storage = storage_of(tensor)
         if new_version:
             self._owner[storage] = index
         base = self._owner.setdefault(storage, index)
@@ -242,21 +242,15 @@ class Recorder(TorchDispatchMode):
             if writer is not None and (value.producer is None or writer[0] > value.producer):
                 depends[writer] = None
         on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
-        read_storages = {tensor.untyped_storage()._cdata for tensor in reads}
+        read_storages = {storage_of(tensor) for tensor in reads}
         mutates = (
             bool(func._schema.is_mutable) and torch.Tag.inplace_view not in func.tags
         )  # `transpose_` writes nothing
-        is_view = (
-            not mutates
-            and bool(outputs)
-            and all(tensor.untyped_storage()._cdata in read_storages for tensor in outputs)
-        )
-        mutated = {
-            tensor.untyped_storage()._cdata for argument, tensor in _mutated(func, args, kwargs) if argument and mutates
-        }
+        is_view = not mutates and bool(outputs) and all(storage_of(tensor) in read_storages for tensor in outputs)
+        mutated = {storage_of(tensor) for argument, tensor in _mutated(func, args, kwargs) if argument and mutates}
         writes = []
         for tensor in outputs:
-            storage = tensor.untyped_storage()._cdata
+            storage = storage_of(tensor)
             written = storage in mutated
             index = self._add(
                 tensor,

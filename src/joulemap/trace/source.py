@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
+import os
 import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +21,10 @@ from joulemap.resource import package_version
 from joulemap.trace.version import tracer_version
 
 MAX_BATCH: Final = 1_000_000
+MAX_DIMENSIONS: Final = 64
+"""That torch's kernels index."""
+MAX_ELEMENTS: Final = 2**48
+"""Of one input: a petabyte of fp32."""
 
 DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool")
 """Dtypes that an input may be given in."""
@@ -25,7 +32,12 @@ DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """prefix of a model's name -> package that has it."""
 
-_INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>\d+(?:[,x]\d+)*)(?::(?P<dtype>\w+))?")
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxstring = 60
+quote: Final = _SHORT.repr
+"""A text as an error repeats it: in quotes, and without the middle where it is long."""
+
+_INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x][0-9]+)*)(?::(?P<dtype>\w+))?")
 
 
 @attrs.frozen
@@ -60,6 +72,8 @@ class ModelRequest:
     """Of a factory, as written."""
     is_default: bool = False
     """Whether nothing but the batch differs from how the model ships."""
+    is_trusted: bool = False
+    """Whether a saved program may run code when it is loaded."""
     path: Path | None = None
     factory: str = ""
     content_digest: str = ""
@@ -92,22 +106,38 @@ def parse_input(text: str) -> InputSpec:
     found = _INPUT.fullmatch(text.strip())
     if found is None:
         raise UsageError(
-            f"cannot read the input {text!r}: write sizes, batch first, e.g. 1,3,224,224 or ids=1,128:int64"
+            f"cannot read the input {quote(text)}: write sizes, batch first, e.g. 1,3,224,224 or ids=1,128:int64"
         )
-    shape = tuple(int(part) for part in re.split("[,x]", found["shape"]))
+    sizes = re.split("[,x]", found["shape"])
+    if len(sizes) > MAX_DIMENSIONS:
+        raise UsageError(f"the input {quote(text)} has {len(sizes)} dimensions, expected at most {MAX_DIMENSIONS}")
+    shape = tuple(int(size) if len(size) < 20 else MAX_ELEMENTS + 1 for size in sizes)
     if not all(shape):
-        raise UsageError(f"the input {text!r} has a size of 0, expected positive sizes")
+        raise UsageError(f"the input {quote(text)} has a size of 0, expected positive sizes")
+    if math.prod(shape) > MAX_ELEMENTS:
+        raise UsageError(f"the input {quote(text)} is too large, expected at most {MAX_ELEMENTS:,} elements")
     dtype = found["dtype"] or "fp32"
     if dtype not in DTYPES:
-        raise UsageError(f"the input {text!r} has the dtype {dtype!r}; known: {', '.join(DTYPES)}")
+        raise UsageError(f"the input {quote(text)} has the dtype {quote(dtype)}; known: {', '.join(DTYPES)}")
     return InputSpec(shape, dtype, found["name"] or "")
+
+
+def is_text(value: str) -> bool:
+    """Return whether a name can be stored: it has no halves of characters, as undecodable bytes have, and no null."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
 
 
 def parse_argument(text: str) -> tuple[str, str]:
     """Return (name, value) of a factory's argument written as `name=value`; UsageError for anything else."""
     name, separator, value = text.partition("=")
     if not separator or not name.isidentifier():
-        raise UsageError(f"cannot read the model argument {text!r}: write name=value")
+        raise UsageError(f"cannot read the model argument {quote(text)}: write name=value")
+    if not is_text(value):
+        raise UsageError(f"the model argument {quote(text)} is no text: it cannot be stored as UTF-8")
     return name, value
 
 
@@ -130,12 +160,16 @@ def resolve_model(
     batch: int | None = None,
     inputs: Sequence[InputSpec] = (),
     arguments: Iterable[tuple[str, str]] = (),
+    is_trusted: bool = False,
 ) -> ModelRequest:
     """Return the request for a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`.
 
-    Raises UnknownNameError for a name that is none of these, ModelError for a file or package that is not there,
-    UsageError for a batch that contradicts the inputs or inputs that the model does not take.
+    `is_trusted` lets a saved program run code. Raises UnknownNameError for a name that is none of these, ModelError for
+    a file or package that is not there, UsageError for a name that cannot be stored, a batch that contradicts the
+    inputs or inputs that the model does not take.
     """
+    if not is_text(name):
+        raise UsageError(f"the model {quote(name)} is no text: it cannot be stored as UTF-8")
     size = _batch(batch, inputs)
     given = tuple(arguments)
     prefix, separator, rest = name.partition(":")
@@ -154,7 +188,8 @@ def resolve_model(
         return _resolve_path(name, path_text, "file", size, inputs, given, factory)
     if name.endswith(".pt2"):
         _refuse_arguments(name, given)
-        return _resolve_path(name, name, "exported", size, inputs, given, "")
+        request = _resolve_path(name, name, "exported", size, inputs, given, "")
+        return attrs.evolve(request, is_trusted=is_trusted)
     return _resolve_known(name, models, size, inputs, given)
 
 
@@ -217,8 +252,12 @@ def _resolve_path(
     factory: str,
 ) -> ModelRequest:
     path = Path(path_text)
-    if not path.is_file():
-        raise ModelError(f"there is no file {path}")
+    try:
+        if not path.is_file():
+            raise ModelError(f"{path} is not a file" if path.exists() else f"there is no file {path}")
+        content_digest = _content_digest(path)
+    except OSError as error:
+        raise ModelError(f"{quote(path_text)} cannot be read: {error.strerror}") from error
     return ModelRequest(
         model=name,
         kind=kind,
@@ -227,7 +266,7 @@ def _resolve_path(
         path=path,
         factory=factory,
         arguments=arguments,
-        content_digest=_content_digest(path),
+        content_digest=content_digest,
     )
 
 
@@ -248,7 +287,7 @@ def _content_digest(path: Path) -> str:
     digest = hashlib.sha256()
     folder = path.resolve().parent
     for index, file in enumerate(local_files(path)):
-        digest.update(file.relative_to(folder).as_posix().encode() if index else b"")
+        digest.update(os.fsencode(file.relative_to(folder)) if index else b"")
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -257,7 +296,7 @@ def _local_imports(file: Path, folder: Path) -> set[Path]:
     """Return the files under a folder that a module's import statements name; relative ones from where it stands."""
     try:
         tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         return set()
     named: set[tuple[Path, str]] = set()
     for node in ast.walk(tree):

@@ -8,6 +8,8 @@ from typing import Final
 
 import torch
 
+from joulemap.errors import ModelError
+
 DTYPES: Final = {
     "fp64": torch.float64,
     "fp32": torch.float32,
@@ -28,6 +30,15 @@ _NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
 def dtype_name(dtype: torch.dtype) -> str:
     """Return joulemap's name of a torch dtype."""
     return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Return what tells the memory of a tensor from that of others; ModelError for one that is not dense."""
+    if tensor.layout != torch.strided:
+        shape, layout = "x".join(map(str, tensor.shape)), str(tensor.layout).removeprefix("torch.")
+        raise ModelError(f"a tensor of {shape} is {layout}: only dense tensors are counted, as x.to_dense() makes them")
+    storage: int = tensor.untyped_storage()._cdata
+    return storage
 
 
 def touched_bytes(tensor: torch.Tensor) -> int:

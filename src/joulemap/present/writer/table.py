@@ -10,6 +10,7 @@ from typing import Final
 import tabulate
 
 from joulemap.present.document import Block, Document, Grid, Lines, Steps
+from joulemap.present.format import Page
 
 tabulate.MIN_PADDING = 0  # a heading is no wider than it is
 
@@ -39,8 +40,9 @@ UNIT: Final = re.compile(
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 
 
-def write(document: Document, width: int | None) -> str:
-    """Return the sections of a document in lines of at most `width`, as wide as they are where it is None."""
+def write(document: Document, page: Page) -> str:
+    """Return the sections of a document in lines no longer than the page is wide."""
+    width = page.width
     parts = [_wrap(document.title, width)] if document.title else []
     for section in document.shown:
         text = "\n\n".join(filter(None, (_block(block, width) for block in section.blocks)))

@@ -1,0 +1,115 @@
+"""Queries that take too much are stopped, and say what was too much."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import Any, Final
+
+import duckdb
+
+from joulemap.domain.settings import Bounds
+from joulemap.errors import SqlError
+
+REPEAT_S: Final = 0.05
+"""How often the engine is told to stop: one time is lost if it comes between two steps."""
+
+BATCH: Final = 2048
+"""Rows that are fetched at a time: those of one vector of the engine."""
+
+FIXED: Final = frozenset(
+    [
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "UHUGEINT",
+        "FLOAT",
+        "DOUBLE",
+        "DATE",
+        "TIMESTAMP",
+        "UUID",
+    ]
+)
+"""Types whose values all take about the same memory."""
+
+FIXED_BYTES: Final = 64
+"""Of one such value as an object."""
+
+
+@contextlib.contextmanager
+def bounding(connection: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
+    """Stop what the connection does inside when its time is over; raises SqlError that says which bound it met.
+
+    Nothing but the engine can stop it: within one call of a function of SQL it does not look.
+    """
+    over, struck = Event(), Event()
+
+    def watch() -> None:
+        wait = bounds.timeout_s
+        while not over.wait(wait):
+            struck.set()
+            connection.interrupt()
+            wait = REPEAT_S
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        if not struck.is_set():
+            raise
+        raise SqlError(tell_time(bounds)) from error
+    except duckdb.OutOfMemoryException as error:
+        raise SqlError(_tell_memory(bounds)) from error
+    finally:
+        over.set()
+        watcher.join()
+
+
+def fetch_rows(cursor: duckdb.DuckDBPyConnection, bounds: Bounds | None) -> list[tuple[Any, ...]]:
+    """Return all rows of an executed statement; SqlError where they are more than the bounds allow."""
+    if bounds is None:
+        return cursor.fetchall()
+    wide = [index for index, entry in enumerate(cursor.description or ()) if str(entry[1]) not in FIXED]
+    width = FIXED_BYTES * len(cursor.description or ())
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    while batch := cursor.fetchmany(BATCH):
+        rows += batch
+        if len(rows) > bounds.max_rows:
+            raise SqlError(
+                f"more than {bounds.max_rows:,} rows: ask for fewer, with LIMIT say, or allow more with --max-rows"
+            )
+        size += width * len(batch) + sum(_size(row[index]) for index in wide for row in batch)
+        if size > bounds.max_memory_bytes:
+            raise SqlError(_tell_memory(bounds))
+    return rows
+
+
+def tell_time(bounds: Bounds) -> str:
+    """Return what is said of a query whose time is over."""
+    return f"stopped after {bounds.timeout_s:g} s: ask for less, or allow more with --timeout SECONDS"
+
+
+def _tell_memory(bounds: Bounds) -> str:
+    limit = f"{bounds.max_memory_bytes / 1e6:,.0f} MB"
+    return f"stopped as it takes more than {limit} of memory: ask for less, or allow more with --max-memory 8GB, say"
+
+
+def _size(value: Any) -> int:
+    """Return about how many bytes a value takes beside the usual."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(FIXED_BYTES + _size(item) for pair in value.items() for item in pair)
+    if isinstance(value, list | tuple):
+        return sum(FIXED_BYTES + _size(item) for item in value)
+    return 0

@@ -1,0 +1,179 @@
+"""Everything that a database promises of itself, asked of all of it.
+
+file -> every block in use is whole -> every table, view and macro is as made -> every digest is that of the rows ->
+every sum is that of its parts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import attrs
+import duckdb
+
+from joulemap.errors import DatabaseError, SqlError
+from joulemap.store.block import find_damaged_blocks
+from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
+from joulemap.store.digest import (
+    CALIBRATION,
+    EMPTY,
+    HARDWARE,
+    MEASUREMENT,
+    REPLACED_TABLES,
+    RUN,
+    WORKLOAD,
+    Digester,
+    Seal,
+)
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
+from joulemap.store.schema import find_changes
+
+AUDIT: Final = "audit.conservation"
+"""The query of the rules that rows must keep; what else is found has its columns."""
+
+SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
+TABLE_RULE: Final = "the rows of the catalogue are those that were written"
+
+ADVICE: Final = "`joulemap db recover` gets back what can be read"
+
+LOOKUPS: Final = 1000
+"""Rows that are looked up together; of more than 2,048 the engine reads the whole table."""
+
+Fault = tuple[str, int | None, str, str, str]
+"""rule, run_id, place, expected, found: the columns of `AUDIT`."""
+
+
+@attrs.frozen(kw_only=True)
+class Sealed:
+    """How things under one seal are told of."""
+
+    seal: Seal
+    noun: str
+    name: str
+    """SQL of what one is called, of a row `t`."""
+    has_id: bool = False
+    """Whether its key is what findings have as `run_id`."""
+
+
+SEALED: Final = (
+    Sealed(
+        seal=RUN,
+        noun="run",
+        name="(SELECT concat_ws(' ', w.model, 'on', v.hardware, t.precision, 'batch', t.batch, t.runtime) "
+        "FROM workload AS w, hardware_version AS v "
+        "WHERE w.workload_id = t.workload_id AND v.hardware_digest = t.hardware_digest)",
+        has_id=True,
+    ),
+    Sealed(seal=WORKLOAD, noun="workload", name="concat_ws(' ', t.model, 'batch', t.batch)", has_id=True),
+    Sealed(seal=HARDWARE, noun="hardware version", name="t.hardware"),
+    Sealed(seal=CALIBRATION, noun="calibration", name="t.name"),
+    Sealed(seal=MEASUREMENT, noun="measurement", name="concat_ws(' ', t.model, 'on', t.hardware)"),
+)
+
+
+def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
+    """Return everything that is wrong with what a database holds, in the order of rule, run and place.
+
+    Raises DatabaseError for a file that cannot be opened or has a damaged block, naming a table that it belongs to.
+    """
+    if not check_place(path):
+        raise missing(path)
+    with path.open("rb") as stream, reading(path, patience) as connection:  # closing the stream drops the engine's lock
+        _check_blocks(connection, stream, path)
+        try:
+            _check_indexes(connection, path)
+            return find_faults(connection)
+        except duckdb.Error as error:
+            raise DatabaseError(f"{path} is damaged: {str(error).splitlines()[0]}; {ADVICE}") from error
+
+
+def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
+    """Raise DatabaseError for a file with a damaged block."""
+    damaged = find_damaged_blocks(stream)
+    if not damaged:
+        return
+    names = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
+    for (name,) in names.fetchall():
+        try:
+            connection.execute(f"SELECT bit_xor(hash(whole)) FROM {name} AS whole").fetchall()
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise DatabaseError(f"{path}: the table {name} is damaged: {reason}; {ADVICE}") from error
+    numbers = ", ".join(map(str, damaged))
+    raise DatabaseError(f"{path}: an index or the catalogue is damaged (block {numbers} of the file); {ADVICE}")
+
+
+def _check_indexes(connection: Connection, path: Path) -> None:
+    """Raise DatabaseError where an index does not find every row of its table."""
+    indexed = connection.execute(
+        "SELECT i.table_name, c.column_name, c.data_type FROM duckdb_constraints() AS i "
+        "JOIN duckdb_columns() AS c ON c.table_oid = i.table_oid AND c.column_name = i.constraint_column_names[1] "
+        "WHERE i.constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND len(i.constraint_column_names) = 1 "
+        "ORDER BY i.table_name, i.constraint_index"
+    ).fetchall()
+    for table, column, kind in indexed:
+        keys = [key for (key,) in connection.execute(f"SELECT {column} FROM {table} ORDER BY {column}").fetchall()]
+        step = 2 * LOOKUPS
+        for start in (first for half in (0, 1) for first in range(half, len(keys), step)):
+            asked = keys[start : start + step : 2]  # the engine makes a range of numbers in a row
+            statement = (
+                f"SELECT {column} FROM {table} WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
+            )
+            found = connection.execute(statement, {"keys": asked}).fetchall()
+            if [key for (key,) in found] != asked:
+                raise DatabaseError(f"{path}: the index of {table}.{column} is damaged; {ADVICE}")
+
+
+def find_faults(connection: Connection) -> list[Fault]:
+    """Return everything that is wrong with an open database, in the order of rule, run and place."""
+    changes = find_changes(connection)
+    faults: list[Fault] = [(SCHEMA_RULE, None, *change) for change in changes]
+    if any(what.startswith("table ") and expected != "nothing" for what, expected, _ in changes):
+        return faults
+    stored = dict(connection.execute("SELECT table_name, content_digest FROM table_digest").fetchall())
+    digester = Digester(connection)
+    for table in REPLACED_TABLES:
+        found = digester.read_table(table)
+        expected = stored.get(table, EMPTY)
+        if found != expected:
+            faults.append((TABLE_RULE, None, table, expected, found))
+    return sorted([*faults, *find_row_faults(connection)], key=_order)
+
+
+def find_row_faults(connection: Connection) -> list[Fault]:
+    """Return what is wrong with runs and all that they consist of, in the order of rule, run and place."""
+    faults = [fault for sealed in SEALED for fault in _find_changed(connection, sealed)]
+    try:
+        faults += run_query(connection, find_query(AUDIT), {}).rows
+    except SqlError as error:
+        faults.append((f"{AUDIT} has an answer", None, "database", "rows", str(error)))
+    return sorted(faults, key=_order)
+
+
+def _order(fault: Fault) -> tuple[str, int, str]:
+    rule, run_id, place, _, _ = fault
+    return rule, run_id or 0, place
+
+
+def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
+    seal = sealed.seal
+    name = f"SELECT {sealed.name} FROM {seal.table} AS t WHERE t.{seal.key} = $key"
+    for key, stored, found in Digester(connection).compare(seal):
+        if stored != found:
+            ((words,),) = connection.execute(name, {"key": key}).fetchall()
+            yield from _tell(sealed, key, words, stored, found)
+
+
+def _tell(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
+    """Yield a fault for each table whose rows are not those of the digest."""
+    rule = f"the rows of a {sealed.noun} are those that were written"
+    run_id = key if sealed.has_id else None
+    tables, expected = sealed.seal.tables, stored.split("-")
+    if len(expected) != len(tables):
+        expected = ["no digest"] * len(tables)
+    for table, was, digest in zip(tables, expected, found.split("-"), strict=True):
+        if was != digest:
+            yield rule, run_id, f"{table} of {name}" if name else table, was, digest

@@ -1,0 +1,322 @@
+"""What stored things are known by again: digests over their rows, so that damage and edits by hand are noticed.
+
+A sealed thing is a row with the rows of other tables that hang on it: a run with its subgraphs, operators and ledger,
+a workload, a hardware version, a calibration, a measurement. Its `content_digest` is eight hexadecimal digits for each
+of these tables, in the order of its `Seal`, with hyphens between them: the CRC-32
+
+- of the row itself, as a JSON list of its values in the order of the table's columns;
+- of the rows of another table, column after column in the order of the table, rows as they are stored: numbers and
+  truth values as the bytes of their type, little-endian; text, and a column with a missing value, as a JSON list.
+
+Numbers that only name rows of one database are left out or replaced by what they stand for, so that a run has the same
+digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`.
+
+A cryptographic digest would take longer than all the rest of writing a ledger may be slowed down by. What a CRC-32
+misses is one change in four thousand million; and neither is a signature, because who changes rows can compute their
+digests anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+from zlib import crc32
+
+import attrs
+import duckdb
+
+OWN_NUMBERS: Final = frozenset({"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest"})
+"""Columns that are not part of what a row says: numbers of one database, and what follows from other rows."""
+
+NAMED: Final = "named"
+"""What stands beside the columns of a table for the numbers left out."""
+
+REPLACED_TABLES: Final = (
+    "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "operator_measurement",
+)  # fmt: skip
+"""Tables that are replaced as a whole when the catalogue changes."""
+
+UNPRICED: Final = 65_535
+"""Place of an action without a price."""
+
+CHUNK: Final = 100
+"""Things whose digests are computed together: more cost memory, fewer cost time."""
+
+Columns = Mapping[str, Any]
+"""Name -> numpy array, as the engine gives it out."""
+
+
+@attrs.frozen(kw_only=True)
+class Seal:
+    """What one digest is over."""
+
+    table: str
+    key: str
+    parts: tuple[str, ...] = ()
+    """Tables whose rows hang on a row of `table`."""
+    named: Mapping[str, str] = attrs.field(factory=dict)
+    """table -> what the numbers left out of its row `t` stand for, as SQL."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables in the order of the digest."""
+        return (self.table, *self.parts)
+
+
+RUN: Final = Seal(
+    table="run",
+    key="run_id",
+    parts=("run_subgraph", "run_operator", "ledger_line"),
+    named={
+        "run": "(SELECT w.workload_key FROM workload AS w WHERE w.workload_id = t.workload_id)",
+        "ledger_line": "t.action_id",  # replaced by its place in the reference table, which no join gives in order
+    },
+)
+WORKLOAD: Final = Seal(
+    table="workload",
+    key="workload_id",
+    parts=tuple(f"workload_{part}" for part in ("operator", "tensor", "access", "edge", "buffer", "subgraph")),
+)
+HARDWARE: Final = Seal(
+    table="hardware_version",
+    key="hardware_digest",
+    parts=("hardware_fact", "hardware_precision", "hardware_level", "hardware_power_mode", "energy_per_action"),
+    named={
+        "energy_per_action": "(SELECT concat_ws('|', a.architecture, a.category, a.common_category, a.component, "
+        "a.action, a.part, a.per) FROM action AS a WHERE a.action_id = t.action_id)"
+    },
+)
+CALIBRATION: Final = Seal(
+    table="calibration", key="calibration_digest", parts=("calibration_coefficient", "calibration_error")
+)
+MEASUREMENT: Final = Seal(table="measurement", key="measurement_id")
+
+SEALS: Final = (RUN, WORKLOAD, HARDWARE, CALIBRATION, MEASUREMENT)
+
+
+def digest_values(values: Sequence[Any]) -> str:
+    """Return the digest of values as the engine gives them out one by one."""
+    return _show(crc32(json.dumps(values, ensure_ascii=False, default=str).encode()))
+
+
+def digest_columns(columns: Iterable[Any]) -> str:
+    """Return the digest of columns as the engine gives them out whole."""
+    import numpy as np
+
+    found = 0
+    for column in columns:
+        is_masked = isinstance(column, np.ma.MaskedArray)
+        if column.dtype.kind == "O" or (is_masked and np.any(column.mask)):
+            found = crc32(json.dumps(column.tolist(), ensure_ascii=False).encode(), found)
+        else:
+            found = crc32(column.data if is_masked else column, found)
+    return _show(found)
+
+
+def _show(found: int) -> str:
+    return f"{found:08x}"
+
+
+NOTHING: Final = _show(0)
+"""Digest of a part without rows."""
+
+EMPTY: Final = digest_values(())
+"""Digest of a replaced table without rows."""
+
+
+def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
+    """Return key -> digest of the rows under it, in their order."""
+    import numpy as np
+
+    if not len(keys):
+        return {}
+    starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()]
+    found = keys[starts].tolist()
+    if len(set(found)) < len(found):
+        order = np.argsort(keys, kind="stable")
+        return digest_groups(keys[order], [column[order] for column in columns])
+    ends = [*starts[1:], len(keys)]
+    return {
+        key: digest_columns(column[start:end] for column in columns)
+        for key, start, end in zip(found, starts, ends, strict=True)
+    }
+
+
+@attrs.frozen
+class Digester:
+    """Computes digests of what a database holds, or is about to."""
+
+    connection: duckdb.DuckDBPyConnection
+    _types: dict[str, dict[str, Any]] = attrs.field(factory=dict, init=False)
+
+    def types(self, table: str) -> Mapping[str, Any]:
+        """Return column -> numpy's type of what the engine gives out, in the order of the table."""
+        if table not in self._types:
+            columns = self.connection.execute(f"FROM {table} LIMIT 0").fetchnumpy()
+            self._types[table] = {str(name): column.dtype for name, column in columns.items()}
+        return self._types[table]
+
+    def compare(self, seal: Seal) -> Iterator[tuple[Any, str, str]]:
+        """Yield (key, stored digest, digest of what is stored) of everything under a seal, by key."""
+        stored = self.connection.execute(
+            f"SELECT {seal.key}, content_digest FROM {seal.table} ORDER BY {seal.key}"
+        ).fetchall()
+        for start in range(0, len(stored), CHUNK):
+            chunk = stored[start : start + CHUNK]
+            found = self.read(seal, [key for key, _ in chunk])
+            yield from ((key, digest, found[key]) for key, digest in chunk)
+
+    def read(self, seal: Seal, keys: Sequence[Any]) -> dict[Any, str]:
+        """Return key -> digest of what is stored under it, for each of the keys that has a row."""
+        heads = {row[0]: digest_values(row[1:]) for row in self._select(seal, seal.table, keys).fetchall()}
+        parts = [self.read_part(seal, part, keys) for part in seal.parts]
+        return {key: _join(heads[key], [part.get(key, NOTHING) for part in parts]) for key in keys if key in heads}
+
+    def read_part(self, seal: Seal, part: str, keys: Sequence[Any]) -> dict[Any, str]:
+        """Return key -> digest of its rows in one of the other tables."""
+        columns = self._select(seal, part, keys).fetchnumpy()
+        if part == "ledger_line":
+            columns[NAMED] = self._place_actions(keys, columns[seal.key], columns[NAMED])
+        return digest_groups(columns.pop(seal.key), list(columns.values()))
+
+    def digest_runs(self, runs: Mapping[str, Sequence[Any]], parts: Mapping[str, Columns]) -> list[str]:
+        """Return the digest of each run that is about to be stored, in their order.
+
+        `runs` has the columns of `run`, without those where every value is missing. `parts` has those of the other
+        tables, as the engine will give them out, and as `NAMED` each action's place in the reference table.
+        """
+        keys = dict(self.connection.execute("SELECT workload_id, workload_key FROM workload").fetchall())
+        types = self.types(RUN.table)
+        missing = [None] * len(runs[RUN.key])
+        columns = [
+            [_plain(types[name], value) for value in runs.get(name, missing)] for name in self._said(RUN, RUN.table)
+        ]
+        columns.append([keys.get(workload_id) for workload_id in runs["workload_id"]])
+        found = [
+            digest_groups(parts[part][RUN.key], [parts[part][name] for name in self._shown(RUN, part)])
+            if part in parts
+            else {}
+            for part in RUN.parts
+        ]
+        heads = map(digest_values, zip(*columns, strict=True))
+        return [
+            _join(head, [part.get(run_id, NOTHING) for part in found])
+            for head, run_id in zip(heads, runs[RUN.key], strict=True)
+        ]
+
+    def seal(self, seal: Seal, keys: Sequence[Any]) -> None:
+        """Give rows that are whole the digests of what is stored. The caller holds the transaction."""
+        if not keys:
+            return
+        digests = self.read(seal, keys)
+        self.connection.execute(
+            f"UPDATE {seal.table} SET content_digest = s.digest "
+            "FROM (SELECT unnest($keys) AS key, unnest($digests) AS digest) AS s "
+            f"WHERE {seal.table}.{seal.key} = s.key",
+            {"keys": list(digests), "digests": list(digests.values())},
+        )
+
+    def seal_tables(self, tables: Sequence[str] = REPLACED_TABLES) -> None:
+        """Store the digests of tables that were replaced. The caller holds the transaction."""
+        digests = {table: self.read_table(table) for table in tables}
+        self.connection.execute(
+            "INSERT OR REPLACE INTO table_digest SELECT unnest($tables), unnest($digests)",
+            {"tables": list(digests), "digests": list(digests.values())},
+        )
+
+    def read_table(self, table: str) -> str:
+        """Return the digest of all rows of a table."""
+        rows = self.connection.execute(f"SELECT {', '.join(self.types(table))} FROM {table} ORDER BY rowid").fetchall()
+        return digest_values(rows)
+
+    def conform(self, table: str, columns: Columns) -> dict[str, Any]:
+        """Return arrays as the engine will give them out; those that the table lacks stay as they are."""
+        types = self.types(table)
+        return {
+            name: values.astype(types[name], casting="same_kind", copy=False) if name in types else values
+            for name, values in columns.items()
+        }
+
+    def _said(self, seal: Seal, table: str) -> list[str]:
+        """Return the columns of a table that are part of what its rows say."""
+        return [name for name in self.types(table) if name not in OWN_NUMBERS and name != seal.key]
+
+    def _shown(self, seal: Seal, table: str) -> list[str]:
+        return [*self._said(seal, table), *([NAMED] if table in seal.named else [])]
+
+    def _select(self, seal: Seal, table: str, keys: Sequence[Any]) -> duckdb.DuckDBPyConnection:
+        """Run the query of what rows under some keys say, the key first, in stored order."""
+        shown = [f"t.{name}" for name in (seal.key, *self._said(seal, table))]
+        if table in seal.named:
+            shown.append(f"{seal.named[table]} AS {NAMED}")
+        if isinstance(keys[0], int):  # many rows, as they were appended: sorting them would take longer than all else
+            chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
+        else:
+            chosen, given = f"list_contains($keys, t.{seal.key}) ORDER BY t.rowid", {"keys": list(keys)}
+        return self.connection.execute(f"SELECT {', '.join(shown)} FROM {table} AS t WHERE {chosen}", given)
+
+    def _place_actions(self, keys: Sequence[int], run_ids: Any, action_ids: Any) -> Any:
+        """Return the place of each line's action in the reference table of its run's hardware."""
+        import numpy as np
+
+        statement = "SELECT run_id, hardware_digest FROM run WHERE run_id BETWEEN $first AND $last"
+        first, last = min(keys), max(keys)
+        rows = np.zeros(last - first + 1, dtype=np.int64)
+        for run_id, digest in self.connection.execute(statement, {"first": first, "last": last}).fetchall():
+            rows[run_id - first] = self._prices.rows.get(digest, 0)
+        places = self._prices.places
+        return places[rows[run_ids - first], np.minimum(action_ids, places.shape[1] - 1)]
+
+    @cached_property
+    def _prices(self) -> _Prices:
+        import numpy as np
+
+        priced = self.connection.execute(
+            "SELECT hardware_digest, action_id, action_index FROM energy_per_action ORDER BY hardware_digest"
+        ).fetchall()
+        rows = {digest: row for row, digest in enumerate(dict.fromkeys(digest for digest, _, _ in priced), 1)}
+        width = max((action_id for _, action_id, _ in priced), default=0) + 2
+        places = np.full((len(rows) + 1, width), UNPRICED, dtype=np.uint16)
+        for digest, action_id, place in priced:
+            places[rows[digest], action_id] = place
+        return _Prices(rows, places)
+
+
+@attrs.frozen
+class _Prices:
+    rows: Mapping[str, int]
+    """Hardware digest -> its row of `places`; row 0 and the last column are of what has no price."""
+    places: Any
+    """Row, action_id -> the action's place in the reference table."""
+
+
+@contextlib.contextmanager
+def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Seal anew, after columns were changed inside, what was as it had been written. The caller holds the transaction.
+
+    What was not keeps a digest that is not its own.
+    """
+    before = Digester(connection)
+    whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
+    stored = dict(connection.execute("SELECT table_name, content_digest FROM table_digest").fetchall())
+    tables = [table for table in REPLACED_TABLES if stored.get(table) == before.read_table(table)]
+    yield
+    after = Digester(connection)
+    for seal, keys in whole:
+        for start in range(0, len(keys), CHUNK):
+            after.seal(seal, keys[start : start + CHUNK])
+    after.seal_tables(tables)
+
+
+def _plain(kind: Any, value: Any) -> Any:
+    """Return a value as the engine gives it out one by one, of a column of this type."""
+    if value is None:
+        return None
+    return {"f": float, "i": int, "u": int}.get(kind.kind, lambda same: same)(value)
+
+
+def _join(head: str, parts: Iterable[str]) -> str:
+    return "-".join((head, *parts))

@@ -1,0 +1,84 @@
+"""What reads a damaged database, in a process of its own: the engine may crash on it, and that is an answer too.
+
+python -m joulemap.store.guard check FILE SECONDS-TO-WAIT
+python -m joulemap.store.guard recover FILE NEW-FILE
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
+from joulemap.store.check import ADVICE, Fault, check_database
+from joulemap.store.connection import Patience
+from joulemap.store.recover import Recovery, save_readable
+
+REFUSALS: Final = {one.__name__: one for one in (DatabaseError, LockedDatabaseError, OlderDatabaseError)}
+
+CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
+"""What ends a process that read what makes no sense."""
+
+
+class CrashError(DatabaseError):
+    """The engine crashed on a database."""
+
+
+def check_apart(path: Path, patience: Patience) -> list[Fault]:
+    """Return what `check_database` finds; DatabaseError, as it raises it, and for a file that crashes the engine."""
+    faults = _ask("check", path, patience.limit_s)
+    return [(rule, run_id, place, expected, found) for rule, run_id, place, expected, found in faults]
+
+
+def recover_apart(path: Path, sound: Path) -> Recovery:
+    """Return what `save_readable` does; DatabaseError, as it raises it, and for a file that crashes the engine."""
+    try:
+        return Recovery(**_ask("recover-boldly", path, sound))
+    except CrashError:
+        for left in sound.parent.glob("*.duckdb*"):
+            left.unlink()
+        return Recovery(**_ask("recover", path, sound))
+
+
+def _ask(task: str, path: Path, *more: object) -> Any:
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, task, str(path), *map(str, more)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=os.environ | variables,
+        check=False,
+    )
+    if -done.returncode in CRASHES:
+        name = signal.Signals(-done.returncode).name
+        raise CrashError(f"{path} is damaged: reading it crashes the engine ({name}); {ADVICE}")
+    if done.returncode:
+        raise RuntimeError(f"the {task} of {path} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
+    answer = json.loads(done.stdout)
+    if "refusal" in answer:
+        raise REFUSALS[answer["refusal"]](answer["reason"])
+    return answer["result"]
+
+
+def main() -> None:
+    """Print what a task on the named file answers, or why it does not, as JSON."""
+    task, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    try:
+        if task == "check":
+            answer: object = {"result": check_database(path, Patience(limit_s=float(more)))}
+        else:
+            answer = {"result": attrs.asdict(save_readable(path, Path(more), is_bold=task != "recover"))}
+    except DatabaseError as error:
+        answer = {"refusal": type(error).__name__, "reason": str(error)}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The head of a database file: who it is, and which checkpoint it has reached.
+
+    page 0           checksum, "DUCK", version of the storage, ..., identity of the file
+    pages 1 and 2    checksum, number of the checkpoint, metadata, free list, number of blocks, bytes of a block;
+                     they take turns
+    blocks           checksum, data
+
+with little-endian words of 8 bytes and pages of 4,096. The checksum of the words w that follow it is
+
+    5381 xor (w1 x 0xbf58476d1ce4e5b9) xor (w2 x 0xbf58476d1ce4e5b9) ...        modulo 2^64
+
+Source: `src/storage/single_file_block_manager.cpp` and `src/common/checksum.cpp` of DuckDB 2.0.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+PAGE: Final = 4_096
+HEAD: Final = 3 * PAGE
+BLOCK: Final = 262_144
+"""Bytes of a block; the first starts after the head."""
+
+MAGIC: Final = b"DUCK"
+IDENTITY: Final = slice(124, 140)
+"""Where the first page has the file's own identity, which its write-ahead log repeats."""
+
+_WORDS: Final = struct.Struct(f"<{PAGE // 8 - 1}Q")
+SEED: Final = 5381
+FACTOR: Final = 0xBF58476D1CE4E5B9
+_MASK: Final = 2**64 - 1
+
+
+@attrs.frozen
+class Head:
+    """The first three pages of a database file."""
+
+    pages: bytes
+
+    @property
+    def identity(self) -> bytes:
+        """What tells the file from every other; empty for what is no database of this layout."""
+        first = self.pages[:PAGE]
+        return first[IDENTITY] if first[8:12] == MAGIC and is_whole(first) else b""
+
+    @property
+    def checkpoint(self) -> int:
+        """Number of the newest checkpoint; -1 where neither page that tells is whole."""
+        told = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
+        return max((int.from_bytes(page[8:16], "little") for page in told if is_whole(page)), default=-1)
+
+    @property
+    def newest(self) -> bytes:
+        """The page that names the newest checkpoint."""
+        told = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
+        return next(page for page in told if int.from_bytes(page[8:16], "little") == self.checkpoint)
+
+
+def is_whole(page: bytes) -> bool:
+    """Return whether a page is as it was written."""
+    return len(page) == PAGE and int.from_bytes(page[:8], "little") == _checksum(page[8:])
+
+
+def _checksum(words: bytes) -> int:
+    total = SEED
+    for word in _WORDS.unpack(words):
+        total ^= word * FACTOR & _MASK
+    return total
+
+
+def read_head(path: Path) -> Head:
+    """Return the head of a file; raises OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return Head(file.read(HEAD))
+
+
+def renew_identity(path: Path) -> bool:
+    """Give a copy of a database an identity of its own; return False, changing nothing, for another layout.
+
+    Without one, the engine would apply the write-ahead log that is left of one copy to another.
+    """
+    with path.open("r+b") as file:
+        first = bytearray(file.read(PAGE))
+        if not Head(bytes(first)).identity:
+            return False
+        first[IDENTITY] = secrets.token_bytes(IDENTITY.stop - IDENTITY.start)
+        first[:8] = _checksum(bytes(first[8:])).to_bytes(8, "little")
+        file.seek(0)
+        file.write(first)
+        os.fsync(file.fileno())
+    return True

@@ -1,0 +1,178 @@
+"""What can be read of a damaged database, put into a sound one.
+
+It works on a copy of the file and its log. The copy is opened as far as it can be: what a checkpoint tore is put back,
+and a damaged log is cut where its damage begins. Then each workload, hardware, calibration and run is read by itself,
+and what is not as it was written is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+import duckdb
+
+from joulemap.errors import DatabaseError
+from joulemap.store.block import accept_blocks, find_damaged_blocks
+from joulemap.store.check import find_row_faults
+from joulemap.store.connection import Connection, log_of, make_empty
+from joulemap.store.journal import journal_of, locking, settle
+from joulemap.store.manifest import KEYS
+
+MOST_CUTS: Final = 1000
+"""How often a log is cut before it is given up."""
+
+_POSITION: Final = re.compile(r"byte position (\d+)")
+
+
+@attrs.define
+class Recovery:
+    """What became of a damaged database."""
+
+    run_count: int = 0
+    lost: list[str] = attrs.field(factory=list)
+    """What could not be read, and why; a line each."""
+
+
+def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
+    """Make a database at `sound` of all that can be read of another; beside it is room for a copy.
+
+    Where `is_bold`, damaged blocks are read too, as far as the engine makes sense of them, on which it may crash: what
+    the digests then say was not written so is left out. Raises DatabaseError where nothing can be read,
+    LockedDatabaseError while somebody works with it.
+    """
+    recovery = Recovery()
+    copy = sound.with_name("copy.duckdb")
+    _copy(path, copy)
+    settle(copy)
+    if is_bold:
+        with copy.open("r+b") as stream:
+            accept_blocks(stream, find_damaged_blocks(stream))
+    _cut_log(path, copy, recovery)
+    make_empty(sound)
+    with contextlib.closing(duckdb.connect(str(sound))) as connection:
+        connection.execute(f"ATTACH '{_quote(copy)}' AS damaged")
+        try:
+            runs = connection.execute(
+                "SELECT run_id, workload_id, hardware_digest, calibration_digest FROM damaged.run ORDER BY run_id"
+            ).fetchall()
+        except duckdb.Error as error:
+            raise DatabaseError(f"{path}: the table run cannot be read: {_reason(error)}") from error
+        _save(connection, runs, recovery)
+        _drop_changed(connection, recovery)
+        ((recovery.run_count,),) = connection.execute("SELECT count(*) FROM run").fetchall()
+        connection.execute("CHECKPOINT")
+    return recovery
+
+
+def _copy(path: Path, copy: Path) -> None:
+    with locking(path):
+        for source, target in ((path, copy), (log_of(path), log_of(copy)), (journal_of(path), journal_of(copy))):
+            if source.exists():
+                shutil.copyfile(source, target)
+
+
+def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
+    """Cut the log of a copy until the engine opens it; raises DatabaseError where it does not open without."""
+    log = log_of(copy)
+    for _ in range(MOST_CUTS):
+        try:
+            with contextlib.closing(duckdb.connect(str(copy))) as connection:
+                connection.execute("SELECT count(*) FROM duckdb_tables()")
+            return
+        except duckdb.Error as error:
+            if not log.exists():
+                raise DatabaseError(f"{path}: nothing can be read of it: {_reason(error)}") from error
+            size, found = log.stat().st_size, _POSITION.search(str(error))
+            end = int(found[1]) if found is not None else 0
+            if 0 < end < size:
+                os.truncate(log, end)
+            else:
+                log.unlink()
+            recovery.lost.append(f"what was committed last and stands in {log_of(path).name}: {_reason(error)}")
+
+
+def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], recovery: Recovery) -> None:
+    """Copy all that can be read of these runs, and the measurements."""
+    for table in ("action", "measurement"):
+        _copy_rows(connection, [table], "TRUE", f"the table {table}", recovery)
+    based = dict(_rows(connection, "SELECT calibration_digest, hardware_digest FROM damaged.calibration", recovery))
+    needed = {
+        run_id: [
+            f"workload_id = {workload}",
+            f"hardware_digest = '{_quote(hardware)}'",
+            *([f"calibration_digest = '{_quote(calibration)}'"] if calibration else []),
+        ]
+        for run_id, workload, hardware, calibration in runs
+    }
+    wanted = {which for one in needed.values() for which in one}
+    wanted |= {f"hardware_digest = '{_quote(digest)}'" for digest in based.values()}
+    sound = {
+        which
+        for which in sorted(wanted)
+        if _copy_rows(connection, _tables(which.partition(" ")[0]), which, which, recovery)
+    }
+    for run_id, whiches in needed.items():
+        if sound.issuperset(whiches):
+            _copy_rows(connection, _tables("run_id"), f"run_id = {run_id}", f"run {run_id}", recovery)
+        else:
+            recovery.lost.append(f"run {run_id}: its workload, hardware or calibration cannot be read")
+
+
+def _tables(key: str) -> list[str]:
+    return [table for table, own in KEYS.items() if own == key]
+
+
+def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: str, recovery: Recovery) -> bool:
+    """Copy rows of some tables, or of none; return whether they could be read."""
+    connection.execute("BEGIN TRANSACTION")
+    try:
+        for table in tables:
+            connection.execute(
+                f"INSERT INTO {table} BY NAME SELECT * FROM damaged.{table} WHERE {which} ORDER BY rowid"
+            )
+    except duckdb.Error as error:
+        with contextlib.suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+        recovery.lost.append(f"{what}: {_reason(error)}")
+        return False
+    connection.execute("COMMIT")
+    return True
+
+
+def _drop_changed(connection: Connection, recovery: Recovery) -> None:
+    """Remove the runs that are not as they were written, or whose workload, hardware or calibration is not."""
+    reasons: dict[tuple[str, int | None], str] = {}
+    for rule, number, place, _, _ in find_row_faults(connection):
+        kind = next((kind for kind in ("workload", "hardware", "calibration") if f" {kind}" in rule), "run")
+        reasons.setdefault((kind, number), f"{place} is not as it was written: {rule}")
+    changed = {
+        int(run_id): reason
+        for run_id, workload in connection.execute("SELECT run_id, workload_id FROM run ORDER BY run_id").fetchall()
+        for key in (("run", run_id), ("workload", workload), ("hardware", None), ("calibration", None))
+        if (reason := reasons.get(key)) is not None
+    }
+    recovery.lost += [f"run {run_id}: {reason}" for run_id, reason in changed.items()]
+    for table in _tables("run_id"):
+        connection.execute(f"DELETE FROM {table} WHERE list_contains($runs, run_id)", {"runs": list(changed)})
+
+
+def _rows(connection: Connection, statement: str, recovery: Recovery) -> Iterator[tuple[str, str]]:
+    try:
+        yield from connection.execute(statement).fetchall()
+    except duckdb.Error as error:
+        recovery.lost.append(f"calibrations: {_reason(error)}")
+
+
+def _quote(value: object) -> str:
+    return str(value).replace("'", "''")
+
+
+def _reason(error: duckdb.Error) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,86 @@
+"""What a database's tables, views and macros are, against those that this joulemap makes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Final
+
+from joulemap.store.catalogue import write_metrics
+from joulemap.store.connection import Connection, open_in_memory
+
+_DEFINITIONS: Final = """
+WITH meaning AS (
+    SELECT
+        schema_oid,
+        table_name AS name,
+        string_agg(concat(column_name, data_type, ' -- ', comment), chr(10) ORDER BY column_index) AS columns
+    FROM duckdb_columns()
+    WHERE database_name = current_database() AND NOT internal
+    GROUP BY schema_oid, table_name
+)
+SELECT 'table ' || t.table_name, concat(t.sql, ' -- ', t.comment, m.columns)
+FROM duckdb_tables() AS t
+JOIN meaning AS m ON m.schema_oid = t.schema_oid AND m.name = t.table_name
+WHERE database_name = current_database() AND NOT internal
+UNION ALL
+SELECT 'view ' || v.view_name, concat(v.sql, ' -- ', v.comment, m.columns)
+FROM duckdb_views() AS v
+JOIN meaning AS m ON m.schema_oid = v.schema_oid AND m.name = v.view_name
+WHERE database_name = current_database() AND NOT internal
+UNION ALL
+SELECT
+    'macro ' || function_name,
+    string_agg(
+        concat(CAST(parameters AS VARCHAR), CAST(parameter_types AS VARCHAR), macro_definition), '; '
+        ORDER BY len(parameters), macro_definition
+    )
+FROM duckdb_functions()
+WHERE database_name = current_database() AND NOT internal
+GROUP BY function_name
+UNION ALL
+SELECT 'index ' || index_name, sql
+FROM duckdb_indexes()
+WHERE database_name = current_database()
+UNION ALL
+SELECT 'sequence ' || sequence_name, sql
+FROM duckdb_sequences()
+WHERE database_name = current_database()
+UNION ALL
+SELECT 'type ' || type_name, concat(logical_type, CAST(labels AS VARCHAR))
+FROM duckdb_types()
+WHERE database_name = current_database() AND NOT internal
+UNION ALL
+SELECT 'schema ' || schema_name, ''
+FROM duckdb_schemas()
+WHERE database_name = current_database() AND NOT internal
+"""
+
+_EXCLUDED: Final = re.compile(r"(?<=EXCLUDE \()[^()]*(?=\))")
+"""Columns that the engine keeps as a set, and gives out in an order of the day."""
+
+
+def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
+    """Return (what, expected, found) of each table, view or macro that is not as joulemap makes it."""
+    with contextlib.closing(open_in_memory(has_comments=True)) as fresh:
+        write_metrics(fresh)
+        expected = _describe(fresh)
+    found = _describe(connection)
+    changes = []
+    for what in sorted(expected.keys() | found.keys()):
+        if what not in found:
+            changes.append((what, "as joulemap makes it", "missing"))
+        elif what not in expected:
+            changes.append((what, "nothing", "one that joulemap does not make"))
+        elif found[what] != expected[what]:
+            changes.append((what, "as joulemap makes it", "changed"))
+    return changes
+
+
+def _describe(connection: Connection) -> dict[str, str]:
+    rows = connection.execute(_DEFINITIONS).fetchall()
+    return {str(what): _EXCLUDED.sub(_sort, str(definition)) for what, definition in rows}
+
+
+def _sort(found: re.Match[str]) -> str:
+    return ", ".join(sorted(found[0].split(", ")))

@@ -1,0 +1,344 @@
+"""What `db check` finds: edits by hand, damage to the file, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from conftest import Run
+from damage import BLOCK_BYTES, HEADER_BYTES, KINDS, damage
+from joulemap.errors import DatabaseError, ExitCode
+from joulemap.store import guard
+from joulemap.store.block import find_damaged_blocks
+from joulemap.store.check import check_database, find_faults
+from joulemap.store.connection import PATIENT, reading
+from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
+from joulemap.workspace import Workspace
+
+RUNS = "the rows of a run are those that were written"
+WORKLOADS = "the rows of a workload are those that were written"
+VERSIONS = "the rows of a hardware version are those that were written"
+MEASUREMENTS = "the rows of a measurement are those that were written"
+CATALOGUE = "the rows of the catalogue are those that were written"
+SCHEMA = "tables, views and macros are those that joulemap makes"
+
+EDITS: dict[str, tuple[str, str, str]] = {
+    "a part of the energy deleted": (
+        "DELETE FROM ledger_line WHERE action_id IN (SELECT action_id FROM action WHERE part = 'compute')",
+        RUNS,
+        "ledger_line of resnet18 on ",
+    ),
+    "lines scaled at their price": (
+        "UPDATE ledger_line SET action_count = 2 * action_count, energy_fj = "
+        "CAST(round_even(2 * action_count * e.energy_per_action_fj, 0) AS BIGINT) "
+        "FROM run AS r, energy_per_action AS e, action AS a WHERE r.run_id = ledger_line.run_id "
+        "AND e.hardware_digest = r.hardware_digest AND e.action_id = ledger_line.action_id "
+        "AND a.action_id = ledger_line.action_id AND a.part = 'memory'",
+        RUNS,
+        "ledger_line of resnet18 on ",
+    ),
+    "precision": ("UPDATE run SET precision = 'int8' WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "batch": ("UPDATE run SET batch = 7 WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "refusal": ("UPDATE run SET refusal = 'no' WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "memory": ("UPDATE run SET activation_bytes = 1 WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "another workload": ("UPDATE run SET workload_id = 9 WHERE run_id = 1", RUNS, "run"),
+    "time of a subgraph": (
+        "UPDATE run_subgraph SET compute_s = compute_s / 2 WHERE run_id = 2",
+        RUNS,
+        "run_subgraph of resnet18 on ",
+    ),
+    "bottleneck": (
+        "UPDATE run_subgraph SET bottleneck = 'launch' WHERE run_id = 2",
+        RUNS,
+        "run_subgraph of resnet18 on ",
+    ),
+    "cost alone": (
+        "UPDATE run_operator SET separate_energy_fj = 0 WHERE run_id = 2",
+        RUNS,
+        "run_operator of resnet18 on ",
+    ),
+    "parameters": ("UPDATE workload SET parameter_count = 1", WORKLOADS, "workload of resnet18 batch 1"),
+    "counts of operators": (
+        "UPDATE workload_operator SET special_count = special_count + 1",
+        WORKLOADS,
+        "workload_operator of resnet18 batch 1",
+    ),
+    "a tensor's producer": (
+        "UPDATE workload_tensor SET producer_index = NULL WHERE producer_index = 3",
+        WORKLOADS,
+        "workload_tensor of resnet18 batch 1",
+    ),
+    "power limit": (
+        "UPDATE hardware_fact SET value = 2 * value WHERE quantity = 'tdp'",
+        VERSIONS,
+        "hardware_fact of h100_sxm5",
+    ),
+    "price": (
+        "UPDATE energy_per_action SET energy_per_action_fj = 2 * energy_per_action_fj",
+        VERSIONS,
+        "energy_per_action of h100_sxm5",
+    ),
+    "vocabulary": ("UPDATE action SET component = 'x' WHERE part = 'static'", VERSIONS, "energy_per_action of "),
+    "name of a chip": ("UPDATE hardware_version SET name = 'x'", VERSIONS, "hardware_version of h100_sxm5"),
+    "a measured time": ("UPDATE measurement SET latency_s = 2 * latency_s", MEASUREMENTS, "measurement of "),
+    "a grid's carbon": ("UPDATE grid_region SET gco2_per_kwh = 1", CATALOGUE, "grid_region"),
+    "operators' times": ("DELETE FROM operator_measurement WHERE rowid = 5", CATALOGUE, "operator_measurement"),
+    "a view replaced": ("CREATE OR REPLACE VIEW workloads AS SELECT 1 AS x", SCHEMA, "view workloads"),
+    "a view renamed": ("ALTER VIEW runs RENAME TO old_runs", SCHEMA, "view runs"),
+    "a macro replaced": ("CREATE OR REPLACE MACRO seconds(x) AS x", SCHEMA, "macro seconds"),
+    "a comment replaced": ("COMMENT ON COLUMN runs.energy_j IS 'in eV'", SCHEMA, "view runs"),
+    "a table more": ("CREATE TABLE extra (i INTEGER)", SCHEMA, "table extra"),
+    "a table less": ("DROP TABLE grid_region", SCHEMA, "table grid_region"),
+    "a column more": ("ALTER TABLE run ADD COLUMN mood VARCHAR", SCHEMA, "table run"),
+}
+
+
+@pytest.fixture(scope="module")
+def broken(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A copy whose changes are rolled back after each test."""
+    path = tmp_path_factory.mktemp("broken") / "broken.duckdb"
+    path.write_bytes(database.read_bytes())
+    with duckdb.connect(str(path)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def edited(broken: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    broken.execute("BEGIN TRANSACTION")
+    yield broken
+    broken.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) -> None:
+    statement, rule, place = EDITS[edit]
+    edited.execute(statement)
+    faults = find_faults(edited)
+    assert any(fault[0] == rule and fault[2].startswith(place) for fault in faults), faults
+
+
+def test_an_edit_that_changes_nothing_is_none(edited: duckdb.DuckDBPyConnection) -> None:
+    edited.execute("UPDATE ledger_line SET energy_fj = energy_fj")
+    edited.execute("UPDATE hardware_version SET name = name")
+    assert find_faults(edited) == []
+
+
+def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> None:
+    """Columns left out are numbers of one database, or follow from others: those have a test of their own."""
+    changes = {"VARCHAR": "concat({0}, 'x')", "BOOLEAN": "NOT {0}", "VARCHAR[]": "list_append({0}, 'x')"}
+    left_out = {"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest", "created_at"}
+    for seal in (RUN, WORKLOAD, HARDWARE):
+        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {seal.table} ORDER BY 1").fetchall()]
+        for table in seal.tables:
+            columns = edited.execute(f"DESCRIBE {table}").fetchall()
+            for name, kind, *_ in columns:
+                if name in left_out or name == seal.key:
+                    continue
+                before = Digester(edited).read(seal, keys)
+                change = changes.get(kind, "coalesce({0}, 0) + 1").format(name)
+                edited.execute(
+                    f"CREATE TEMP TABLE {table} AS "
+                    f"SELECT * REPLACE (CAST({change} AS {kind}) AS {name}) FROM main.{table} ORDER BY rowid"
+                )
+                after = Digester(edited).read(seal, keys)
+                edited.execute(f"DROP TABLE temp.{table}")
+                assert any(before[key] != after[key] for key in keys), f"{table}.{name}"
+
+
+def test_a_run_has_the_same_digest_in_every_database(database: Path, tmp_path: Path) -> None:
+    Workspace(database).export_runs(tmp_path / "archive")
+    other = Workspace(tmp_path / "other.duckdb")
+    other.compare("googlenet", hardware=["tpu_v4"])
+    other.import_runs(tmp_path / "archive")
+    statement = "SELECT run_id, content_digest FROM run ORDER BY content_digest"
+    own, others = (set(workspace.sql(statement).rows) for workspace in (Workspace(database), other))
+    assert {digest for _, digest in own} < {digest for _, digest in others}
+    assert not own <= others, "the ids are new"
+    assert check_database(other.path) == []
+
+
+def test_what_a_writer_digests_is_what_a_reader_finds(database: Path) -> None:
+    with reading(database) as connection:
+        for seal in SEALS:
+            compared = list(Digester(connection).compare(seal))
+            assert all(stored == found for _, stored, found in compared), seal.table
+
+
+def test_rows_of_a_key_need_not_stand_together() -> None:
+    import numpy as np
+
+    together = digest_groups(np.array([1, 1, 2]), [np.array([5, 6, 7])])
+    apart = digest_groups(np.array([1, 2, 1]), [np.array([5, 7, 6])])
+    assert together == apart
+    assert digest_groups(np.array([1, 1, 2]), [np.array([6, 5, 7])])[1] != together[1]
+
+
+def test_a_finding_names_the_run_what_differs_and_what_to_do(joulemap: Run, own_database: Path) -> None:
+    with duckdb.connect(str(own_database)) as connection:
+        connection.execute("UPDATE run SET precision = 'int8' WHERE run_id = 3")
+    done = joulemap("db", "check", "--db", own_database)
+    assert done.returncode == ExitCode.CHECK_FAILED
+    assert RUNS in done.stdout
+    assert "run of resnet18 on " in done.stdout
+    assert "restore a copy of the database" in done.stdout
+    assert done.stderr == "joulemap: 1 rows break a rule\n"
+
+
+def test_a_healthy_database_passes(joulemap: Run, database: Path) -> None:
+    done = joulemap("db", "check", "--db", database)
+    assert (done.returncode, done.stdout) == (0, "ok: everything is as it was written, and every part adds up\n")
+
+
+def blocks(path: Path) -> range:
+    return range((path.stat().st_size - HEADER_BYTES) // BLOCK_BYTES)
+
+
+def change_byte(path: Path, block: int, offset: int = 5000) -> None:
+    with path.open("r+b") as stream:
+        stream.seek(HEADER_BYTES + block * BLOCK_BYTES + offset)
+        (byte,) = stream.read(1)
+        stream.seek(-1, 1)
+        stream.write(bytes([byte ^ 1]))
+
+
+def used_blocks(path: Path) -> list[int]:
+    used = []
+    for block in blocks(path):
+        change_byte(path, block)
+        with path.open("rb") as stream:
+            used += find_damaged_blocks(stream)
+        change_byte(path, block)
+    return used
+
+
+def test_a_changed_byte_in_any_block_is_damage(own_database: Path) -> None:
+    for block in used_blocks(own_database):
+        change_byte(own_database, block)
+        with pytest.raises(DatabaseError, match=r"damaged|Corrupt"):
+            check_database(own_database)
+        change_byte(own_database, block)
+    assert check_database(own_database) == []
+
+
+def test_a_free_block_may_hold_anything(tmp_path: Path) -> None:
+    path = tmp_path / "free.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT hash(range) AS x FROM range(300_000)")
+        connection.execute("CREATE TABLE dropped AS SELECT hash(range) AS x FROM range(300_000); CHECKPOINT")
+        connection.execute("CREATE TABLE after AS SELECT hash(range) AS x FROM range(300_000); CHECKPOINT")
+        connection.execute("DROP TABLE dropped; CHECKPOINT")
+        ((free,),) = connection.execute("SELECT free_blocks FROM pragma_database_size()").fetchall()
+    assert free > 0
+    assert len(used_blocks(path)) == len(blocks(path)) - free
+
+
+def test_a_file_of_another_storage_version_is_left_to_the_engine(own_database: Path) -> None:
+    change_byte(own_database, 3)
+    with own_database.open("r+b") as stream:
+        assert find_damaged_blocks(stream) == [3]
+        stream.seek(12)
+        stream.write(b"\x01")
+        assert find_damaged_blocks(stream) == []
+
+
+def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
+    """A block of another index in its place has a checksum that is right."""
+    with duckdb.connect(str(own_database), read_only=True) as connection:
+        tables = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        listed = {
+            block
+            for table in tables
+            for (block,) in connection.execute(f"SELECT block_id FROM pragma_storage_info('{table}')").fetchall()
+        } | {block for (block,) in connection.execute("SELECT block_id FROM pragma_metadata_info()").fetchall()}
+    indexes = [block for block in used_blocks(own_database) if block not in listed][:4]
+    content = bytearray(own_database.read_bytes())
+    places = [HEADER_BYTES + block * BLOCK_BYTES for block in indexes]
+    kept = [bytes(content[place : place + BLOCK_BYTES]) for place in places]
+    missed = 0
+    for place, other in zip(places, [*kept[1:], kept[0]], strict=True):
+        own_database.write_bytes(content[:place] + other + content[place + BLOCK_BYTES :])
+        with contextlib.suppress(DatabaseError):
+            missed += guard.check_apart(own_database, PATIENT) == []
+    assert missed <= 1  # the key of several columns, by which no row is looked up
+
+
+def test_a_crash_of_the_engine_is_damage(
+    database: Path, tmp_path: Path, joulemap: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashing = tmp_path / "python"
+    crashing.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crashing.chmod(stat.S_IRWXU)
+    monkeypatch.setattr(sys, "executable", str(crashing))
+    done = joulemap("db", "check", "--db", database)
+    assert done.returncode == ExitCode.DATABASE
+    assert done.stderr.startswith(f"joulemap: {database} is damaged: reading it crashes the engine (SIGSEGV); ")
+
+
+READING = (
+    ("sql", "SELECT sum(line_energy_j) FROM energy_ledger"),
+    ("query", "run", "audit.conservation"),
+    ("query", "run", "run.list"),
+    ("analyze", "resnet18", "tpu_v4"),
+    ("compare", "resnet18"),
+    ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
+    ("edp", "resnet18", "tpu_v4"),
+    ("pareto", "resnet18"),
+    ("db", "export", "archive"),
+    ("db", "check"),
+)
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_damaged_ledger_is_one_line_and_exit_5(command: tuple[str, ...], joulemap: Run, own_database: Path) -> None:
+    with duckdb.connect(str(own_database), read_only=True) as connection:
+        damaged = connection.execute(
+            "SELECT DISTINCT block_id FROM pragma_storage_info('ledger_line') WHERE block_id >= 0"
+        ).fetchall()
+    for (block,) in damaged:
+        change_byte(own_database, block)
+    done = joulemap(*command, "--db", own_database)
+    assert (done.returncode, done.stdout) == (ExitCode.DATABASE, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "Corrupt database file" in done.stderr
+
+
+def test_a_damaged_record_of_migrations_is_one_line_and_exit_5(joulemap: Run, own_database: Path) -> None:
+    with duckdb.connect(str(own_database), read_only=True) as connection:
+        ((block,),) = connection.execute(
+            "SELECT DISTINCT block_id FROM pragma_storage_info('schema_migration') WHERE block_id >= 0"
+        ).fetchall()
+    change_byte(own_database, block)
+    for command in (("db", "info"), ("db", "check"), ("sql", "SELECT 1"), ("compare", "resnet18")):
+        done = joulemap(*command, "--db", own_database)
+        assert done.returncode == ExitCode.DATABASE, command
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_is_found_or_harmless(kind: str, database: Path, tmp_path: Path) -> None:
+    before = contents(database)
+    for seed in range(2):
+        path = tmp_path / f"{seed}.duckdb"
+        path.write_bytes(database.read_bytes())
+        done = damage(path, random.Random(seed), kind)
+        with contextlib.suppress(DatabaseError):
+            assert guard.check_apart(path, PATIENT) != [] or contents(path) == before, done
+
+
+def contents(path: Path) -> list[object]:
+    """Return what every table holds, and what every run is found as."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
+        rows = [
+            connection.execute(f"SELECT count(*), sum(hash(whole)) FROM {table} AS whole").fetchall()
+            for (table,) in tables
+        ]
+        keys = connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()
+        return [*rows, *(connection.execute("FROM run WHERE run_id = ?", key).fetchall() for key in keys)]

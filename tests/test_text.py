@@ -1,0 +1,134 @@
+"""What a person reads cannot steer the terminal, and what a spreadsheet reads cannot run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import unicodedata
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, strategies as st
+
+from conftest import Run
+from joulemap.errors import ExitCode
+from joulemap.present.text import STEERING, escape_json, make_visible, one_line
+
+STEERS = "\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"
+SHOWN = r"\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"
+AS_SQL = "||".join(f"chr({ord(one)})" for one in STEERS)
+
+
+def is_harmless(text: str) -> bool:
+    return not any(unicodedata.category(one) in STEERING for one in text.replace("\n", ""))
+
+
+def test_every_character_that_steers_is_shown_and_no_other_is_changed() -> None:
+    for code in range(sys.maxunicode + 1):
+        one = chr(code)
+        steers = unicodedata.category(one) in STEERING and one != "\n"
+        shown = make_visible(f"a{one}b")
+        assert (shown != f"a{one}b") == steers, hex(code)
+        assert not steers or (shown.isascii() and shown.isprintable()), hex(code)
+
+
+def test_a_byte_of_a_name_that_is_no_text_is_shown_as_that_byte() -> None:
+    assert make_visible("r\udcff.toml") == r"r\xff.toml"
+
+
+@given(st.text())
+def test_json_keeps_its_texts_and_steers_nothing(text: str) -> None:
+    written = escape_json(json.dumps([text], ensure_ascii=False))
+    assert json.loads(written) == [text]
+    assert is_harmless(written)
+
+
+def test_an_error_is_one_line_of_bounded_length() -> None:
+    assert one_line(f"a\n{STEERS[:6]} b", 100) == r"a \x1b[31m\x07 b"
+    line = one_line("x" * 1_000_000, 300)
+    assert (len(line), "\n" in line) == (303, False)
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+def test_a_value_a_heading_and_an_error_are_shown(form: str, joulemap: Run, database: Path) -> None:
+    done = joulemap("sql", f'SELECT {AS_SQL} AS a, 1 AS "b{STEERS}"', "-f", form, "--db", database)
+    assert done.returncode == ExitCode.OK
+    assert is_harmless(done.stdout)
+    if form == "json":
+        assert json.loads(done.stdout) == [{"a": STEERS, f"b{STEERS}": 1}]
+    else:
+        assert done.stdout.count(SHOWN) == 2
+    refused = joulemap("sql", f'SELECT "{STEERS}" FROM runs', "-f", form, "--db", database)
+    assert refused.returncode == ExitCode.SQL
+    assert is_harmless(refused.stderr)
+    assert SHOWN.removeprefix(r"\x1b") in refused.stderr
+
+
+def test_names_of_a_hardware_file_and_paths_are_shown(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    text = joulemap("hardware", "template", "--like", "t4").stdout
+    lines = [f"name = {json.dumps(STEERS[:-1])}" if line.startswith("name = ") and index < 20 else line
+             for index, line in enumerate(text.splitlines())]  # fmt: skip
+    (tmp_path / "mine.toml").write_text("\n".join(lines))
+    for command in (("show", "./mine.toml"), ("check", "mine.toml")):
+        for form in ("table", "markdown"):
+            done = joulemap("hardware", *command, "-f", form, "--db", database)
+            assert done.returncode == ExitCode.OK, done.stderr
+            assert is_harmless(done.stdout)
+    for arguments in (
+        ("sql", "SELECT 1", "--db", f"no{STEERS}.duckdb"),
+        ("hardware", "show", f"./no{STEERS}.toml"),
+        ("compare", f"no{STEERS}"),
+        ("sql", "SELECT 1", "--db", database, "-o", f"to{STEERS}.txt"),
+    ):
+        done = joulemap(*arguments)
+        assert is_harmless(done.stderr)
+        assert r"\x1b[31m" in done.stderr
+
+
+class Terminal(io.TextIOWrapper):
+    """A stream that says that a person reads it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_no_text_as_it_is(joulemap: Run, database: Path) -> None:
+    with patch("command._stream", lambda: Terminal(io.BytesIO(), encoding="utf-8")):
+        done = joulemap("sql", f"SELECT {AS_SQL} AS a", "-f", "csv", "--db", database)
+    assert done.stdout == f'a\n"{SHOWN}"\n'
+
+
+def test_a_cell_ends_no_row_of_markdown(joulemap: Run, database: Path) -> None:
+    done = joulemap("sql", "SELECT 'a|b' AS \"x|y\", 'c' || chr(10) || 'd' AS z", "-f", "markdown", "--db", database)
+    assert done.stdout.splitlines()[0] == r"| x\|y | z      |"
+    assert done.stdout.splitlines()[2] == r"| a\|b | c<br>d |"
+
+
+RUNNING = ("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx")
+KEPT = ("1=1", "a-b", "", "'quoted", " =1")
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_marked_in_csv(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    values = ", ".join("'{}'".format(one.replace("'", "''")) for one in (*RUNNING, *KEPT))
+    asked = ("sql", f'SELECT -5 AS "=a", -1.5e0 AS b, unnest([{values}]) AS c', "-f", "csv", "--db", database)
+    joulemap(*asked, "-o", "marked.csv")
+    joulemap(*asked, "-o", "raw.csv", "--raw")
+    with (tmp_path / "marked.csv").open(newline="") as file:
+        marked = list(csv.reader(file))
+    with (tmp_path / "raw.csv").open(newline="") as file:
+        raw = list(csv.reader(file))
+    assert marked[0] == ["'=a", "b", "c"]
+    assert [row[2] for row in marked[1:]] == [*(f"'{one}" for one in RUNNING), *KEPT]
+    assert {tuple(row[:2]) for row in marked[1:]} == {("-5", "-1.5")}
+    assert (raw[0], [row[2] for row in raw[1:]]) == (["=a", "b", "c"], [*RUNNING, *KEPT])
+
+
+def test_a_marked_text_is_read_back_as_it_was(joulemap: Run, tmp_path: Path) -> None:
+    head = "hardware,model,precision,batch,runtime,source,latency_s\n"
+    (tmp_path / "mine.csv").write_text(f"{head}tpu_v4,resnet18,fp32,1,fused,'=mine,0.1\n")
+    assert joulemap("measurements", "import", "mine.csv").returncode == ExitCode.OK
+    rows = json.loads(joulemap("measurements", "list", "--hardware", "tpu_v4", "-f", "json").stdout)
+    assert "=mine" in {row["source"] for row in rows}
