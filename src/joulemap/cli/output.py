@@ -173,7 +173,7 @@ class OutputOptions(DatabaseOptions):
 
     def _inputs(self) -> tuple[Path, ...]:
         """Return what an output must not replace: the database, and every other file that the command line names."""
-        database = (self.db, *(self.db.with_name(f"{self.db.name}{end}") for end in COMPANIONS))
+        database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
         return () if self.output is None else (*database, *named_files(self.output))
 
     def _width(self) -> int | None:
