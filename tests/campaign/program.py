@@ -35,6 +35,7 @@ def variables(place: Path) -> dict[str, str]:
         "JOULEMAP_CACHE": str(place / CACHE),
         "JOULEMAP_CALIBRATION": str(place / "calibration"),
         "TMPDIR": str(place / TEMPORARY),
+        "TORCHINDUCTOR_CACHE_DIR": str(place.with_name("torch")),
         "OPENBLAS_NUM_THREADS": "1",
     }
 
