@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from campaign.program import DATABASE, list_faults, run
+from campaign.program import DATABASE, check, list_faults, run
 from campaign.scene import Reference, Scene, fill
 from campaign.state import compare_content, list_files, read_content
 from campaign.trial import Trial
@@ -25,8 +25,10 @@ def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, p
     failures = _compare(path, scene, reference, acknowledged)
     if failures:
         return failures
-    for command in (*scene.follow(), ("db", "check")):
-        done = run(trial, fill(command, trial.stage), place)
+    for done in (
+        *(run(trial, fill(command, trial.stage), place) for command in scene.follow()),
+        check(trial, place),
+    ):
         if done.returncode:
             failures += [f"next command: {done.args[1]} exit {done.returncode}: {done.stderr.strip()[:300]}"]
         failures += list_faults(done)

@@ -19,6 +19,7 @@ import attrs
 
 from campaign.trial import Trial
 from command import Done, run_here
+from joulemap.errors import ExitCode, JoulemapError
 
 DATABASE: Final = "joulemap.duckdb"
 CACHE: Final = "cache"
@@ -58,6 +59,25 @@ def run(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
         with Process.start(arguments, place) as process:
             return process.finish()
     return run_inside(arguments, place)
+
+
+def check(trial: Trial, place: Path) -> Done:
+    """Return what `joulemap db check` says, which it does by way of another process, without that process.
+
+    A worker that the engine takes along is what the other process is for: the trial is alone the next time.
+    """
+    from joulemap.store.check import check_database
+    from joulemap.store.connection import Patience
+
+    command = ("db", "check")
+    if trial.is_alone:
+        return run(trial, command, place)
+    try:
+        faults = check_database(place / DATABASE, Patience())
+    except JoulemapError as error:
+        return subprocess.CompletedProcess(["joulemap", *command], int(error.exit_code), "", f"joulemap: {error}")
+    code, told = (ExitCode.CHECK_FAILED, f"joulemap: {faults[0]}") if faults else (ExitCode.OK, "")
+    return subprocess.CompletedProcess(["joulemap", *command], int(code), "", told)
 
 
 def succeed(arguments: Sequence[str], place: Path) -> Done:
