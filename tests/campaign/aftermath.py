@@ -15,6 +15,9 @@ from joulemap.errors import JoulemapError
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
 """Commits that only readers have seen yet; part of the database."""
 
+CHECKED_EVERY: Final = 3
+"""Every so many trials the database is checked as a person would; it takes as long as all else, which reads it too."""
+
 
 def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, place: Path) -> list[str]:
     """Return every promise that was broken: runs lost or partial, the next commands refused, debris left."""
@@ -25,10 +28,10 @@ def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, p
     failures = _compare(path, scene, reference, acknowledged)
     if failures:
         return failures
-    for done in (
-        *(run(trial, fill(command, trial.stage), place) for command in scene.follow()),
-        check(trial, place),
-    ):
+    typed = [run(trial, fill(command, trial.stage), place) for command in scene.follow()]
+    if trial.number % CHECKED_EVERY == 0:
+        typed.append(check(trial, place))
+    for done in typed:
         if done.returncode:
             failures += [f"next command: {done.args[1]} exit {done.returncode}: {done.stderr.strip()[:300]}"]
         failures += list_faults(done)
