@@ -13,7 +13,7 @@ from typing import Final
 
 from campaign import fault
 from campaign.fault import Fault
-from campaign.program import CACHE, DATABASE, Process, list_faults, prepare_place, run, succeed
+from campaign.program import CACHE, DATABASE, Process, check, list_faults, prepare_place, run, succeed
 from campaign.scene import BASE, COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial, UnavailableError
 from command import Done
@@ -30,7 +30,6 @@ COMMITTED: Final = "committed.duckdb"
 """A database of which the last commit is only in its log."""
 
 ANSWERS: Final = "answers.json"
-CHECK: Final = ("db", "check")
 QUESTIONS: Final = (
     ("sql", "SELECT model, hardware, precision, energy_j, latency_s, peak_memory_bytes FROM runs ORDER BY ALL"),
     ("sql", "SELECT run_id, category, action, sum(line_energy_fj) AS e FROM energy_ledger GROUP BY ALL ORDER BY ALL"),
@@ -160,7 +159,7 @@ def damage(trial: Trial) -> Outcome:
         word, broken = _judge(run(trial, question, place), [one[_name(question)] for one in allowed])
         outcomes[word] += 1
         failures += broken
-    checked = run(trial, CHECK, place)
+    checked = check(trial, place)
     if checked.returncode not in (0, DATABASE_CODE, CHECK_CODE):
         failures.append(f"code: db check exit {checked.returncode}: {checked.stderr.strip()[-200:]}")
     elif checked.returncode != CHECK_CODE:
