@@ -32,6 +32,10 @@ PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
 
+opened: Final[list[Path]] = []
+"""Databases that this process was asked about."""
+
+
 @attrs.frozen(kw_only=True)
 class DatabaseOptions:
     """Where results are kept, and how long to wait for others who hold them."""
@@ -60,6 +64,7 @@ class DatabaseOptions:
         from joulemap.store.connection import Patience
         from joulemap.workspace import Workspace
 
+        opened.append(self.db)
         patience = Patience(limit_s=self.wait, tell=_tell)
         return Workspace(self.db, talk=talk or _talk, progress=progress or _heed, patience=patience)
 
@@ -201,7 +206,7 @@ def _heed(_done: int, _total: int) -> None:
 
 
 def _talk(message: str) -> None:
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():
         tell(message)
 
 
