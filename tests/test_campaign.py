@@ -65,7 +65,7 @@ def test_a_damaged_file_answers_rightly_or_is_refused(trial: Trial) -> None:
     damage.prepare(trial.stage)
     failures: list[str] = []
     for number in range(4):
-        outcome = damage.damage(attrs.evolve(trial, number=number, place=trial.place / str(number)))
+        outcome = damage.ask_damaged(attrs.evolve(trial, number=number, place=trial.place / str(number)))
         failures += outcome.failures
     assert failures == []
 
