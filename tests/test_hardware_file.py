@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
+from conftest import Run
 from joulemap.answer.hardware_file import check_files
 from joulemap.catalog.load import list_architectures, load_catalogue, load_hardware
 from joulemap.catalog.starter import copy_text, minimal_text
-from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 
 MINIMAL = """
 id = "tiny"
@@ -269,3 +270,11 @@ def test_geometry_that_belongs_together_is_given_together(like: str, dropped: st
     text = "\n".join(line for line in copy_text(like).splitlines() if not line.startswith(f"{dropped} ="))
     with pytest.raises(CatalogueError, match=rf"geometry: {dropped} is missing, as {kept} is given"):
         load_hardware(write(tmp_path, text))
+
+
+def test_a_level_that_its_class_has_no_number_for_is_refused_alike(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(copy_text("t4").replace('name = "l2"', 'name = "l77"'))
+    for command in (("hardware", "check", "mine.toml"), ("compare", "alexnet", "--hardware", "./mine.toml")):
+        done = joulemap(*command)
+        assert (done.returncode, done.stdout) == (ExitCode.CATALOGUE, "")
+        assert "cannot be mapped: my_t4: no coefficient l77_efficiency" in done.stderr
