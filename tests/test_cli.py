@@ -337,6 +337,12 @@ def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, datab
     assert "SET VARIABLE run_ids = [" in shown.stderr
 
 
+def test_show_sql_has_nothing_to_add_to_what_is_no_versioned_query(joulemap: Run, database: Path) -> None:
+    for asked in (("sql", "SELECT 1 AS one"), ("query", "list")):
+        done = joulemap(*asked, "--show-sql", "--db", database)
+        assert (done.returncode, done.stderr) == (ExitCode.OK, "")
+
+
 def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_path: Path) -> None:
     target = tmp_path / "answer.json"
     done = joulemap("compare", "resnet18", "-f", "json", "-o", target, "--db", database)

@@ -108,7 +108,7 @@ Workspace({str(path)!r}, talk=talk).evaluate(
             process.kill()
             break
     process.stdout.close()
-    process.wait()
+    process.wait(timeout=60)
     workspace = Workspace(path)
     assert workspace.check().findings.rows == ()
     tally = evaluate(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ def main() -> int:
     arguments = _read_arguments()
     for variable in [name for name in os.environ if name.startswith("JOULEMAP_")]:
         del os.environ[variable]
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     names = arguments.only or list(KINDS)
     started = time.monotonic()
     end = started + 60.0 * arguments.minutes

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from campaign.program import DATABASE, list_faults, run
+from campaign.program import DATABASE, check, list_faults, run
 from campaign.scene import Reference, Scene, fill
 from campaign.state import compare_content, list_files, read_content
 from campaign.trial import Trial
@@ -14,6 +14,9 @@ from joulemap.errors import JoulemapError
 
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
 """Commits that only readers have seen yet; part of the database."""
+
+CHECKED_EVERY: Final = 3
+"""Every so many trials the database is checked as a person would; it takes as long as all else, which reads it too."""
 
 
 def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, place: Path) -> list[str]:
@@ -25,8 +28,10 @@ def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, p
     failures = _compare(path, scene, reference, acknowledged)
     if failures:
         return failures
-    for command in (*scene.follow(), ("db", "check")):
-        done = run(trial, fill(command, trial.stage), place)
+    typed = [run(trial, fill(command, trial.stage), place) for command in scene.follow()]
+    if trial.number % CHECKED_EVERY == 0:
+        typed.append(check(trial, place))
+    for done in typed:
         if done.returncode:
             failures += [f"next command: {done.args[1]} exit {done.returncode}: {done.stderr.strip()[:300]}"]
         failures += list_faults(done)

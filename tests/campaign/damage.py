@@ -11,18 +11,15 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+import damage
 from campaign import fault
 from campaign.fault import Fault
-from campaign.program import CACHE, DATABASE, Process, list_faults, prepare_place, run, succeed
+from campaign.program import CACHE, DATABASE, Process, check, list_faults, prepare_place, run, succeed
 from campaign.scene import BASE, COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial, UnavailableError
 from command import Done
+from damage import BLOCK_BYTES, HEADER_BYTES
 
-HEADER_BYTES: Final = 3 * 4096
-"""The engine's headers, before its first block."""
-
-BLOCK_BYTES: Final = 262_144
-PAGE_BYTES: Final = 4096
 DATABASE_CODE: Final = 5
 CHECK_CODE: Final = 6
 
@@ -30,7 +27,6 @@ COMMITTED: Final = "committed.duckdb"
 """A database of which the last commit is only in its log."""
 
 ANSWERS: Final = "answers.json"
-CHECK: Final = ("db", "check")
 QUESTIONS: Final = (
     ("sql", "SELECT model, hardware, precision, energy_j, latency_s, peak_memory_bytes FROM runs ORDER BY ALL"),
     ("sql", "SELECT run_id, category, action, sum(line_energy_fj) AS e FROM energy_ledger GROUP BY ALL ORDER BY ALL"),
@@ -48,79 +44,50 @@ LOG_FRACTION: Final = 0.15
 """Part of the trials that damage the log of a database, or the database under one."""
 
 
-def flip_bytes(random: Random, content: bytearray) -> None:
-    """Change one to eight bytes."""
-    for _ in range(random.randint(1, 8)):
-        content[random.randrange(len(content))] ^= random.randint(1, 255)
-
-
-def flip_header(random: Random, content: bytearray) -> None:
+def flip_header(content: bytearray, random: Random) -> None:
     """Change one to eight bytes of the headers."""
     for _ in range(random.randint(1, 8)):
         content[random.randrange(min(len(content), HEADER_BYTES))] ^= random.randint(1, 255)
 
 
-def zero_page(random: Random, content: bytearray) -> None:
-    """Empty one to three pages."""
-    for _ in range(random.randint(1, 3)):
-        start = random.randrange(0, len(content), PAGE_BYTES)
-        end = min(start + PAGE_BYTES, len(content))
-        content[start:end] = bytes(end - start)
+def flip_bytes(content: bytearray, random: Random) -> None:
+    """Change one to eight bytes."""
+    for _ in range(random.randint(1, 8)):
+        content[random.randrange(len(content))] ^= random.randint(1, 255)
 
 
-def cut(random: Random, content: bytearray) -> None:
-    """Cut the end off."""
-    del content[random.randrange(len(content)) :]
-
-
-def cut_block(random: Random, content: bytearray) -> None:
+def cut_blocks(content: bytearray, random: Random) -> None:
     """Cut whole blocks off."""
     del content[len(content) - BLOCK_BYTES * random.randint(1, 4) :]
 
 
-def swap_blocks(random: Random, content: bytearray) -> None:
+def swap_blocks(content: bytearray, random: Random) -> None:
     """Let two blocks change places, each whole."""
-    first, second = _draw_blocks(random, content)
+    count = (len(content) - HEADER_BYTES) // BLOCK_BYTES
+    starts = (HEADER_BYTES + BLOCK_BYTES * index for index in random.sample(range(count), 2))
+    first, second = (slice(start, start + BLOCK_BYTES) for start in starts)
     content[first], content[second] = content[second], content[first]
 
 
-def double_block(random: Random, content: bytearray) -> None:
-    """Write one block over another."""
-    first, second = _draw_blocks(random, content)
-    content[first] = content[second]
-
-
-def scribble(random: Random, content: bytearray) -> None:
-    """Write noise over a stretch."""
-    start = random.randrange(len(content))
-    end = min(len(content), start + random.randint(1, 65_536))
-    content[start:end] = random.randbytes(end - start)
-
-
-def append(random: Random, content: bytearray) -> None:
+def append(content: bytearray, random: Random) -> None:
     """Write noise after the end."""
     content += random.randbytes(random.randint(1, BLOCK_BYTES))
 
 
-def _draw_blocks(random: Random, content: bytearray) -> tuple[slice, slice]:
-    count = (len(content) - HEADER_BYTES) // BLOCK_BYTES
-    starts = (HEADER_BYTES + BLOCK_BYTES * index for index in random.sample(range(count), 2))
-    first, second = (slice(start, start + BLOCK_BYTES) for start in starts)
-    return first, second
-
-
-WAYS: Final[Mapping[str, Callable[[Random, bytearray], None]]] = {
-    "bytes": flip_bytes,
+WAYS: Final[Mapping[str, Callable[[bytearray, Random], object]]] = {
+    "bytes changed": flip_bytes,
     "header": flip_header,
-    "pages emptied": zero_page,
-    "cut": cut,
-    "blocks cut off": cut_block,
+    "bit flipped": damage.flip_bit,
+    "page cleared": damage.clear_page,
+    "page scrambled": damage.scramble_page,
+    "page moved": damage.move_page,
+    "block moved": damage.move_block,
     "blocks swapped": swap_blocks,
-    "block doubled": double_block,
-    "noise": scribble,
+    "blocks cut off": cut_blocks,
+    "cut": damage.cut_end,
     "noise after the end": append,
 }
-LOG_WAYS: Final = ("bytes", "pages emptied", "cut", "noise", "noise after the end")
+LOG_WAYS: Final = ("bytes changed", "bit flipped", "page cleared", "page scrambled", "cut", "noise after the end")
 
 
 def prepare(stage: Path) -> None:
@@ -136,7 +103,7 @@ def prepare(stage: Path) -> None:
     (stage / ANSWERS).write_text(json.dumps(answers), encoding="utf-8")
 
 
-def damage(trial: Trial) -> Outcome:
+def ask_damaged(trial: Trial) -> Outcome:
     """Damage a database, ask it some questions, and have it checked."""
     random = trial.random()
     answers: dict[str, dict[str, str]] = json.loads((trial.stage / ANSWERS).read_text(encoding="utf-8"))
@@ -151,7 +118,7 @@ def damage(trial: Trial) -> Outcome:
         damaged = place / f"{DATABASE}.wal"
     way = random.choice(LOG_WAYS if damaged.suffix == ".wal" else tuple(WAYS))
     content = bytearray(damaged.read_bytes())
-    WAYS[way](random, content)
+    WAYS[way](content, random)
     damaged.write_bytes(content)
     allowed = [answers["whole"], *((answers["committed"],) if has_log else ())]
     outcomes: Counter[str] = Counter()
@@ -160,7 +127,7 @@ def damage(trial: Trial) -> Outcome:
         word, broken = _judge(run(trial, question, place), [one[_name(question)] for one in allowed])
         outcomes[word] += 1
         failures += broken
-    checked = run(trial, CHECK, place)
+    checked = check(trial, place)
     if checked.returncode not in (0, DATABASE_CODE, CHECK_CODE):
         failures.append(f"code: db check exit {checked.returncode}: {checked.stderr.strip()[-200:]}")
     elif checked.returncode != CHECK_CODE:

@@ -52,7 +52,7 @@ _ALL: Final = (
         limit_s=120.0,
         share=2.5,
         prepare=damage.prepare,
-        run=damage.damage,
+        run=damage.ask_damaged,
     ),
     Kind(
         name="race",

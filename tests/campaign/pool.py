@@ -20,6 +20,9 @@ import attrs
 from campaign.trial import Kind, Outcome
 
 ROOT: Final = Path(__file__).parents[2]
+PATIENCE_S: Final = 2.0
+"""How long a worker may take to end what it started."""
+
 RECYCLED: Final = 400
 """Trials after which a worker makes way for a new one, so that what they leave in it does not add up."""
 
@@ -68,7 +71,10 @@ class Worker:
         stream.flush()
 
     def end(self) -> int:
-        """End it with all that it started; return its exit code."""
+        """End it with all that it started, which it does itself unless it hangs; return its exit code."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.terminate()
+            self.process.wait(PATIENCE_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.wait()

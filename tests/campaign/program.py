@@ -19,6 +19,7 @@ import attrs
 
 from campaign.trial import Trial
 from command import Done, run_here
+from joulemap.errors import ExitCode, JoulemapError
 
 DATABASE: Final = "joulemap.duckdb"
 CACHE: Final = "cache"
@@ -35,6 +36,7 @@ def variables(place: Path) -> dict[str, str]:
         "JOULEMAP_CACHE": str(place / CACHE),
         "JOULEMAP_CALIBRATION": str(place / "calibration"),
         "TMPDIR": str(place / TEMPORARY),
+        "TORCHINDUCTOR_CACHE_DIR": str(place.with_name("torch")),
         "OPENBLAS_NUM_THREADS": "1",
     }
 
@@ -57,6 +59,25 @@ def run(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
         with Process.start(arguments, place) as process:
             return process.finish()
     return run_inside(arguments, place)
+
+
+def check(trial: Trial, place: Path) -> Done:
+    """Return what `joulemap db check` says, which it does by way of another process, without that process.
+
+    A worker that the engine takes along is what the other process is for: the trial is alone the next time.
+    """
+    from joulemap.store.check import check_database
+    from joulemap.store.connection import Patience
+
+    command = ("db", "check")
+    if trial.is_alone:
+        return run(trial, command, place)
+    try:
+        faults = check_database(place / DATABASE, Patience())
+    except JoulemapError as error:
+        return subprocess.CompletedProcess(["joulemap", *command], int(error.exit_code), "", f"joulemap: {error}")
+    code, told = (ExitCode.CHECK_FAILED, f"joulemap: {faults[0]}") if faults else (ExitCode.OK, "")
+    return subprocess.CompletedProcess(["joulemap", *command], int(code), "", told)
 
 
 def succeed(arguments: Sequence[str], place: Path) -> Done:
@@ -97,7 +118,16 @@ def run_apart(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
     return subprocess.CompletedProcess(["joulemap", *arguments], code, stdout, stderr)
 
 
-@attrs.define
+_started: set[Process] = set()
+
+
+def kill_started() -> None:
+    """End every process that was started here and has not ended."""
+    for process in list(_started):
+        process.kill()
+
+
+@attrs.define(eq=False)
 class Process:
     """A command in a process group of its own, whose output goes to files beside its place."""
 
@@ -134,11 +164,13 @@ class Process:
                 preexec_fn=None if file_bytes is None else lambda: _limit(file_bytes),
             )
         started = cls(tuple(arguments), process, *files)
+        _started.add(started)
         try:
             yield started
         finally:
             started.kill()
             process.wait()
+            _started.discard(started)
             for file in files:
                 file.unlink(missing_ok=True)
 

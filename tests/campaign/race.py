@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from campaign.program import DATABASE, Process, list_faults, run
+from campaign.program import DATABASE, Process, check, list_faults
 from campaign.scene import BASE, SCENES, STORED, prepare_base, set_up
 from campaign.state import read_content
 from campaign.trial import Outcome, Trial
@@ -35,7 +35,6 @@ READING: Final = (
     ("db", "info"),
     *STORED,
 )
-AUDIT: Final = ("db", "check")
 
 
 def prepare(stage: Path) -> None:
@@ -106,7 +105,7 @@ def _draw_reader(random: Random, index: int, count: int) -> list[tuple[str, ...]
 def _judge(trial: Trial, place: Path, asked: set[tuple[str, ...]]) -> list[str]:
     """Return what is not there once, or not whole."""
     failures = []
-    done = run(trial, AUDIT, place)
+    done = check(trial, place)
     if done.returncode:
         failures.append(f"broken: db check exit {done.returncode}: {(done.stdout + done.stderr).strip()[:300]}")
     try:
@@ -175,5 +174,5 @@ def _ask(workspace: Workspace, random: Random, count: int, told: str) -> list[st
 
 
 def _judge_threads(trial: Trial, place: Path) -> list[str]:
-    done = run(trial, AUDIT, place)
+    done = check(trial, place)
     return [f"broken: db check exit {done.returncode}: {done.stdout[:300]}"] if done.returncode else []

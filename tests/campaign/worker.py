@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Final, NoReturn
 
 import attrs
 
 from campaign.plan import KINDS
+from campaign.program import kill_started
 from campaign.trial import Outcome, Trial
 
 TRIALS: Final = "trials"
@@ -38,9 +41,15 @@ def attempt(stage: Path, name: str, seed: int, number: int, *, is_alone: bool = 
             shutil.rmtree(place, ignore_errors=True)
 
 
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    kill_started()
+    os._exit(128 + number)
+
+
 def main() -> None:
     """Answer until the input ends; what commands print goes nowhere, and they read nothing."""
     stage = Path(sys.argv[1])
+    signal.signal(signal.SIGTERM, _end)
     orders = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -178,7 +178,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                     except UnsupportedError as error:
                         yield Trial(*where, None, None, None, str(error))
                         continue
-                    except JoulemapError as error:
+                    except (KeyError, JoulemapError) as error:
                         text = error.args[0] if error.args else type(error).__name__
                         raise CatalogueError(
                             f"{name_file(path)}: {model} at {precision} cannot be mapped: {text}"

@@ -12,7 +12,6 @@ import attrs
 from joulemap.domain.calibration import calibrated_digest
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import EnergyReference
-from joulemap.errors import CatalogueError
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -228,7 +227,7 @@ class Hardware:
     def coefficient(self, name: str, *qualifiers: str) -> float:
         """Return the coefficient `name.qualifier` for the first qualifier that has one, else `name`.
 
-        Raises CatalogueError naming the hardware if none exists.
+        Raises KeyError naming the hardware if none exists.
         """
         for qualifier in qualifiers:
             found = self.coefficients.get(f"{name}.{qualifier}")
@@ -236,15 +235,15 @@ class Hardware:
                 return found.value
         found = self.coefficients.get(name)
         if found is None:
-            raise CatalogueError(f"{self.id}: no coefficient {name} for {qualifiers or 'any kind'}")
+            raise KeyError(f"{self.id}: no coefficient {name} for {qualifiers or 'any kind'}")
         return found.value
 
     def level(self, name: str) -> MemoryLevel:
-        """Return the memory level called `name`; raises CatalogueError if there is none."""
+        """Return the memory level called `name`; raises KeyError if there is none."""
         for level in self.memory_levels:
             if level.name == name:
                 return level
-        raise CatalogueError(f"{self.id}: no memory level {name}")
+        raise KeyError(f"{self.id}: no memory level {name}")
 
     def with_own_digest(self) -> Hardware:
         """Return this record under the digest of its content, with its estimates named."""

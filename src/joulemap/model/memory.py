@@ -13,8 +13,8 @@ def allocated_bytes(run_bytes: float, hardware: Hardware, *, stream_count: int) 
     torch keeps one cuBLAS workspace for each stream that has run a product, until the process ends. `stream_count` is
     therefore a property of the process, not of the model: 1 where nothing but eager calls ran, 3 after the first
     captured graph (the default stream, the one that warms up, the one that captures), one more with each further graph.
-    Streams come from a pool that is used in turn, so there is a limit. Raises CatalogueError for a hardware whose class
-    has no such allocator.
+    Streams come from a pool that is used in turn, so there is a limit. Raises KeyError for a hardware whose class has
+    no such allocator.
 
     Source: aten/src/ATen/cuda/CublasHandlePool.cpp and c10/cuda/CUDAStream.cpp of PyTorch; the sizes are the
     coefficients `allocator_workspace` and `allocator_stream_limit`.
