@@ -92,7 +92,7 @@ def main() -> None:
 
 def _end_with_parent() -> None:
     """End where the other end of stdin is closed: its process has ended."""
-    sys.stdin.buffer.read()
+    os.read(0, 1)
     os._exit(1)
 
 
