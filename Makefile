@@ -43,6 +43,8 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/query.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/fusion.py
+	$(BIN)/python benchmarks/digest.py
+	$(BIN)/python benchmarks/durability.py
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.tools.model > .zoo.csv
