@@ -456,6 +456,26 @@ def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT sum(a.range) FROM range(1000000000000) AS a",
+        "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
+        "SELECT max(hash(a, b, c)) FROM ledger_line AS a, ledger_line AS b, ledger_line AS c",
+    ],
+)
+def test_an_interrupt_ends_any_query(statement: str, database: Path) -> None:
+    command = [sys.executable, "-m", "joulemap", "sql", statement, "--db", str(database)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    _, talk = process.communicate(timeout=60)
+    assert time.monotonic() - started < 5  # one second, on a machine that has nothing else to do
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
+
+
 def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
     path = tmp_path / "shared.duckdb"
     shutil.copy(database, path)

@@ -65,7 +65,7 @@ class Queue:
             return True
         except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
             raise CatalogueError(
-                f"{run.hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` tells what it lacks"
+                f"{run.hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more"
             ) from error
         self.writer.add(identity, evaluated)
         if self.writer.line_count >= CHUNK_LINES:
