@@ -20,8 +20,9 @@ def main() -> NoReturn:
     import gc
 
     gc.disable()  # a command is short: what it imports and makes is not worth collecting
-    from joulemap.cli.interrupt import watch
+    from joulemap.cli.interrupt import open_standard_descriptors, watch
 
+    open_standard_descriptors()
     watch()
     from joulemap.cli.app import main as run
 

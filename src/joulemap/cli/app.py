@@ -105,7 +105,6 @@ def main() -> NoReturn:
     A command is short: collecting garbage and tearing the interpreter down would cost a tenth of its time, and more
     once torch is loaded, so neither is done. Connections are closed and streams flushed before it leaves.
     """
-    _open_standard_descriptors()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -116,15 +115,6 @@ def main() -> NoReturn:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(int(code))
-
-
-def _open_standard_descriptors() -> None:
-    """Open those of stdin, stdout and stderr that are closed: the next file would get the number, and be printed to."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -32,6 +32,15 @@ _asked = Event()
 _heeded = Event()
 
 
+def open_standard_descriptors() -> None:
+    """Open those of stdin, stdout and stderr that are closed: the next file would get the number, and be printed to."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
 def watch() -> None:
     """Let Ctrl-C end this process from now on."""
     woken, signalled = os.pipe()

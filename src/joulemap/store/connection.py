@@ -356,6 +356,6 @@ def limit(memory_bytes: float, *, is_confined: bool) -> Kind:
 
 
 def configure(connection: Connection, kind: Kind) -> None:
-    """Give a database in memory the settings of a kind."""
-    for name, value in kind.config:
+    """Give a database that is open the settings of a kind, those last that forbid others."""
+    for name, value in sorted(kind.config, key=lambda item: (item[0] == "lock_configuration", item in CONFINED)):
         connection.execute(f"SET {name} = '{value}'")

@@ -91,8 +91,12 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """End where the other end of stdin is closed: its process has ended."""
-    os.read(0, 1)
+    """End where the other end of stdin is closed: its process has ended.
+
+    Without the interpreter's buffer, whose lock a thread that waits would hold while the interpreter ends.
+    """
+    while os.read(sys.stdin.fileno(), 1):
+        pass
     os._exit(1)
 
 
