@@ -85,7 +85,8 @@ class Book:
             return self._workloads[key]
         number = self._workloads[key] = len(self._workloads) + 1
         self.connection.execute(
-            "INSERT INTO workload VALUES (?, ?, ?, 's', 'i', '3', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01')",
+            "INSERT INTO workload "
+            "VALUES (?, ?, ?, 's', 'i', '3', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01', '')",
             [number, str(number), model, batch, parameter_count],
         )
         for index, part in enumerate(parts):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from command import run_here
 from conftest import Run
 from joulemap.errors import ExitCode, SqlError
 from joulemap.workspace import Workspace
@@ -35,6 +36,8 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
     "long queries": (ExitCode.USAGE, ("query", "list", "--queries", LONG)),
     "long run id": (ExitCode.USAGE, ("query", "run", "edp.distribution", "-p", f"run_id={DIGITS}")),
     "long batch": (ExitCode.USAGE, ("compare", "resnet18", "--batch", DIGITS)),
+    "long power": (ExitCode.USAGE, ("recommend", "resnet18", "--max-power", DIGITS)),
+    "long price": (ExitCode.USAGE, ("cost", "resnet18", "--electricity", DIGITS)),
     "bytes in a statement": (ExitCode.USAGE, ("sql", f"SELECT '{NOT_TEXT}'")),
     "bytes in a comment": (ExitCode.USAGE, ("sql", f"SELECT 1 -- {NOT_TEXT}")),
     "bytes in a parameter": (ExitCode.USAGE, ("sql", "SELECT $a", "-p", f"a={NOT_TEXT}")),
@@ -143,6 +146,15 @@ def test_a_statement_of_ten_megabytes_is_answered(joulemap: Run, database: Path,
 def test_half_a_pair_in_a_statement_of_a_program_is_refused(database: Path) -> None:
     with pytest.raises(SqlError, match="no text at character 8"):
         Workspace(database).sql("SELECT '\ud800'")
+
+
+def test_a_folder_whose_name_is_no_text_is_worked_in(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    folder = tmp_path / NOT_TEXT
+    folder.mkdir()
+    for form in ("json", "parquet"):
+        asked = ("sql", "SELECT 1 AS one", "--db", str(database), "-f", form, "-o", "answer")
+        assert run_here(asked, folder, {}).returncode == ExitCode.OK
+    assert [path.name for path in folder.iterdir()] == ["answer"]
 
 
 def test_a_renamed_level_is_refused_alike_everywhere(joulemap: Run, tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     assert len(steps) == 3
     for step in steps:
         assert joulemap(*step.split()).returncode == 0, step
-    assert joulemap("db", "check").stdout == "ok: every part adds up\n"
+    assert joulemap("db", "check").stdout == "ok: everything is as it was written, and every part adds up\n"
 
 
 def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:
@@ -337,6 +337,12 @@ def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, datab
     assert "SET VARIABLE run_ids = [" in shown.stderr
 
 
+def test_show_sql_has_nothing_to_add_to_what_is_no_versioned_query(joulemap: Run, database: Path) -> None:
+    for asked in (("sql", "SELECT 1 AS one"), ("query", "list")):
+        done = joulemap(*asked, "--show-sql", "--db", database)
+        assert (done.returncode, done.stderr) == (ExitCode.OK, "")
+
+
 def test_output_writes_the_answer_to_a_file(joulemap: Run, database: Path, tmp_path: Path) -> None:
     target = tmp_path / "answer.json"
     done = joulemap("compare", "resnet18", "-f", "json", "-o", target, "--db", database)
@@ -400,7 +406,8 @@ def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> Non
     done = joulemap("db", "check", "--db", own_database)
     assert done.returncode == ExitCode.CHECK_FAILED
     assert "energy_fj is round(count x price)" in done.stdout
-    assert done.stderr == "joulemap: 1 rows break a rule\n"
+    assert "the rows of a run are those that were written" in done.stdout
+    assert done.stderr == "joulemap: 2 rows break a rule\n"
 
 
 def test_a_truncated_database_is_one_line(joulemap: Run, database: Path, tmp_path: Path) -> None:
@@ -447,6 +454,26 @@ def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
     assert process.returncode == ExitCode.INTERRUPTED
     assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT sum(a.range) FROM range(1000000000000) AS a",
+        "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
+        "SELECT max(hash(a, b, c)) FROM ledger_line AS a, ledger_line AS b, ledger_line AS c",
+    ],
+)
+def test_an_interrupt_ends_any_query(statement: str, database: Path) -> None:
+    command = [sys.executable, "-m", "joulemap", "sql", statement, "--db", str(database)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    _, talk = process.communicate(timeout=60)
+    assert time.monotonic() - started < 5  # one second, on a machine that has nothing else to do
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
 
 
 def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:

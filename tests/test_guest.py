@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -117,6 +118,19 @@ def test_what_a_model_prints_goes_to_stderr_by_whatever_means(joulemap_process: 
     for way in ("print", "descriptor", "process", "library", "stream"):
         assert done.stderr.count(f"by {way}") == 3
         assert f"by {way}" not in done.stdout
+
+
+def test_what_is_printed_to_a_closed_stdout_reaches_no_file(tmp_path: Path) -> None:
+    """A file that is opened next would get the number of stdout: that was the log of the database."""
+    marking = "import os; os.write(1, b'printed'); open('numbers', 'a').write(os.readlink('/proc/self/fd/1') + chr(10))"
+    (tmp_path / "net.py").write_bytes(write_file(build=marking))
+    command = 'exec "$0" -m joulemap sweep net.py:net --batch 1,2 --db x.duckdb --output answer <&- >&-'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=tmp_path, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "numbers").read_text().split() == ["/dev/null"] * 2
+    assert list(Workspace(tmp_path / "x.duckdb").check().findings) == []
 
 
 def test_a_thread_that_is_left_running_prints_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
+from conftest import Run
 from joulemap.answer.hardware_file import check_files
 from joulemap.catalog.load import list_architectures, load_catalogue, load_hardware
 from joulemap.catalog.starter import copy_text, minimal_text
-from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 
 MINIMAL = """
 id = "tiny"
@@ -254,3 +255,26 @@ def test_a_peak_beyond_the_stated_array_is_refused(tmp_path: Path) -> None:
     text = text.replace("operations_per_clock = 32768\n", "")
     with pytest.raises(CatalogueError, match="more than 8 x the 128 x 128 elements of its array can make"):
         load_hardware(write(tmp_path, text, "mine.toml"))
+
+
+@pytest.mark.parametrize(
+    ("like", "dropped", "kept"),
+    [
+        ("hailo_8", "output_columns", "output_rows"),
+        ("groq_tsp_v1", "weight_rows", "weight_columns"),
+        ("tda4vm_c7x_mma", "matrix_columns", "matrix_rows"),
+        ("xeon_8490h", "matrix_tile", "matrix_macs_per_instruction_bf16"),
+    ],
+)
+def test_geometry_that_belongs_together_is_given_together(like: str, dropped: str, kept: str, tmp_path: Path) -> None:
+    text = "\n".join(line for line in copy_text(like).splitlines() if not line.startswith(f"{dropped} ="))
+    with pytest.raises(CatalogueError, match=rf"geometry: {dropped} is missing, as {kept} is given"):
+        load_hardware(write(tmp_path, text))
+
+
+def test_a_level_that_its_class_has_no_number_for_is_refused_alike(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(copy_text("t4").replace('name = "l2"', 'name = "l77"'))
+    for command in (("hardware", "check", "mine.toml"), ("compare", "alexnet", "--hardware", "./mine.toml")):
+        done = joulemap(*command)
+        assert (done.returncode, done.stdout) == (ExitCode.CATALOGUE, "")
+        assert "cannot be mapped: my_t4: no coefficient l77_efficiency" in done.stderr

@@ -35,7 +35,7 @@ def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
         for table in ("run_subgraph", "run_operator", "ledger_line")
     }
     found["run"] = connection.execute(
-        "SELECT r.* EXCLUDE (run_id, workload_id, created_at), w.workload_key FROM run AS r "
+        "SELECT r.* EXCLUDE (run_id, workload_id, created_at, content_digest), w.workload_key FROM run AS r "
         "JOIN workload AS w USING (workload_id) ORDER BY run_key"
     ).fetchall()
     connection.close()
@@ -108,7 +108,7 @@ Workspace({str(path)!r}, talk=talk).evaluate(
             process.kill()
             break
     process.stdout.close()
-    process.wait()
+    process.wait(timeout=60)
     workspace = Workspace(path)
     assert workspace.check().findings.rows == ()
     tally = evaluate(path)

@@ -358,7 +358,7 @@ CREATE TABLE run (
     created_at TIMESTAMP NOT NULL,
     calibration_digest VARCHAR NOT NULL,
     is_newest BOOLEAN NOT NULL DEFAULT FALSE,
-    content_digest VARCHAR NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT '',
     CHECK (refusal IS NOT NULL OR peak_ops_per_s IS NOT NULL)
 );
 COMMENT ON TABLE run IS 'One workload on one configuration: evaluated, or refused with the reason';

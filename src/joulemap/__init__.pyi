@@ -225,6 +225,12 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
+from joulemap.store.connection import (
+    Patience as Patience,
+)
+from joulemap.store.recover import (
+    Recovery as Recovery,
+)
 from joulemap.workspace import (
     Workspace as Workspace,
 )

@@ -229,7 +229,7 @@ def write_file(
         raise UsageError(f"cannot write {output}: it is no file")
     inputs = tuple(inputs)
     check_output(output, inputs, force=force)
-    place = Path(os.path.realpath(output))
+    place = Path(os.path.realpath(output)) if output.is_symlink() else output
     try:
         with drafting(place.parent) as folder:
             draft = folder / "output"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -21,7 +21,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
 from joulemap.store import connection as store
-from joulemap.store.connection import check_place, missing, transaction
+from joulemap.store.connection import check_place, missing, telling, transaction
 from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
@@ -148,19 +148,16 @@ def recover_database(source: Source, new: Path) -> Recovery:
         raise missing(source.path)
     if new.exists():
         raise UsageError(f"{new} is there already: name a database that is new")
-    try:
-        with drafting(new.parent) as place:
-            sound = place / "sound.duckdb"
-            recovery = recover_apart(source.path, sound)
-            with store.reading(sound) as connection:
-                measured = read_measurements(connection)
-            with writing(attrs.evolve(source, path=new)) as connection:
-                with transaction(connection):
-                    ensure_catalogue(connection)
-                    write_measurements(connection, measured)
-                merge_archive(connection, sound)
-    except OSError as error:
-        raise DatabaseError(f"cannot recover {source.path} to {new}: {error.strerror or error}") from error
+    with telling(new), _drafting_beside(new) as place:
+        sound = place / "sound.duckdb"
+        recovery = recover_apart(source.path, sound)
+        with store.reading(sound) as connection:
+            measured = read_measurements(connection)
+        with writing(attrs.evolve(source, path=new)) as connection:
+            with transaction(connection):
+                ensure_catalogue(connection)
+                write_measurements(connection, measured)
+            merge_archive(connection, sound)
     return recovery
 
 
@@ -202,7 +199,7 @@ def import_runs(source: Source, folder: Path) -> tuple[int, int]:
     from joulemap.store.check import find_row_faults
 
     manifest = read_manifest(folder, SCHEMA_VERSION)
-    with drafting(source.path.parent) as place:
+    with telling(source.path), _drafting_beside(source.path) as place:
         draft = place / "archive.duckdb"
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
             findings = [Finding(*fault) for fault in find_row_faults(connection)]
@@ -214,3 +211,12 @@ def import_runs(source: Source, folder: Path) -> tuple[int, int]:
         with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)
+
+
+@contextlib.contextmanager
+def _drafting_beside(path: Path) -> Iterator[Path]:
+    try:
+        with drafting(path.parent) as place:
+            yield place
+    except OSError as error:
+        raise DatabaseError(f"cannot write beside {path}: {error.strerror or error}") from error

@@ -125,6 +125,10 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         )
     for name in chip.geometry:
         _check_choice(f"geometry: unknown key {name}", name, shared.geometry)
+    for stem, needed in shared.geometry_needs:
+        needing = next((name for name in chip.geometry if name.startswith(stem)), None)
+        if needing is not None and needed not in chip.geometry:
+            raise ValueError(f"geometry: {needed} is missing, as {needing} is given")
     geometry = {
         name: resolve(f"geometry.{name}", entry, "bit" if entry.unit == "bit" else "1")
         for name, entry in chip.geometry.items()

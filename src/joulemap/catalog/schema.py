@@ -230,6 +230,8 @@ class ArchitectureFile:
     """Names that a `[geometry]` table of this class may hold."""
     needed_levels: list[str] = attrs.field(factory=list)
     """Memory levels that every hardware of this class has, by name."""
+    geometry_needs: list[list[str]] = attrs.field(factory=list)
+    """Pairs: a chip whose `[geometry]` has a name that begins as the first has the second too."""
     defaults: list[DefaultEntry] = attrs.field(factory=list)
     default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
 

@@ -124,7 +124,7 @@ def _open_standard_descriptors() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -143,9 +143,31 @@ def run(arguments: Sequence[str]) -> int:
             return _tell(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
         if os.environ.get("JOULEMAP_DEBUG"):
             raise
+        damage = _find_damage()
+        if damage:
+            return _tell(f"{damage}; `joulemap db check` tells more", ExitCode.DATABASE)
         message = f"internal error: {type(error).__name__}: {error}; JOULEMAP_DEBUG=1 shows where"
         return _tell(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _find_damage() -> str:
+    """Return what is wrong with the database of a command that failed for no reason of its own; empty for nothing."""
+    from joulemap.cli.output import opened
+    from joulemap.errors import DatabaseError
+
+    for path in opened[-1:]:
+        if path.is_file():
+            from joulemap.store.connection import PATIENT
+            from joulemap.store.guard import check_apart
+
+            try:
+                faults = check_apart(path, PATIENT)
+            except DatabaseError as error:
+                return str(error)
+            if faults:
+                return f"{path} is damaged: it is not so that {faults[0][0]}"
+    return ""
 
 
 def _tell(message: str, code: ExitCode) -> int:

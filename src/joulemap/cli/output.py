@@ -32,6 +32,10 @@ PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
 
+opened: Final[list[Path]] = []
+"""Databases that this process was asked about."""
+
+
 @attrs.frozen(kw_only=True)
 class DatabaseOptions:
     """Where results are kept, and how long to wait for others who hold them."""
@@ -60,6 +64,7 @@ class DatabaseOptions:
         from joulemap.store.connection import Patience
         from joulemap.workspace import Workspace
 
+        opened.append(self.db)
         patience = Patience(limit_s=self.wait, tell=_tell)
         return Workspace(self.db, talk=talk or _talk, progress=progress or _heed, patience=patience)
 
@@ -157,7 +162,8 @@ class OutputOptions(DatabaseOptions):
             text = write(document, self.form, self._width(), is_raw=self.raw)
             emit(text, self.output, self._inputs(), force=self.force)
         if self.show_sql:
-            for table in document.tables or (document.table,):
+            behind = [table for table in document.tables or (document.table,) if "@" in table.title]
+            for table in behind:
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
 
@@ -200,7 +206,7 @@ def _heed(_done: int, _total: int) -> None:
 
 
 def _talk(message: str) -> None:
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():
         tell(message)
 
 

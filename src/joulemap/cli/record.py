@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
 import attrs
 import typer
 
-from joulemap.cli.value import read_batches, read_quantity, split_names
+from joulemap.cli.value import read_batches, read_number, read_quantity, split_names
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -320,18 +320,13 @@ class UsageOptions:
     def read(self) -> Usage:
         """Return how a chip is used; UsageError names what is out of range."""
         from joulemap.domain.settings import Usage
-        from joulemap.units import parse_si
 
-        try:
-            usd_per_kwh = parse_si(self.electricity, "USD/kWh") if self.electricity else None
-        except ValueError as error:
-            raise UsageError(f"--electricity: {error}") from error
         return Usage(
             utilization=self.utilization,
             lifetime_years=self.lifetime,
             hours_per_year=self.hours,
             pue=self.pue,
-            usd_per_kwh=usd_per_kwh,
+            usd_per_kwh=read_number("--electricity", self.electricity, "USD/kWh"),
             region=self.grid,
             gco2_per_kwh=self.grid_gco2_per_kwh,
         )

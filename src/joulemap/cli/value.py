@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Final
 
 from joulemap.errors import UsageError
+
+MOST_QUANTITY: Final = 60
+"""Characters of a number with its unit; the time to read one grows faster than its length."""
 
 
 def split_names(text: str) -> tuple[str, ...]:
@@ -18,17 +22,24 @@ def split_names(text: str) -> tuple[str, ...]:
 
 def read_quantity(option: str, text: str, unit: str) -> float | None:
     """Return what a person wrote as `30W` or `16GB` in `unit`, None for nothing; UsageError names the option."""
+    value = read_number(option, text, unit)
+    if value is not None and not value > 0.0:
+        raise UsageError(f"{option}: {text!r} is not above 0")
+    return value
+
+
+def read_number(option: str, text: str, unit: str) -> float | None:
+    """Return as `read_quantity` does, also where it is not above 0."""
     if not text:
         return None
+    if len(text) > MOST_QUANTITY:
+        raise UsageError(f"{option}: {text[:20]}… has {len(text):,} characters, expected a number such as 1.5{unit}")
     from joulemap.units import parse_si
 
     try:
-        value = parse_si(text, unit)
+        return parse_si(text, unit)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
-    if not value > 0.0:
-        raise UsageError(f"{option}: {text!r} is not above 0")
-    return value
 
 
 def read_batches(text: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from joulemap.background import begin
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
+from joulemap.errors import CatalogueError, UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.version import formula_version
 from joulemap.plan.run import Plan, PlannedRun
@@ -63,6 +63,10 @@ class Queue:
         except UnsupportedError as error:
             self.writer.add_refusal(identity, str(error))
             return True
+        except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
+            raise CatalogueError(
+                f"{run.hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more"
+            ) from error
         self.writer.add(identity, evaluated)
         if self.writer.line_count >= CHUNK_LINES:
             self.store()

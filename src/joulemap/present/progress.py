@@ -58,7 +58,7 @@ class Bar:
 @contextlib.contextmanager
 def watching() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
     """Give out what to tell of the work: a text, and (done, total); the bar goes when the work ends or fails."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield _ignore, None
         return
     bar = Bar()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import re
@@ -277,6 +278,11 @@ def open_in_memory(*, has_comments: bool = False) -> Connection:
     connection = duckdb.connect(":memory:")
     migrate(connection, has_comments=has_comments)
     return connection
+
+
+def is_full(error: duckdb.Error) -> bool:
+    """Return whether the engine failed for want of room on the disk."""
+    return any(reason in str(error) for reason in (os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 import attrs
@@ -48,20 +49,25 @@ def recover_apart(path: Path, sound: Path) -> Recovery:
 
 
 def _ask(task: str, path: Path, *more: object) -> Any:
+    """Return what a task answers; a Ctrl-C at the terminal is not for its process, which ends with this one."""
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-m", __name__, task, str(path), *map(str, more)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         env=os.environ | variables,
-        check=False,
-    )
+        process_group=0,
+    ) as done:
+        assert done.stdout is not None
+        told = done.stdout.read()
+        done.wait()
     if -done.returncode in CRASHES:
         name = signal.Signals(-done.returncode).name
         raise CrashError(f"{path} is damaged: reading it crashes the engine ({name}); {ADVICE}")
     if done.returncode:
-        raise RuntimeError(f"the {task} of {path} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
-    answer = json.loads(done.stdout)
+        raise RuntimeError(f"the {task} of {path} ended with {done.returncode}: {told.decode()[-2000:]}")
+    answer = json.loads(told)
     if "refusal" in answer:
         raise REFUSALS[answer["refusal"]](answer["reason"])
     return answer["result"]
@@ -69,6 +75,7 @@ def _ask(task: str, path: Path, *more: object) -> Any:
 
 def main() -> None:
     """Print what a task on the named file answers, or why it does not, as JSON."""
+    Thread(target=_end_with_parent, daemon=True).start()
     task, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     try:
         if task == "check":
@@ -77,7 +84,16 @@ def main() -> None:
             answer = {"result": attrs.asdict(save_readable(path, Path(more), is_bold=task != "recover"))}
     except DatabaseError as error:
         answer = {"refusal": type(error).__name__, "reason": str(error)}
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+        sys.exit(1)
     print(json.dumps(answer))
+
+
+def _end_with_parent() -> None:
+    """End where the other end of stdin is closed: its process has ended."""
+    os.read(0, 1)
+    os._exit(1)
 
 
 if __name__ == "__main__":

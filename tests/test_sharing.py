@@ -1,0 +1,89 @@
+"""Threads share a workspace: readers side by side, each writer alone, and who comes first is served first."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import Settings
+from joulemap.errors import LockedDatabaseError
+from joulemap.store.connection import Patience
+from joulemap.store.sharing import Kind, give_back, take
+from joulemap.workspace import Workspace
+
+READING, WRITING = Kind(is_reading=True), Kind(is_reading=False)
+
+
+def test_readers_alike_share_and_others_wait() -> None:
+    assert take("a", READING, 0.0)
+    assert take("a", READING, 0.0)
+    assert not take("a", WRITING, 0.01)
+    assert not take("a", Kind(is_reading=True, config=(("threads", "1"),)), 0.01)
+    assert take("b", WRITING, 0.0)
+    assert not take("b", WRITING, 0.01)
+    give_back("b", WRITING)
+    for _ in range(2):
+        give_back("a", READING)
+    assert take("a", WRITING, 0.0)
+    give_back("a", WRITING)
+
+
+def test_a_writer_that_waits_is_not_passed_by_readers() -> None:
+    assert take("c", READING, 0.0)
+    order: list[str] = []
+
+    def want(name: str, kind: Kind) -> threading.Thread:
+        def run() -> None:
+            assert take("c", kind, 10.0)
+            order.append(name)
+            give_back("c", kind)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        time.sleep(0.05)
+        return thread
+
+    threads = [want("writer", WRITING), want("reader", READING)]
+    assert order == []
+    give_back("c", READING)
+    for thread in threads:
+        thread.join(10.0)
+    assert order == ["writer", "reader"]
+
+
+def test_one_workspace_serves_eight_threads(own_database: Path) -> None:
+    workspace = Workspace(own_database)
+    before = workspace.sql("SELECT count(*) FROM run").rows[0][0]
+    precisions: tuple[Precision, ...] = ("int8", "fp64", "tf32", "fp16")
+    asked: list[Callable[[], object]] = []
+    for index in range(24):
+        precision = precisions[index % 4]
+        asked += [
+            lambda: workspace.sql("SELECT sum(energy_j) FROM runs WHERE run_id = 1").rows,
+            lambda: workspace.query("run.list").rows,
+            partial(workspace.compare, "resnet18", Settings(precision=(precision,), hardware=("h100_sxm5",))),
+        ]
+    with ThreadPoolExecutor(8) as pool:
+        answers = [future.result(60) for future in [pool.submit(question) for question in asked]]
+    assert len({repr(answer) for answer in answers[::3]}) == 1
+    counted = "SELECT count(*), count(DISTINCT run_key), count(DISTINCT run_id) FROM run"
+    ((count, keys, ids),) = workspace.sql(counted).rows
+    assert count == keys == ids
+    assert before < count <= before + 4
+    assert workspace.check().findings.rows == ()
+
+
+def test_patience_ends(own_database: Path) -> None:
+    workspace = Workspace(own_database, patience=Patience(limit_s=0.05))
+    assert take(str(own_database), WRITING, 0.0)
+    try:
+        with pytest.raises(LockedDatabaseError, match=r"in use by another thread \(waited 0.05 s\)"):
+            workspace.sql("SELECT 1")
+    finally:
+        give_back(str(own_database), WRITING)
+    assert workspace.sql("SELECT 1").rows == ((1,),)
