@@ -40,7 +40,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 
 
 @needs_compiler
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(3))
 def test_a_kill_at_a_write_loses_nothing(trial: Trial, number: int) -> None:
     assert kill.kill_at_write(attrs.evolve(trial, number=number), KILLED).failures == ()
 
@@ -64,7 +64,7 @@ def test_a_full_disk_loses_nothing(trial: Trial, number: int) -> None:
 def test_a_damaged_file_answers_rightly_or_is_refused(trial: Trial) -> None:
     damage.prepare(trial.stage)
     failures: list[str] = []
-    for number in range(4):
+    for number in range(3):
         outcome = damage.ask_damaged(attrs.evolve(trial, number=number, place=trial.place / str(number)))
         failures += outcome.failures
     assert failures == []
@@ -82,7 +82,7 @@ def test_threads_share_a_workspace(trial: Trial) -> None:
 def test_inputs_that_nobody_means_are_refused_in_one_line(trial: Trial, family: fuzz.Family) -> None:
     random = Random(SEED)
     failures: list[str] = []
-    for number in range(4):
+    for number in range(3):
         place = trial.place / str(number)
         failures += fuzz.feed_family(attrs.evolve(trial, place=place), family, random).failures
     assert failures == []

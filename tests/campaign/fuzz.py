@@ -136,7 +136,7 @@ def feed_family(trial: Trial, family: Family, random: Random) -> Outcome:
     left = [
         name
         for name in list_files(place)
-        if name.startswith((".", f"{TEMPORARY}/", f"{CACHE}/.")) and name != f"{TEMPORARY}/"
+        if name.startswith(HIDDEN) and name != f"{TEMPORARY}/" and not name.startswith(tuple(filter(None, arguments)))
     ]
     if left:
         failures.append(f"debris: {', '.join(left)[:200]} after {' '.join(done.args[1:])[:80]!r}")

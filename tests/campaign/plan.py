@@ -66,7 +66,7 @@ _ALL: Final = (
     Kind(
         name="threads",
         meaning="a workspace that eight threads share",
-        count=4,
+        count=2,
         limit_s=300.0,
         share=0.3,
         prepare=race.prepare,

@@ -10,7 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from campaign.program import DATABASE, Process, check, list_faults
+import attrs
+
+from campaign.program import DATABASE, Process, check
 from campaign.scene import BASE, SCENES, STORED, prepare_base, set_up
 from campaign.state import read_content
 from campaign.trial import Outcome, Trial
@@ -55,12 +57,11 @@ def race(trial: Trial, writer_count: int, reader_count: int, round_count: int) -
     scripts += [_draw_reader(trial.random(), index, round_count) for index in range(reader_count)]
     with ThreadPoolExecutor(len(scripts)) as pool:
         told = list(pool.map(lambda numbered: _follow(place, *numbered), enumerate(scripts)))
-    failures = [failure for failures, _ in told for failure in failures]
-    outcomes = Counter({"exit 0": 0})
-    for _, codes in told:
-        outcomes += codes
-    asked = {command for script in scripts[:writer_count] for command in script}
-    failures += _judge(trial, place, asked)
+    failures = [failure for person in told for failure in person.failures]
+    outcomes: Counter[str] = Counter()
+    for person in told:
+        outcomes += person.codes
+    failures += _judge(trial, place, {command for person in told[:writer_count] for command in person.acknowledged})
     return Outcome(
         part="processes",
         outcomes=outcomes,
@@ -69,22 +70,32 @@ def race(trial: Trial, writer_count: int, reader_count: int, round_count: int) -
     )
 
 
-def _follow(place: Path, index: int, script: list[tuple[str, ...]]) -> tuple[list[str], Counter[str]]:
-    """Run the commands of one person in order; return what failed, and exit codes."""
-    failures = []
-    codes: Counter[str] = Counter()
+@attrs.frozen
+class Told:
+    """What one person was told."""
+
+    failures: list[str] = attrs.field(factory=list)
+    codes: Counter[str] = attrs.field(factory=Counter)
+    acknowledged: list[tuple[str, ...]] = attrs.field(factory=list)
+    """Commands that ended with 0."""
+
+
+def _follow(place: Path, index: int, script: list[tuple[str, ...]]) -> Told:
+    """Run the commands of one person in order."""
+    told = Told()
     for number, command in enumerate(script):
         arguments = [*command, "--db", str(place / DATABASE)]
         desk = place.with_name(f"desk-{index}") / "place"
         (desk / "tmp").mkdir(parents=True, exist_ok=True)
         with Process.start(arguments, desk, {"JOULEMAP_CACHE": str(place / "cache")}) as process:
             done = process.finish(WAIT_S)
-        codes[f"exit {done.returncode}"] += 1
-        if done.returncode:
-            told = done.stderr.strip()[-200:]
-            failures.append(f"refused: person {index} command {number} exit {done.returncode}: {told}")
-        failures += list_faults(done)
-    return failures, codes
+        told.codes[f"exit {done.returncode}"] += 1
+        if done.returncode == 0:
+            told.acknowledged.append(command)
+        else:
+            last = done.stderr.strip()[-200:]
+            told.failures.append(f"refused: person {index} command {number} exit {done.returncode}: {last}")
+    return told
 
 
 def _draw_writer(random: Random, index: int, count: int) -> list[tuple[str, ...]]:

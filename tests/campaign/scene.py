@@ -18,6 +18,7 @@ from campaign import fault
 from campaign.fault import Fault, read_ledger
 from campaign.program import CACHE, DATABASE, JOULEMAP, Process, prepare_place, succeed
 from campaign.state import Content, list_files, read_content
+from campaign.trial import UnavailableError
 
 Command = tuple[str, ...]
 
@@ -154,8 +155,10 @@ def prepare_base(stage: Path) -> None:
 
 
 def prepare_scenes(stage: Path) -> None:
-    """Run every scene to its end and keep what it left; faults are counted where the library is there."""
+    """Run every scene to its end and keep what it left, with its calls where they can be counted."""
     prepare_base(stage)
+    with contextlib.suppress(UnavailableError):
+        fault.build(stage)
     for scene in SCENES:
         find_reference(scene, stage)
 
