@@ -34,7 +34,7 @@ _BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[],
 """connection -> what was begun beside it: its connection, and what waits for it."""
 
 POLL_S: Final = 0.02
-"""How often to look whether another process has let go."""
+"""How often to look whether another process has let go, at first; who has waited longer looks more often."""
 
 TELL_AFTER_S: Final = 1.0
 """From when on who waits is told why."""
@@ -83,7 +83,8 @@ def log_of(path: Path) -> Path:
 
 def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Connection:
     """Open a database once no other process is in the way; LockedDatabaseError says who still is."""
-    tell_at = time.monotonic() + TELL_AFTER_S
+    began = time.monotonic()
+    tell_at = began + TELL_AFTER_S
     while True:
         try:
             settle(path)
@@ -97,7 +98,7 @@ def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Con
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
                 tell_at = deadline
-            time.sleep(POLL_S * (1 + random.random()))
+            time.sleep(POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 
 def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> DatabaseError:
