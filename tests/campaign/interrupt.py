@@ -32,7 +32,7 @@ QUESTIONS: Final = (
         "SELECT count(*) FROM energy_ledger AS a, energy_ledger AS b, energy_ledger AS c WHERE a.action < b.action",
     ),
     ("sql", "SELECT a.range FROM range(1000000000) AS a ORDER BY hash(a.range)"),
-    ("sql", "SELECT range FROM range(1000000000)"),
+    ("sql", "SELECT range FROM range(900000)"),
     ("db", "check"),
     ("pareto", "resnet18", "--architecture", "gpu"),
     ("query", "run", "run.list"),

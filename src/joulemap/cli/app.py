@@ -163,7 +163,7 @@ def _find_damage() -> str:
 def _tell(message: str, code: ExitCode) -> int:
     from joulemap.present.text import one_line
 
-    if sys.stderr is not None:
+    if sys.stderr is not None and not is_asked():
         with contextlib.suppress(OSError, ValueError):
             print(f"joulemap: {one_line(message, MOST_MESSAGE)}", file=sys.stderr)
     return int(code)
