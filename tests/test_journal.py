@@ -10,8 +10,12 @@ import pytest
 from joulemap.errors import DatabaseError
 from joulemap.store import connection as store
 from joulemap.store.connection import log_of, make_empty, reading, writing
-from joulemap.store.header import BLOCK, HEAD, PAGE, Head, is_whole, read_head, renew_identity
+from joulemap.store.header import BLOCK, HEAD, PAGE, Head, is_whole, renew_identity
 from joulemap.store.journal import Journal, is_torn, journal_of, read_journal, settle
+
+
+def read_head(path: Path) -> Head:
+    return Head(path.read_bytes()[:HEAD])
 
 
 def count(path: Path) -> int:

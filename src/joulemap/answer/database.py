@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
 import attrs
 
@@ -20,21 +20,20 @@ from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.resource import package_version
-from joulemap.store import connection as store
-from joulemap.store.connection import check_place, missing, telling, transaction
+from joulemap.store.connection import check_place, missing, reading as reading_file, telling, transaction
 from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_all_runs
 
-ADVICE = (
-    "restore a copy of the database; or export the runs that no row is about, nor their workload or hardware "
-    "(`joulemap db export FOLDER --run ID`), import them into a new one, and evaluate the others there"
-)
-
 if TYPE_CHECKING:
     from joulemap.store.recover import Recovery
+
+ADVICE: Final = (
+    "restore a copy of the database, or put the runs that are as they were written into a new one "
+    "(`joulemap db recover NEW`), and evaluate the others there"
+)
 
 
 @attrs.frozen
@@ -151,7 +150,7 @@ def recover_database(source: Source, new: Path) -> Recovery:
     with telling(new), _drafting_beside(new) as place:
         sound = place / "sound.duckdb"
         recovery = recover_apart(source.path, sound)
-        with store.reading(sound) as connection:
+        with reading_file(sound) as connection:
             measured = read_measurements(connection)
         with writing(attrs.evolve(source, path=new)) as connection:
             with transaction(connection):
@@ -215,6 +214,7 @@ def import_runs(source: Source, folder: Path) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _drafting_beside(path: Path) -> Iterator[Path]:
+    """Give out a draft's folder on the file system of a database; DatabaseError where it cannot be written."""
     try:
         with drafting(path.parent) as place:
             yield place

@@ -74,12 +74,6 @@ def _checksum(words: bytes) -> int:
     return total
 
 
-def read_head(path: Path) -> Head:
-    """Return the head of a file; raises OSError where it cannot be read."""
-    with path.open("rb") as file:
-        return Head(file.read(HEAD))
-
-
 def renew_identity(path: Path) -> bool:
     """Give a copy of a database an identity of its own; return False, changing nothing, for another layout.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -22,7 +23,7 @@ from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
 Row = TypeVar("Row", bound=Record)
 Made = TypeVar("Made")
 
-ENGINE_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
+ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
 
 
@@ -270,23 +271,22 @@ def _distinct(names: list[str]) -> list[str]:
 def _execute(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]
 ) -> duckdb.DuckDBPyConnection:
-    try:
+    with _blaming():
         return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error as error:
-        if not blames_statement(error):
-            raise
-        raise SqlError(first_line(error)) from error
 
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, bounds: Bounds | None) -> list[tuple[Any, ...]]:
-    try:
+    with _blaming():
         return fetch_rows(cursor, bounds)
-    except duckdb.InterruptException:
-        raise
+
+
+@contextlib.contextmanager
+def _blaming() -> Iterator[None]:
+    """Turn what a statement is to blame for into SqlError."""
+    try:
+        yield
     except duckdb.Error as error:
-        if not blames_statement(error):
+        if isinstance(error, duckdb.InterruptException) or not blames_statement(error):
             raise
         raise SqlError(first_line(error)) from error
 
