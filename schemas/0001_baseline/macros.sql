@@ -17,6 +17,10 @@ CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole
 CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
     (joules(energy_fj) * seconds(run_latency_fs) + joules(run_energy_fj) * seconds(latency_fs)) / 2e0;
 
+-- Whether energy of a common category is what the architecture adds to the work itself: neither arithmetic nor off-chip
+-- memory, nor drawn whatever is computed.
+CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'static');
+
 -- Energy of a group of ledger lines by part, exact.
 CREATE MACRO energy_by_part(part, energy_fj) AS {
     'energy_fj': sum(energy_fj),
