@@ -8,6 +8,7 @@ order = ["absolute difference_fj descending", "category"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 category = { type = "VARCHAR", meaning = "common to all architectures: compute, register, unit_memory (of one unit), chip_memory (of all), interconnect, off_chip_memory, control or static" }
 categories_a = { type = "VARCHAR", meaning = "what the architecture of A calls it, most energy first; empty where it has none" }
@@ -22,9 +23,8 @@ share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative
 */
 WITH act AS (
     SELECT l.run_id, a.common_category, a.category, sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
+    FROM lines_of_pair($run_a, $run_b, $subgraph) AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE l.run_id IN ($run_a, $run_b)
     GROUP BY ALL
 ),
 summed AS (

@@ -8,6 +8,7 @@ order = ["absolute difference_exact descending", "place", "per", "term"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "as of explain.energy with energy, and of explain.latency with latency, e.g. energy: count" }
 place = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
@@ -27,7 +28,7 @@ WITH split AS (
     SELECT
         category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
         is_shared, by_count_fj, difference_fj
-    FROM ledger_pairs($run_a, $run_b)
+    FROM ledger_pairs($run_a, $run_b, $subgraph)
 ),
 terms AS (
     SELECT
@@ -50,8 +51,8 @@ terms AS (
 ),
 whole AS (
     SELECT
-        (SELECT sum(energy_fj) FROM ledger_line WHERE run_id IN ($run_a, $run_b)) AS energy_fj,
-        (SELECT sum(latency_fs) FROM run_subgraph WHERE run_id IN ($run_a, $run_b)) AS latency_fs
+        (SELECT sum(energy_fj) FROM lines_of_pair($run_a, $run_b, $subgraph)) AS energy_fj,
+        (SELECT sum(latency_fs) FROM subgraphs_of_pair($run_a, $run_b, $subgraph)) AS latency_fs
 ),
 halves AS (
     SELECT
@@ -80,7 +81,7 @@ halves AS (
         seconds(d.spent_b) / nullif(CAST(d.work_b AS DOUBLE), 0e0),
         's',
         d.difference_fs * w.energy_fj
-    FROM latency_terms($run_a, $run_b) AS d
+    FROM latency_terms($run_a, $run_b, $subgraph) AS d
     CROSS JOIN whole AS w
 )
 SELECT

@@ -8,6 +8,7 @@ order = ["only in A, only in B, count, price, time, static power"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 effect = { type = "VARCHAR", meaning = "only in A, only in B, count and price (of actions that both have), time (static power for a longer or shorter time), static power (at its price)" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "this effect of B minus A, exact" }
@@ -19,7 +20,7 @@ largest_difference_j = { type = "DOUBLE", unit = "J", meaning = "what it moved t
 */
 WITH split AS (
     SELECT component, action, part, price_a, price_b, is_shared, by_count_fj, difference_fj
-    FROM ledger_pairs($run_a, $run_b)
+    FROM ledger_pairs($run_a, $run_b, $subgraph)
 ),
 time AS (
     SELECT

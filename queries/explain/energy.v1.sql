@@ -8,6 +8,7 @@ order = ["absolute difference_fj descending", "component", "action", "term"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different price), or static" }
 category_a = { type = "VARCHAR", meaning = "the action's category on A; null if A does not have it" }
@@ -27,7 +28,7 @@ difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A"
 share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH split AS (
-    FROM ledger_pairs($run_a, $run_b)
+    FROM ledger_pairs($run_a, $run_b, $subgraph)
 ),
 terms AS (
     SELECT

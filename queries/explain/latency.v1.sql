@@ -8,6 +8,7 @@ order = ["absolute difference_exact descending", "place", "term"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "only in A or only in B (the resource bounds the subgraph on one side alone), count (more or less work), price (faster or slower work)" }
 place = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; compute or memory: the rest of each subgraph, whichever takes longer" }
@@ -37,5 +38,5 @@ SELECT
     seconds(difference_fs) AS difference,
     's' AS unit,
     fraction(difference_fs, sum(difference_fs) OVER ()) AS share_fraction
-FROM latency_terms($run_a, $run_b)
+FROM latency_terms($run_a, $run_b, $subgraph)
 ORDER BY abs(difference_fs) DESC, place, term

@@ -26,27 +26,48 @@ unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
 share_fraction = { type = "DOUBLE", meaning = "of the metric's whole difference" }
 bottleneck_a = { type = "VARCHAR", meaning = "what bounds it on A" }
 bottleneck_b = { type = "VARCHAR", meaning = "what bounds it on B" }
+largest_action = { type = "VARCHAR", meaning = "component.action whose energy differs most; null where none does" }
+largest_difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A of its energy" }
 */
-WITH energy AS (
-    SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
+WITH line AS (
+    SELECT run_id, subgraph_index, action_id, sum(energy_fj) AS energy_fj
     FROM ledger_line
     WHERE run_id IN ($run_a, $run_b)
-    GROUP BY run_id, subgraph_index
+    GROUP BY ALL
+),
+energy AS (
+    SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
+    FROM line
+    GROUP BY ALL
 ),
 part AS (
     SELECT
         s.run_id,
-        g.name,
-        g.pattern,
+        s.name,
+        s.pattern,
         coalesce(e.energy_fj, 0) AS energy_fj,
         s.latency_fs,
         s.dram_bytes,
         s.bottleneck
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+    FROM subgraphs_of_pair($run_a, $run_b, '') AS s
     LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
-    WHERE s.run_id IN ($run_a, $run_b)
+),
+moved AS (
+    SELECT
+        s.name,
+        a.component || '.' || a.action AS action,
+        sum(CASE WHEN l.run_id = $run_b THEN l.energy_fj ELSE 0 END)
+            - sum(CASE WHEN l.run_id = $run_a THEN l.energy_fj ELSE 0 END) AS difference_fj
+    FROM line AS l
+    JOIN subgraphs_of_pair($run_a, $run_b, '') AS s ON s.run_id = l.run_id AND s.subgraph_index = l.subgraph_index
+    JOIN action AS a ON a.action_id = l.action_id
+    GROUP BY ALL
+),
+largest AS (
+    SELECT name, min({'size': -abs(difference_fj), 'action': action, 'fj': difference_fj}) AS moved
+    FROM moved
+    WHERE difference_fj <> 0
+    GROUP BY name
 ),
 met AS (
     SELECT
@@ -90,7 +111,7 @@ valued AS (
     FROM weighed
 )
 SELECT
-    name,
+    v.name,
     fusion_pattern,
     energy_a_fj,
     energy_b_fj,
@@ -103,8 +124,11 @@ SELECT
     memory_b_bytes,
     difference,
     metric_unit($metric) AS unit,
-    difference / nullif(sum(difference ORDER BY name) OVER (), 0e0) AS share_fraction,
+    difference / nullif(sum(difference ORDER BY v.name) OVER (), 0e0) AS share_fraction,
     bottleneck_a,
-    bottleneck_b
-FROM valued
-ORDER BY abs(difference) DESC, name
+    bottleneck_b,
+    l.moved.action AS largest_action,
+    joules(l.moved.fj) AS largest_difference_j
+FROM valued AS v
+LEFT JOIN largest AS l ON l.name = v.name
+ORDER BY abs(difference) DESC, v.name

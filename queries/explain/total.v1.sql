@@ -2,12 +2,13 @@
 name = "explain.total"
 version = 1
 schema = 1
-summary = "The two runs of an explanation and their differences in energy, latency, energy x delay and memory"
+summary = "The two runs of an explanation, or one subgraph of them: differences in energy, latency, energy x delay, peak memory"
 grain = "one row"
 order = ["the only row"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 model = { type = "VARCHAR", meaning = "model of A" }
 hardware_a = { type = "VARCHAR", meaning = "hardware of A" }
@@ -29,7 +30,7 @@ edp_a_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of A" }
 edp_b_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of B" }
 edp_difference_exact = { type = "HUGEINT", meaning = "twice the difference B minus A, in fJ fs, exact" }
 edp_ratio = { type = "DOUBLE", meaning = "energy x latency of B over that of A" }
-memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A: weights and activations" }
+memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all of the run: weights and activations" }
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
 memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "B minus A, exact" }
 memory_ratio = { type = "DOUBLE", meaning = "peak memory of B over that of A" }
@@ -45,15 +46,13 @@ WITH total AS (
     SELECT
         sum(energy_fj) FILTER (WHERE run_id = $run_a) AS energy_a_fj,
         sum(energy_fj) FILTER (WHERE run_id = $run_b) AS energy_b_fj
-    FROM ledger_line
-    WHERE run_id IN ($run_a, $run_b)
+    FROM lines_of_pair($run_a, $run_b, $subgraph)
 ),
 delay AS (
     SELECT
         sum(latency_fs) FILTER (WHERE run_id = $run_a) AS latency_a_fs,
         sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs
-    FROM run_subgraph
-    WHERE run_id IN ($run_a, $run_b)
+    FROM subgraphs_of_pair($run_a, $run_b, $subgraph)
 )
 SELECT
     w.model,

@@ -296,9 +296,38 @@ LEFT JOIN (
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
 
+-- The ledger lines of two runs, or of the subgraph of one name in both; '' for all of them.
+CREATE MACRO lines_of_pair(run_a, run_b, subgraph) AS TABLE
+SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, l.energy_fj, r.hardware_digest
+FROM ledger_line AS l
+JOIN run AS r ON r.run_id = l.run_id
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+WHERE l.run_id IN (run_a, run_b) AND (subgraph = '' OR g.name = subgraph);
+
+-- The subgraphs of two runs, or the one of a name in both; '' for all of them.
+CREATE MACRO subgraphs_of_pair(run_a, run_b, subgraph) AS TABLE
+SELECT
+    s.run_id,
+    g.name,
+    g.pattern,
+    s.subgraph_index,
+    s.latency_fs,
+    s.launch_s,
+    s.compute_s,
+    s.memory_s,
+    s.kernel_count,
+    s.executed_mac_count,
+    s.moved_bytes,
+    s.dram_bytes,
+    s.bottleneck
+FROM run_subgraph AS s
+JOIN run AS r ON r.run_id = s.run_id
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+WHERE s.run_id IN (run_a, run_b) AND (subgraph = '' OR g.name = subgraph);
+
 -- Two runs' energy by action: a row per action that either has, each side's count and price, the difference B minus A in
 -- fJ and what of it the counts moved, at the mean of both prices.
-CREATE MACRO ledger_pairs(run_a, run_b) AS TABLE
+CREATE MACRO ledger_pairs(run_a, run_b, subgraph) AS TABLE
 WITH side AS (
     SELECT
         l.run_id,
@@ -311,11 +340,9 @@ WITH side AS (
         max(e.energy_per_action_fj) AS price_fj,
         max(e.basis) AS basis,
         sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
+    FROM lines_of_pair(run_a, run_b, subgraph) AS l
     JOIN action AS a ON a.action_id = l.action_id
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-    WHERE l.run_id IN (run_a, run_b)
+    JOIN energy_per_action AS e ON e.hardware_digest = l.hardware_digest AND e.action_id = l.action_id
     GROUP BY ALL
 ),
 joined AS (
@@ -367,21 +394,18 @@ SELECT
 FROM joined;
 
 -- Why run B takes longer than run A, exactly: terms over what bounds each subgraph, subgraphs matched by name.
-CREATE MACRO latency_terms(run_a, run_b) AS TABLE
+CREATE MACRO latency_terms(run_a, run_b, subgraph) AS TABLE
 WITH time AS (
     SELECT
-        s.run_id,
-        g.name,
-        s.latency_fs,
-        least(s.latency_fs, CAST(round(s.launch_s * 1e15) AS BIGINT)) AS launch_fs,
-        s.compute_s >= s.memory_s AS is_computing,
-        s.kernel_count,
-        s.executed_mac_count,
-        s.moved_bytes
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
-    WHERE s.run_id IN (run_a, run_b)
+        run_id,
+        name,
+        latency_fs,
+        least(latency_fs, CAST(round(launch_s * 1e15) AS BIGINT)) AS launch_fs,
+        compute_s >= memory_s AS is_computing,
+        kernel_count,
+        executed_mac_count,
+        moved_bytes
+    FROM subgraphs_of_pair(run_a, run_b, subgraph)
 ),
 spent AS (
     SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count

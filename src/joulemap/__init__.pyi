@@ -125,6 +125,11 @@ from joulemap.answer.pareto import (
     ParetoAnswer as ParetoAnswer,
     ParetoPoint as ParetoPoint,
 )
+from joulemap.answer.part import (
+    PartAction as PartAction,
+    PartAnswer as PartAnswer,
+    PartCategory as PartCategory,
+)
 from joulemap.answer.recommend import (
     RankedConfiguration as RankedConfiguration,
     RecommendAnswer as RecommendAnswer,

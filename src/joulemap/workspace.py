@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from joulemap.answer.measure import MeasureAnswer
     from joulemap.answer.model import ProfileAnswer
     from joulemap.answer.pareto import ParetoAnswer
+    from joulemap.answer.part import PartAnswer
     from joulemap.answer.recommend import RecommendAnswer
     from joulemap.answer.sanity import SanityAnswer
     from joulemap.answer.sweep.answer import SweepAnswer
@@ -35,7 +36,14 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName
-    from joulemap.domain.settings import ArchiveFormat, Deployment, Device, ModelDivision, ScoreDivision
+    from joulemap.domain.settings import (
+        ArchiveFormat,
+        Deployment,
+        Device,
+        EnergyDivision,
+        ModelDivision,
+        ScoreDivision,
+    )
     from joulemap.domain.table import Table
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
@@ -135,6 +143,26 @@ class Workspace:
 
         return hold_contest(self._source, models, settings.with_keywords(keywords), by, metric)
 
+    def compare_breakdowns(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        level: ModelDivision = "subgraph",
+        by: EnergyDivision = "category",
+        subgraph: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PartAnswer:
+        """Return what each subgraph or operator spends its energy on, on each hardware.
+
+        Categories are those that all architectures share. `subgraph` names one to look inside. Raises as `compare`;
+        UnknownNameError for a subgraph that no model has.
+        """
+        from joulemap.answer.part import break_down_runs
+
+        chosen = settings.with_keywords(keywords)
+        return break_down_runs(self._source, models, chosen, level=level, by=by, subgraph=subgraph)
+
     def rank_hardware(
         self,
         model: str,
@@ -170,6 +198,27 @@ class Workspace:
 
         return analyze(self._source, model, hardware, settings.with_keywords(keywords))
 
+    def break_down(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        level: ModelDivision = "subgraph",
+        by: EnergyDivision = "category",
+        subgraph: str = "",
+        **keywords: Unpack[RunKeywords],
+    ) -> PartAnswer:
+        """Return what each subgraph or operator of one run spends its energy on, summing to the run exactly.
+
+        Categories are the architecture's own. `subgraph` names one to look inside. Raises as `analyze`;
+        UnknownNameError for a subgraph that the model does not have.
+        """
+        from joulemap.answer.part import break_down_run
+
+        chosen = settings.with_keywords(keywords)
+        return break_down_run(self._source, model, hardware, chosen, level=level, by=by, subgraph=subgraph)
+
     def explain(
         self,
         model: str,
@@ -178,16 +227,19 @@ class Workspace:
         settings: Settings = SETTINGS,
         *,
         metric: PartMetricName = "energy",
+        subgraph: str = "",
         **keywords: Unpack[RunKeywords],
     ) -> ExplainAnswer:
         """Return why B differs from A in a metric, as terms that sum to the difference exactly.
 
-        Memory is the peak. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for
-        a folder of several in place of a hardware.
+        `subgraph` names one to look inside: then the terms sum to the difference of that one, whose edp is its own
+        energy x its own time. Memory is the peak of the whole runs. Raises as `compare`; UnsupportedError if either
+        cannot run the configuration; UsageError for a folder of several in place of a hardware.
         """
         from joulemap.answer.explain.answer import explain
 
-        return explain(self._source, model, (hardware_a, hardware_b), settings.with_keywords(keywords), metric)
+        chosen = settings.with_keywords(keywords)
+        return explain(self._source, model, (hardware_a, hardware_b), chosen, metric, subgraph)
 
     def pareto(
         self,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from joulemap.answer.answer import RunAnswer, close_sections
-from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair
+from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair, prove_terms
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
 from joulemap.answer.explain.row import MetricTerm
 from joulemap.answer.scope import find_stored_scope
@@ -90,13 +90,15 @@ class DifferenceAnswer(RunAnswer):
             sections.append(_say("A run was refused: there is no energy to compare"))
         else:
             total = self.explanation.total
-            delays = draw_terms(self.delays, limit, total.latency_difference_fs, EXACT_UNITS["latency"])
+            proof = prove_terms(
+                (row.difference_exact for row in self.delays), total.latency_difference_fs, EXACT_UNITS["latency"]
+            )
             notes = self.scope.explain_marks((total.hardware_a, total.hardware_b))
             sections += [
                 Section(self.explanation.title(), self.explanation.head().blocks),
                 Section("What moved the energy", self.explanation.energy_effects()),
                 Section("Terms of the energy", self.explanation.energy_terms(limit)),
-                Section("What moved the latency", delays),
+                Section("What moved the latency", (*draw_terms(self.delays, limit), proof)),
             ]
         return Document(
             title=f"Run B {self.scope.run_ids[-1]} minus run A {self.scope.run_ids[0]}",

@@ -9,7 +9,8 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import Model, ModeOptions, OneHardware, RunOptions
-from joulemap.domain.settings import RunDivision
+from joulemap.domain.settings import EnergyDivision, RunDivision
+from joulemap.errors import UsageError
 
 
 @command
@@ -18,12 +19,26 @@ def analyze(
     hardware: OneHardware,
     *,
     level: Annotated[
-        RunDivision,
+        RunDivision | None,
         typer.Option(
             help="The table to show: energy by category; as a tree of categories and their actions; by subgraph, with "
-            "its allocation; by operator, with what fusing it saves."
+            "its allocation; by operator, with what fusing it saves.",
+            show_default="action; subgraph with --by or --subgraph",
         ),
-    ] = "action",
+    ] = None,
+    by: Annotated[
+        EnergyDivision | None,
+        typer.Option(
+            help="With --level subgraph or operator: what each spends its energy on.",
+            show_default="no breakdown; action with --subgraph",
+        ),
+    ] = None,
+    subgraph: Annotated[
+        str, typer.Option(help="Look inside this subgraph, as --level subgraph names it.", show_default="all")
+    ] = "",
+    limit: Annotated[
+        int, typer.Option(min=1, help="With --by: subgraphs or operators to show; json and csv have all.")
+    ] = 12,
     mode: ModeOptions,
     run: RunOptions,
     output: OutputOptions,
@@ -36,7 +51,19 @@ def analyze(
     joulemap analyze resnet18 xeon_8490h
     joulemap analyze vit_b_16 h100_sxm5 --level operator --precision bf16 --batch 32
     joulemap analyze resnet50 KPU-T64@6W --level subgraph --format csv
+    joulemap analyze resnet50 l4 --level subgraph --by category
+    joulemap analyze resnet50 l4 --subgraph layer4.0.conv2
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
-    answer = output.workspace().analyze(model, hardware, run.settings(**mode.keywords()))
-    output.write(answer.document(by=level, repeated=output.repeat(run)))
+    settings = run.settings(**mode.keywords())
+    workspace, repeated = output.workspace(), output.repeat(run)
+    if by is None and not subgraph:
+        answer = workspace.analyze(model, hardware, settings)
+        output.write(answer.document(by=level or "action", repeated=repeated))
+        return
+    if level not in (None, "subgraph", "operator"):
+        raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
+    parts = workspace.break_down(
+        model, hardware, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
+    )
+    output.write(parts.document(limit=limit, repeated=repeated))

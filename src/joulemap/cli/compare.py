@@ -10,6 +10,7 @@ from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import HardwareOptions, Models, RunOptions
 from joulemap.domain.metric import PartMetricName, RankMetricName
+from joulemap.domain.settings import EnergyDivision
 from joulemap.errors import UsageError
 
 
@@ -31,6 +32,15 @@ def compare(
             "of the run's."
         ),
     ] = "energy",
+    by: Annotated[
+        EnergyDivision | None,
+        typer.Option(
+            help="With --level subgraph or operator: what each spends its energy on, by the categories that all "
+            "architectures share or by action.",
+            show_default="no breakdown",
+        ),
+    ] = None,
+    subgraph: Annotated[str, typer.Option(help="With --by: look inside this subgraph.", show_default="all")] = "",
     baseline: Annotated[str, typer.Option(help="Hardware that ratios are relative to.", show_default="the first")] = "",
     sort: Annotated[
         RankMetricName | None, typer.Option(help="Rank the hardware by this.", show_default="no ranking")
@@ -54,6 +64,7 @@ def compare(
     joulemap compare resnet18
     joulemap compare resnet18 --hardware xeon_8490h --level detailed
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
+    joulemap compare resnet18 --hardware l4,tpu_v4 --level subgraph --by category --precision int8
     joulemap compare resnet18 mobilenet_v2 --hardware h100_sxm5,kpu_t256 --metric edp
     joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --details
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
@@ -66,6 +77,12 @@ def compare(
         raise UsageError("--baseline is for the summary of one model; leave it out")
     if is_ranked and not is_summary:
         raise UsageError("--sort, --details and --verbose rank the hardware for one model at --level summary")
+    if (by or subgraph) and level not in ("subgraph", "operator"):
+        raise UsageError("--by and --subgraph look into subgraphs or operators: add --level subgraph")
+    if by and metric != "energy":
+        raise UsageError("--by divides energy; leave out --metric")
+    if subgraph and not by:
+        raise UsageError("--subgraph looks inside one: add --by category or --by action")
     workspace = output.workspace()
     settings = run.settings(**hardware.keywords())
     repeated = output.repeat(run)
@@ -80,6 +97,9 @@ def compare(
         document = workspace.compare_models(model, settings, metric=metric).document(repeated=repeated)
     elif level == "detailed":
         document = workspace.compare_runs(model, settings).document(repeated=repeated)
+    elif by:
+        parts = workspace.compare_breakdowns(model, settings, level=level, by=by, subgraph=subgraph)
+        document = parts.document(limit=limit, repeated=repeated)
     else:
         contest = workspace.compare_parts(model, settings, by=level, metric=metric)
         document = contest.document(limit=limit, repeated=repeated)

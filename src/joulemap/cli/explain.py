@@ -27,6 +27,13 @@ def explain(
         DifferenceDivision,
         typer.Option(help="The table to show: terms, energy by category, or subgraphs."),
     ] = "term",
+    subgraph: Annotated[
+        str,
+        typer.Option(
+            help="Look inside this subgraph, as --level subgraph names it: terms sum to its difference.",
+            show_default="the whole runs",
+        ),
+    ] = "",
     limit: Limit = 20,
     run: RunOptions,
     output: OutputOptions,
@@ -41,8 +48,9 @@ def explain(
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
     joulemap explain resnet18 xeon_8490h h100_sxm5 --metric latency
     joulemap explain vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric edp --level subgraph
+    joulemap explain resnet18 l4 tpu_v4 --level subgraph --subgraph layer4.0.conv2
     joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
     """
-    answer = output.workspace().explain(model, hardware_a, hardware_b, run.settings(), metric=metric)
+    answer = output.workspace().explain(model, hardware_a, hardware_b, run.settings(), metric=metric, subgraph=subgraph)
     repeated = output.repeat(run)
     output.write(answer.document(by=level, limit=limit, repeated=repeated))

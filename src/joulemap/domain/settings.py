@@ -34,6 +34,9 @@ ModelDivision = Literal["subgraph", "operator"]
 RunDivision = Literal["category", "action", "subgraph", "operator"]
 """What divides the energy of a run."""
 
+EnergyDivision = Literal["category", "action"]
+"""What divides the energy of a subgraph or operator."""
+
 DifferenceDivision = Literal["term", "category", "subgraph"]
 """What divides the difference of two runs."""
 

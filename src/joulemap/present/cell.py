@@ -65,7 +65,7 @@ def show(value: Any, name: str, unit: str = "") -> str:
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     if name.endswith("_fraction"):
-        return f"{float(value) * 100:.1f} %"
+        return f"{round(float(value) * 100, 1) + 0.0:.1f} %"
     if name.endswith("_ratio") or name == "ratio":
         return f"{float(value):.3g}x"
     if name.endswith("_fj"):

@@ -49,6 +49,15 @@ def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple
     return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
 
 
+def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str, ...]:
+    """Return the names of the subgraphs of stored runs, each once."""
+    statement = (
+        "SELECT DISTINCT s.name FROM run AS r JOIN workload_subgraph AS s USING (workload_id) "
+        "WHERE list_contains(?, r.run_id) ORDER BY s.name"
+    )
+    return tuple(str(name) for (name,) in connection.execute(statement, [list(run_ids)]).fetchall())
+
+
 def find_parameter_count(connection: Connection, run_id: int) -> int:
     """Return how many parameters the model of a stored run has."""
     statement = "SELECT w.parameter_count FROM run AS r JOIN workload AS w USING (workload_id) WHERE r.run_id = ?"

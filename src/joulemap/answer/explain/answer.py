@@ -23,7 +23,7 @@ from joulemap.catalog.sheet import find_notes
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import DifferenceDivision, check_name
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError
+from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_signed
@@ -60,6 +60,7 @@ class ExplainAnswer(PairAnswer):
         return {
             **rows,
             "metric": self.metric,
+            "subgraph": self.subgraph or None,
             "terms": terms,
             "traffic": rows.get("traffic", []),
             "sentences": self.sentences(),
@@ -71,12 +72,14 @@ class ExplainAnswer(PairAnswer):
         sections: dict[DifferenceDivision, tuple[Section, ...]] = {
             "term": self._terms(limit),
             "category": (Section("Energy by category", self._categories()),),
-            "subgraph": (Section(self._subgraph_title, self._subgraphs(limit)),),
+            "subgraph": self._terms(limit)
+            if self.subgraph
+            else (Section(self._subgraph_title, self._subgraphs(limit)),),
         }
         tables: dict[DifferenceDivision, Table[Any]] = {
             "term": self.metric_terms or self.terms,
             "category": self.categories,
-            "subgraph": self.subgraphs,
+            "subgraph": (self.metric_terms or self.terms) if self.subgraph else self.subgraphs,
         }
         known = Section(
             "What is known of these classes (notes, not results)",
@@ -95,7 +98,8 @@ class ExplainAnswer(PairAnswer):
     def title(self) -> str:
         """Return what is compared."""
         name_a, name_b = self.names
-        return f"{self.total.model}: {METRIC[self.metric].label} of B {name_b} minus A {name_a}"
+        what = f"{self.total.model}, subgraph {self.subgraph}" if self.subgraph else self.total.model
+        return f"{what}: {METRIC[self.metric].label} of B {name_b} minus A {name_a}"
 
     def head(self) -> Section:
         """Return both values and the difference."""
@@ -109,7 +113,10 @@ class ExplainAnswer(PairAnswer):
     def _terms(self, limit: int) -> tuple[Section, ...]:
         if self.metric_terms is None:
             return Section("Terms", self.energy_terms(limit)), Section("Effects", self.energy_effects())
-        terms = draw_terms(self.metric_terms, limit, self.difference_exact, EXACT_UNITS[self.metric])
+        proof = self._prove(
+            (row.difference_exact for row in self.metric_terms), self.difference_exact, EXACT_UNITS[self.metric]
+        )
+        terms = (*draw_terms(self.metric_terms, limit), proof)
         return Section("Terms", terms), Section("Bytes that each memory carries", self._traffic(limit))
 
     def energy_terms(self, limit: int) -> tuple[Block, ...]:
@@ -135,7 +142,7 @@ class ExplainAnswer(PairAnswer):
         differences = [row.difference_fj / 1e15 for row in self.terms]
         return (
             _add_sums(drawn, differences, limit, "J"),
-            _prove((row.difference_fj for row in self.terms), self.total.difference_fj, "fJ"),
+            self._prove((row.difference_fj for row in self.terms), self.total.difference_fj, "fJ"),
         )
 
     def energy_effects(self) -> tuple[Block, ...]:
@@ -151,7 +158,7 @@ class ExplainAnswer(PairAnswer):
                 ("of it", lambda row: show_signed(row.largest_difference_j, "J")),
             ),
         )
-        return drawn, _prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
+        return drawn, self._prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
 
     def _categories(self) -> tuple[Block, ...]:
         drawn = grid(
@@ -167,7 +174,10 @@ class ExplainAnswer(PairAnswer):
             ),
             keep=("A", "B", "difference", "share"),
         )
-        return drawn, _prove((row.difference_fj for row in self.categories), self.total.difference_fj, "fJ")
+        return drawn, self._prove((row.difference_fj for row in self.categories), self.total.difference_fj, "fJ")
+
+    def _prove(self, terms: Iterable[int], exact: int, unit: str) -> Text:
+        return prove_terms(terms, exact, unit, self.whole)
 
     @property
     def _subgraph_title(self) -> str:
@@ -182,6 +192,8 @@ class ExplainAnswer(PairAnswer):
                 ("pattern", "fusion_pattern"),
                 ("difference", lambda row: show_signed(row.difference, row.unit)),
                 ("share", "share_fraction"),
+                ("mostly", lambda row: row.largest_action or ""),
+                ("of it", lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else ""),
                 ("energy A", lambda row: show_quantity(row.energy_a_fj / 1e15, "J")),
                 ("energy B", lambda row: show_quantity(row.energy_b_fj / 1e15, "J")),
                 ("latency A", lambda row: show_quantity(row.latency_a_fs / 1e15, "s")),
@@ -190,7 +202,13 @@ class ExplainAnswer(PairAnswer):
                 ("bound B", "bottleneck_b"),
             ),
             limit=limit,
-            keep=("difference", "share", "energy A", "energy B"),
+            keep=(
+                "difference",
+                "share",
+                *(("mostly", "of it") if self.metric == "energy" else ()),
+                "energy A",
+                "energy B",
+            ),
         )
         return drawn, *say_rest(len(self.subgraphs), limit, "subgraphs")
 
@@ -210,18 +228,23 @@ class ExplainAnswer(PairAnswer):
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
-        steps = [["explain", total.model, *pair, "--metric", self.metric, "--level", "subgraph", *repeated]]
+        explained = ["explain", total.model, *pair, "--metric", self.metric, "--level", "subgraph"]
+        if self.subgraph:
+            inside = ["--level", "subgraph", "--subgraph", self.subgraph, "--by", "action", *repeated]
+            return [[*explained, *repeated], *(["analyze", total.model, one, *inside] for one in dict.fromkeys(pair))]
+        steps = [[*explained, *repeated]]
+        if self.metric != "memory" and self.subgraphs.rows:
+            steps.append([*explained, "--subgraph", self.subgraphs[0].name, *repeated])
         if not {"--batch", "--input", "--calibration"} & set(repeated) and pair[0] != pair[1]:
             both = ["--hardware", ",".join(pair), "--batch", BATCHES, "--level", "crossing"]
             steps.append(["sweep", total.model, *both, *repeated])
         return steps
 
 
-def draw_terms(terms: Table[MetricTerm], limit: int, exact: int, unit: str) -> tuple[Block, ...]:
-    """Return the terms of a latency, memory or edp, and that they sum to the difference `exact`."""
-    proof = _prove((row.difference_exact for row in terms), exact, unit)
+def draw_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
+    """Return the terms of a latency, memory or edp."""
     if not terms.rows:
-        return Text("no term is different"), proof
+        return (Text("no term is different"),)
     drawn = grid(
         terms,
         (
@@ -239,7 +262,7 @@ def draw_terms(terms: Table[MetricTerm], limit: int, exact: int, unit: str) -> t
         limit=limit,
         keep=("where", "difference", "share", "price A", "price B", "count A", "count B"),
     )
-    return _add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit), proof
+    return (_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit),)
 
 
 def explain(
@@ -248,35 +271,48 @@ def explain(
     hardware: tuple[str | Hardware, str | Hardware],
     settings: Settings,
     metric: PartMetricName,
+    subgraph: str = "",
 ) -> ExplainAnswer:
     """Return why the second hardware differs from the first, as `Workspace.explain` documents it."""
     check_name("metric", metric, PART_METRICS)
+    if subgraph and metric == "memory":
+        raise UsageError("peak memory is of the whole run; explain a subgraph's energy, latency or edp")
     settings.check_single("explain")
     for one in hardware:
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
     with holding_scope(source, plan_selected((model,), settings, selection)) as (scope, connection, ids):
-        return explain_pair(connection, scope, ids[0], ids[-1], metric)
+        return explain_pair(connection, scope, ids[0], ids[-1], metric, subgraph)
 
 
-def explain_pair(connection: Connection, scope: Scope, run_a: int, run_b: int, metric: PartMetricName) -> ExplainAnswer:
+def explain_pair(
+    connection: Connection, scope: Scope, run_a: int, run_b: int, metric: PartMetricName, subgraph: str = ""
+) -> ExplainAnswer:
     """Return why run B differs from run A in a metric; both are stored.
 
-    Raises UnsupportedError where one was refused, or none of its operators runs as a kernel.
+    Raises UnsupportedError where one was refused, or none of its operators runs as a kernel; UnknownNameError for a
+    subgraph that neither has.
     """
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))
     pair = {"run_a": run_a, "run_b": run_b}
-    terms = start(connection, EnergyTerm, **pair)
+    subgraphs = fetch(connection, SubgraphDifference, **pair, metric=metric)
+    if subgraph and subgraph not in (known := [row.name for row in subgraphs]):
+        raise UnknownNameError("subgraph", subgraph, known)
+    part = {**pair, "subgraph": subgraph}
+    terms = start(connection, EnergyTerm, **part)
     answer = ExplainAnswer(
         scope=scope,
         metric=metric,
-        totals=fetch(connection, RunPair, **pair),
-        effects=fetch(connection, Effect, **pair),
-        categories=fetch(connection, CategoryDifference, **pair),
-        subgraphs=fetch(connection, SubgraphDifference, **pair, metric=metric),
+        subgraph=subgraph,
+        totals=fetch(connection, RunPair, **part),
+        effects=fetch(connection, Effect, **part),
+        categories=fetch(connection, CategoryDifference, **part),
+        subgraphs=subgraphs,
         traffic=fetch(connection, Traffic, **pair) if metric == "memory" else None,
-        metric_terms=fetch(connection, TERMS[metric], **pair) if metric in TERMS else None,
+        metric_terms=fetch(connection, TERMS[metric], **(pair if metric == "memory" else part))
+        if metric in TERMS
+        else None,
         terms=terms(),
     )
     total = answer.total
@@ -298,10 +334,11 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
     return attrs.evolve(drawn, rows=(*drawn.rows, *below))
 
 
-def _prove(exact_terms: Iterable[int], exact: int, unit: str) -> Text:
-    summed = sum(exact_terms)
+def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
+    """Return the sentence that compares what terms add up to with the difference of the whole."""
+    summed = sum(terms)
     word = "exact" if summed == exact else "NOT EXACT"
-    return Text(f"terms sum to {summed:,} {unit}; the difference of the runs is {exact:,} {unit} ({word})")
+    return Text(f"terms sum to {summed:,} {unit}; the difference of the {whole} is {exact:,} {unit} ({word})")
 
 
 def _join(*words: str | None) -> str:

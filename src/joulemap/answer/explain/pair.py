@@ -39,6 +39,8 @@ class PairAnswer(RunAnswer):
     """Two runs in one metric; the terms sum to the difference exactly."""
 
     metric: PartMetricName
+    subgraph: str
+    """The one that is explained alone; empty for the whole runs. `subgraphs` always holds all."""
     totals: Table[RunPair]
     """One row."""
     terms: Table[EnergyTerm]
@@ -58,6 +60,11 @@ class PairAnswer(RunAnswer):
     def total(self) -> RunPair:
         """Both runs as a whole."""
         return self.totals[0]
+
+    @property
+    def whole(self) -> str:
+        """What its terms add up to, in a word."""
+        return "subgraph" if self.subgraph else "runs"
 
     @property
     def names(self) -> tuple[str, str]:

@@ -137,6 +137,9 @@ class SubgraphDifference(_Sides):
     share_fraction: float | None
     bottleneck_a: str | None
     bottleneck_b: str | None
+    largest_action: str | None
+    """`component.action` whose energy differs most."""
+    largest_difference_j: float | None
 
 
 @attrs.frozen

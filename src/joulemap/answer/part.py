@@ -1,0 +1,333 @@
+"""What each subgraph or operator of runs spends its energy on, by category or action, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, get_args
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
+from joulemap.domain.settings import EnergyDivision, ModelDivision, check_name
+from joulemap.domain.table import Table
+from joulemap.errors import UnknownNameError, UnsupportedError
+from joulemap.plan.run import plan_runs, plan_selected
+from joulemap.plan.selection import select_one
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section, Text, say_rest
+from joulemap.store.query import fetch
+from joulemap.store.run import find_subgraphs
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+
+SMALL_FRACTION: Final = 0.005
+"""Of a part: what is less is told in one line with its like, unless one subgraph alone is looked into."""
+
+
+@attrs.frozen
+class _PartEnergy:
+    run_id: int
+    model: str
+    hardware: str
+    part_index: int
+    """`subgraph_index` or `operator_index`."""
+    name: str
+    kind: str
+    fusion_pattern: str
+    category: str
+    energy_fj: int
+    energy_j: float
+    share_fraction: float | None
+    """Of its subgraph or operator."""
+    run_fraction: float | None
+    whole_energy_fj: int
+    """Of the run, or of the subgraph that is looked into."""
+
+
+@attrs.frozen
+class PartCategory(_PartEnergy):
+    """One category of the energy of a subgraph or operator."""
+
+    query: ClassVar[str] = "breakdown.category"
+
+    common_categories: str
+    """Those of all architectures that its actions belong to, most energy first."""
+    kind_count: int
+    largest_action: str
+    """`component.action` that takes most of it."""
+    largest_action_fraction: float | None
+
+    @property
+    def label(self) -> str:
+        """What it is called in a table."""
+        return self.category
+
+
+@attrs.frozen
+class PartAction(_PartEnergy):
+    """One action of a subgraph or operator: count x energy per action."""
+
+    query: ClassVar[str] = "breakdown.action"
+
+    common_category: str
+    component: str
+    action: str
+    part: str
+    """`compute`, `memory`, `control` or `static`."""
+    per: str
+    action_count: float
+    energy_per_action_j: float
+    basis: str
+    source: str
+
+    @property
+    def label(self) -> str:
+        """What it is called in a table."""
+        return f"{self.component}.{self.action}"
+
+
+Row = TypeVar("Row", PartCategory, PartAction)
+
+
+@attrs.frozen(kw_only=True)
+class PartAnswer(RunAnswer):
+    """The energy of each subgraph or operator of runs; the rows of a run sum to it exactly."""
+
+    level: ModelDivision
+    by: EnergyDivision
+    subgraph: str
+    """The one that is looked into; empty for all."""
+    categories: Table[PartCategory] | None
+    """Run by run and part by part, most energy first; None by action."""
+    actions: Table[PartAction] | None
+    """Run by run and part by part, most energy first; None by category."""
+
+    @property
+    def rows(self) -> Table[PartCategory] | Table[PartAction]:
+        """The table that was asked for."""
+        table = self.categories if self.categories is not None else self.actions
+        assert table is not None
+        return table
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        return {**super().data(), "level": self.level, "by": self.by, "subgraph": self.subgraph or None}
+
+    def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
+        """Return it with the `limit` parts of most energy; programs get all."""
+        runs = {run_id: [row for row in self.rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
+        names = [self.scope.mark(rows[0].hardware) for rows in runs.values() if rows]
+        sections = []
+        for model in dict.fromkeys(row.model for row in self.rows):
+            several = len(self.scope.models) > 1
+            mine = {run_id: rows for run_id, rows in runs.items() if rows and rows[0].model == model}
+            heading = f"Energy of each {self.level} by {self.by}" + (f" of {model}" if several else "")
+            sections.append(Section(heading, (*self._tree(mine, limit), *self._proofs(mine))))
+        what = f", subgraph {self.subgraph}" if self.subgraph else ""
+        notes = self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe()
+        on = f" on {', '.join(dict.fromkeys(names))}"
+        return self._compose(
+            f"{self.scope.title}{on}{what}", sections, self.rows, notes=notes, steps=self._steps(repeated)
+        )
+
+    def _tree(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
+        """Return a row for each part, below it one for each category or action, with a column per run."""
+        parts = _rank_parts(runs)
+        shown = sorted(parts[:limit])
+        single = len(runs) == 1
+        cells: list[tuple[str, ...]] = []
+        for part in shown:
+            mine = {run_id: [row for row in rows if row.part_index == part] for run_id, rows in runs.items()}
+            first = next(row for rows in mine.values() for row in rows)
+            pattern = first.fusion_pattern if self.level == "subgraph" else first.kind
+            sums = [sum(row.energy_fj for row in rows) for rows in mine.values()]
+            energies = [show_quantity(value / 1e15, "J") for value in sums]
+            if single:
+                of_run = sum(row.run_fraction or 0.0 for rows in mine.values() for row in rows)
+                filling = [*[""] * (len(self._details) - 3), pattern]
+                cells.append((first.name, energies[0], show_share(1.0), show_share(of_run), *filling))
+                cells += self._leaves(next(iter(mine.values())))
+            else:
+                cells.append((first.name, *energies, pattern))
+                cells += self._rows_side_by_side(list(mine.values()))
+        names = [self.scope.mark(rows[0].hardware) for rows in runs.values()]
+        headings = (self.level, "energy", *self._details) if single else (self.level, *names, self._noun)
+        keep = ("energy", "share", "count", "energy of one", "mostly", "per", "of it", "basis") if single else names
+        drawn = Grid(headings=headings, rows=tuple(cells), is_tree=True, keep=tuple(keep))
+        return drawn, *say_rest(len(parts), limit, f"{self.level}s")
+
+    @property
+    def _details(self) -> tuple[str, ...]:
+        """Headings beside the energy, where one run is told."""
+        if self.by == "category":
+            return ("share", "of run", "mostly", "of it", "in common", self._noun)
+        return ("share", "of run", "count", "per", "energy of one", "basis", "category", self._noun)
+
+    @property
+    def _noun(self) -> str:
+        return "pattern" if self.level == "subgraph" else "kind"
+
+    def _leaves(self, rows: Sequence[Any]) -> list[tuple[str, ...]]:
+        """Return a row for each category or action of one part, what is small in one."""
+        told, small = _part_small(rows, self.subgraph)
+        cells = [
+            (
+                f"  {row.label}",
+                show_quantity(row.energy_j, "J"),
+                show_share(row.share_fraction),
+                show_share(row.run_fraction),
+                *self._describe(row),
+            )
+            for row in told
+        ]
+        if small:
+            energy = show_quantity(sum(row.energy_fj for row in small) / 1e15, "J")
+            shares = [show_share(sum(getattr(row, name) or 0.0 for row in small)) for name in FRACTIONS]
+            cells.append((f"  {len(small)} smaller", energy, *shares, *[""] * (len(self._details) - 2)))
+        return cells
+
+    def _describe(self, row: Any) -> tuple[str, ...]:
+        if isinstance(row, PartCategory):
+            return row.largest_action, show_share(row.largest_action_fraction), row.common_categories, ""
+        in_time = row.per == "s"
+        return (
+            show_quantity(row.action_count, "s" if in_time else ""),
+            "" if in_time else row.per,
+            show_quantity(row.energy_per_action_j, "W" if in_time else "J"),
+            row.basis,
+            row.category,
+            "",
+        )
+
+    def _rows_side_by_side(self, runs: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
+        """Return a row for each category or action of one part with a column per run, what is small in one."""
+        told = {row.label for rows in runs for row in _part_small(rows, self.subgraph)[0]}
+        sums: dict[str, list[int]] = {}
+        for index, rows in enumerate(runs):
+            for row in rows:
+                label = row.label if row.label in told else ""
+                sums.setdefault(label, [0] * len(runs))[index] += row.energy_fj
+        small = len({row.label for rows in runs for row in rows} - told)
+        ordered = sorted(sums.items(), key=lambda item: (item[0] == "", -sum(item[1])))
+        return [
+            (
+                f"  {label or f'{small} smaller'}",
+                *(show_quantity(value / 1e15, "J") if value else "" for value in values),
+                "",
+            )
+            for label, values in ordered
+        ]
+
+    def _proofs(self, runs: dict[int, list[Any]]) -> tuple[Text, ...]:
+        """Return a sentence for each run that compares what its rows add up to with it."""
+        noun = "categories" if self.by == "category" else "actions"
+        what = "subgraph" if self.subgraph else "run"
+        lines = []
+        for rows in runs.values():
+            added, whole = sum(row.energy_fj for row in rows), rows[0].whole_energy_fj
+            word = "exact" if added == whole else "NOT EXACT"
+            on = f" on {self.scope.mark(rows[0].hardware)}" if len(runs) > 1 else ""
+            lines.append(Text(f"{noun} sum to {added:,} fJ; the {what}{on} is {whole:,} fJ ({word})"))
+        return tuple(lines)
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        model = self.scope.model
+        hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in self.rows))
+        steps = []
+        if not self.subgraph and self.level == "subgraph":
+            largest = max(self.rows, key=lambda row: row.energy_fj)
+            inside = ["--subgraph", largest.name, "--by", "action"]
+            steps.append(["analyze", model, self.scope.spell(largest.hardware), *inside, *repeated])
+        elif self.level == "subgraph":
+            inside = ["--level", "operator", "--subgraph", self.subgraph, "--by", "category"]
+            steps.append(["analyze", model, hardware[0], *inside, *repeated])
+        if len(hardware) > 1:
+            inside = ["--subgraph", self.subgraph] if self.subgraph else []
+            steps.append(["explain", model, *hardware[:2], "--level", "subgraph", *inside, *repeated])
+        return steps
+
+
+FRACTIONS: Final = ("share_fraction", "run_fraction")
+
+
+def _rank_parts(runs: dict[int, list[Any]]) -> list[int]:
+    """Return the parts of runs of one model, those first that take most of their runs."""
+    weights: dict[int, float] = {}
+    for rows in runs.values():
+        for row in rows:
+            weights[row.part_index] = weights.get(row.part_index, 0.0) + (row.run_fraction or 0.0)
+    return sorted(weights, key=lambda part: (-weights[part], part))
+
+
+def _part_small(rows: Sequence[Row], subgraph: str) -> tuple[list[Row], list[Row]]:
+    """Return what is told of a part, and what is too small for it unless it alone is looked into."""
+    least = SHOWN_FRACTION if subgraph else SMALL_FRACTION
+    small = [row for row in rows if (row.share_fraction or 0.0) < least]
+    if len(small) < 2:
+        return list(rows), []
+    return [row for row in rows if (row.share_fraction or 0.0) >= least], small
+
+
+def break_down_run(
+    source: Source,
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings,
+    *,
+    level: ModelDivision,
+    by: EnergyDivision,
+    subgraph: str,
+) -> PartAnswer:
+    """Return the parts of one run by their architecture's own categories, as `Workspace.break_down` documents it."""
+    _check(settings, "analyze", level, by)
+    plan = plan_selected((model,), settings, select_one(hardware, settings))
+    return _break_down(source, plan, level=level, by=by, subgraph=subgraph, is_common=False)
+
+
+def break_down_runs(
+    source: Source,
+    models: Sequence[str],
+    settings: Settings,
+    *,
+    level: ModelDivision,
+    by: EnergyDivision,
+    subgraph: str,
+) -> PartAnswer:
+    """Return the parts of runs by common categories, as `Workspace.compare_breakdowns` documents it."""
+    _check(settings, "compare", level, by)
+    plan = plan_runs(models, settings)
+    return _break_down(source, plan, level=level, by=by, subgraph=subgraph, is_common=True)
+
+
+def _check(settings: Settings, question: str, level: ModelDivision, by: EnergyDivision) -> None:
+    check_name("level", level, get_args(ModelDivision))
+    check_name("division", by, get_args(EnergyDivision))
+    settings.check_single(question)
+
+
+def _break_down(
+    source: Source, plan: Plan, *, level: ModelDivision, by: EnergyDivision, subgraph: str, is_common: bool
+) -> PartAnswer:
+    with holding_scope(source, plan) as (scope, connection, ids):
+        if subgraph and subgraph not in (known := find_subgraphs(connection, ids)):
+            raise UnknownNameError("subgraph", subgraph, known)
+        given = {"run_ids": ids, "level": level, "subgraph": subgraph}
+        is_by_category = by == "category"
+        answer = PartAnswer(
+            scope=scope,
+            level=level,
+            by=by,
+            subgraph=subgraph,
+            categories=fetch(connection, PartCategory, **given, is_common=is_common) if is_by_category else None,
+            actions=None if is_by_category else fetch(connection, PartAction, **given),
+        )
+    if not answer.rows.rows:
+        raise UnsupportedError(
+            f"{subgraph or scope.model}: none of its operators runs as a kernel, so it takes no energy"
+        )
+    return answer
