@@ -15,11 +15,10 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.domain.calibration import CalibrationError
-from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
 from joulemap.workspace import Workspace
 
@@ -329,15 +328,15 @@ def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[Calibra
 def write_page(workspace: Workspace, cross_validations: Mapping[str, Sequence[CalibrationError]]) -> str:
     """Return the page, from a database that holds whatever of it is evaluated already."""
 
-    def ask(by: ScoreDivision, precision: Precision | Literal[""] = "") -> list[dict[str, Any]]:
-        return workspace.validate(by=by, precision=precision).records()
+    def ask(by: ScoreDivision) -> list[dict[str, Any]]:
+        return workspace.validate(by=by).records()
 
     splits = ask("split")
     divided = {by: ask(by) for by in DIVISIONS}
-    operators = ask("operator")
+    operators = workspace.validate_operators().records()
     counts: dict[str, int] = defaultdict(int)
-    for row in workspace.measurements().records():
-        counts[row["hardware"]] += 1
+    for row in workspace.measurements():
+        counts[row.hardware] += 1
     named = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one)))
     lines = [HEAD, textwrap.fill(f"{sum(counts.values()):,} rows are scored: {named}.", WIDTH), "", SPLIT_TEXT]
     lines += score_lines(splits, "split")
@@ -355,7 +354,7 @@ def write_page(workspace: Workspace, cross_validations: Mapping[str, Sequence[Ca
     lines += operator_lines(operators)
     for precision in sorted({row["precision"] for row in profiles}):
         lines += [f"### {precision}"]
-        lines += operator_lines(ask("operator", precision))
+        lines += operator_lines(workspace.validate_operators(precision=precision).records())
     lines += [
         "## All rows",
         "Rows, mean, median, bias, worst and rank are of latency; of all else the mean error.",

@@ -79,6 +79,12 @@ class Book:
             "INSERT INTO hardware_fact VALUES (?, 0, 'tdp', ?, 'W', 'assumed', 's', '')", [name, tdp_w]
         )
 
+        for action in range(1, 5):
+            self.connection.execute(
+                "INSERT INTO energy_per_action VALUES (?, ?, 1e15, NULL, NULL, 'assumed', 's', 'f', ?)",
+                [name, action, action],
+            )
+
     def _workload(self, model: str, batch: int, parts: Sequence[Part], parameter_count: int) -> int:
         key = (model, batch, len(parts))
         if key in self._workloads:
@@ -153,7 +159,7 @@ class Book:
             )
             for action, energy_j in enumerate((part.compute_j, part.memory_j, part.control_j, part.static_j), 1):
                 self.connection.execute(
-                    "INSERT INTO ledger_line VALUES (?, ?, ?, ?, 1, ?)",
-                    [run_id, index, index, action, round(energy_j * FJ)],
+                    "INSERT INTO ledger_line VALUES (?, ?, ?, ?, ?, ?)",
+                    [run_id, index, index, action, energy_j, round(energy_j * FJ)],
                 )
         return run_id

@@ -9,10 +9,12 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from joulemap.answer.measurement import ListedMeasurement
+from joulemap.answer.validate import OperatorScore, PredictionScore
 from joulemap.domain.calibration import Calibration, CalibrationError
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
-from joulemap.store.query import Rows
+from joulemap.domain.table import Table
 from joulemap.workspace import Workspace
 
 ROOT: Final = Path(__file__).parents[1]
@@ -77,12 +79,24 @@ class OneModel(Workspace):
         precision: Precision | Literal[""] = "",
         by: ScoreDivision = "runtime",
         calibration: str | Calibration = "auto",
-    ) -> Rows:
+    ) -> Table[PredictionScore]:
         return super().validate(
             hardware or "h200_sxm", model or "resnet18", precision=precision, by=by, calibration=calibration
         )
 
-    def measurements(self, hardware: str = "", model: str = "") -> Rows:
+    def validate_operators(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: Precision | Literal[""] = "",
+        calibration: str | Calibration = "auto",
+    ) -> Table[OperatorScore]:
+        return super().validate_operators(
+            hardware or "h200_sxm", model or "resnet18", precision=precision, calibration=calibration
+        )
+
+    def measurements(self, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
         return super().measurements(hardware or "h200_sxm", model or "resnet18")
 
 

@@ -207,7 +207,7 @@ def test_the_prediction_of_a_group_is_its_operators_without_gaps(tmp_path: Path)
 
 def test_scores_are_those_of_the_rows(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
-    answer = workspace.validate("h200_sxm", "regnet_y_8gf", precision="fp16", by="operator")
+    answer = workspace.validate_operators("h200_sxm", "regnet_y_8gf", precision="fp16")
     rows = workspace.sql("FROM operator_prediction_errors").records()
     assert {row["precision"] for row in rows} == {"fp16"}
     total = sum(row["measured_s"] for row in rows)
@@ -230,7 +230,7 @@ def test_scores_are_those_of_the_rows(tmp_path: Path) -> None:
     assert scores["grouped_conv"]["is_overlapping"]
     assert_close(scores["all"]["share_fraction"] + scores["grouped_conv"]["share_fraction"], 1.0, rel=1e-9)
     with pytest.raises(UnknownNameError, match="unknown measurement of 'resnet34'"):
-        workspace.validate(model="resnet34", by="operator")
+        workspace.validate_operators(model="resnet34")
 
 
 def test_operator_scores_on_the_command_line(joulemap: Run) -> None:

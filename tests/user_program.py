@@ -43,6 +43,36 @@ def what_if(path: str, model: str) -> float:
     return slow / fast
 
 
+def add_up(path: str, model: str, hardware: str) -> tuple[str, float]:
+    """Return the subgraph that takes most energy, and the share of it that is architectural overhead."""
+    workspace = joulemap.Workspace(path)
+    answer: joulemap.AnalyzeAnswer = workspace.analyze(model, hardware)
+    run: joulemap.Run = workspace.run(answer.total.run_id)
+    whole = 0
+    for part in run.subgraphs:
+        placed: joulemap.Allocation = part.allocation
+        fused: joulemap.Subgraph = part.subgraph
+        energy: joulemap.EnergyBreakdown = part.energy
+        assert placed.units_used_count <= placed.units_total_count
+        assert len(part.operators) <= len(fused.operator_indices)
+        lines: list[joulemap.LedgerLine] = [line for one in part.operators for line in one.energy]
+        assert sum(line.energy_fj for line in lines) == energy.energy_fj
+        assert sum(group.energy_fj for group in energy.by("category").values()) == energy.energy_fj
+        whole += energy.energy_fj
+    assert whole == run.energy.energy_fj == answer.total.energy_fj
+    operators: tuple[joulemap.Operator, ...] = run.workload.operators
+    assert sum(operator.mac_count for operator in operators) == answer.total.mac_count
+    largest = max(run.subgraphs, key=lambda part: part.energy.energy_fj)
+    return largest.subgraph.name, largest.energy.overhead.energy_fj / largest.energy.energy_fj
+
+
+def inside(path: str, model: str, hardware: str) -> dict[str, int]:
+    """Return category -> femtojoules of the first subgraph."""
+    parts: joulemap.PartAnswer = joulemap.Workspace(path).break_down(model, hardware, by="category")
+    assert parts.categories is not None
+    return {row.category: row.energy_fj for row in parts.categories if row.part_index == 0}
+
+
 def misspell(path: str) -> None:
     """Ask for what does not exist: mypy refuses each line, or it would refuse that it is told to ignore it."""
     workspace = joulemap.Workspace(path)
@@ -55,4 +85,7 @@ def misspell(path: str) -> None:
 
 if __name__ == "__main__":
     hardware, energy_j = cheapest(sys.argv[1], "resnet18")
+    name, overhead = add_up(sys.argv[1], "resnet18", hardware)
+    assert 0.0 < overhead < 1.0, name
+    assert inside(sys.argv[1], "resnet18", hardware)
     print(hardware, energy_j, why(sys.argv[1], "resnet18", "h100_sxm5", "tpu_v4"), what_if(sys.argv[1], "vit_b_16"))

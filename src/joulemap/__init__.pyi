@@ -102,6 +102,7 @@ from joulemap.answer.hardware import (
     HardwareAnswer as HardwareAnswer,
     HardwareFact as HardwareFact,
     HardwareSummary as HardwareSummary,
+    ListedHardware as ListedHardware,
     RidgePoint as RidgePoint,
     StoredCalibration as StoredCalibration,
 )
@@ -115,7 +116,11 @@ from joulemap.answer.measure import (
     MeasureAnswer as MeasureAnswer,
     Score as Score,
 )
+from joulemap.answer.measurement import (
+    ListedMeasurement as ListedMeasurement,
+)
 from joulemap.answer.model import (
+    ListedOperator as ListedOperator,
     ModelProfile as ModelProfile,
     OperationShare as OperationShare,
     PatternShare as PatternShare,
@@ -134,6 +139,14 @@ from joulemap.answer.recommend import (
     RankedConfiguration as RankedConfiguration,
     RecommendAnswer as RecommendAnswer,
     Violation as Violation,
+)
+from joulemap.answer.record import (
+    Allocation as Allocation,
+    EnergyBreakdown as EnergyBreakdown,
+    LedgerLine as LedgerLine,
+    Run as Run,
+    RunOperator as RunOperator,
+    RunSubgraph as RunSubgraph,
 )
 from joulemap.answer.sanity import (
     Probe as Probe,
@@ -159,6 +172,10 @@ from joulemap.answer.utilization import (
     Utilization as Utilization,
     UtilizationAnswer as UtilizationAnswer,
     UtilizationFlag as UtilizationFlag,
+)
+from joulemap.answer.validate import (
+    OperatorScore as OperatorScore,
+    PredictionScore as PredictionScore,
 )
 from joulemap.catalog.load import (
     load_catalogue as load_catalogue,
@@ -232,6 +249,9 @@ from joulemap.present.document import (
 )
 from joulemap.store.connection import (
     Patience as Patience,
+)
+from joulemap.store.query import (
+    Rows as Rows,
 )
 from joulemap.store.recover import (
     Recovery as Recovery,

@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     from joulemap.answer.difference import DifferenceAnswer
     from joulemap.answer.edp.answer import EdpAnswer
     from joulemap.answer.explain.answer import ExplainAnswer
-    from joulemap.answer.hardware import ActionPrice, HardwareAnswer
+    from joulemap.answer.hardware import ActionPrice, HardwareAnswer, ListedHardware
     from joulemap.answer.measure import MeasureAnswer
-    from joulemap.answer.model import ProfileAnswer
+    from joulemap.answer.measurement import ListedMeasurement
+    from joulemap.answer.model import ListedOperator, ProfileAnswer
     from joulemap.answer.pareto import ParetoAnswer
     from joulemap.answer.part import PartAnswer
     from joulemap.answer.recommend import RecommendAnswer
+    from joulemap.answer.record import Run
     from joulemap.answer.sanity import SanityAnswer
     from joulemap.answer.sweep.answer import SweepAnswer
     from joulemap.answer.utilization import UtilizationAnswer
+    from joulemap.answer.validate import OperatorScore, PredictionScore
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
         ScoreDivision,
     )
     from joulemap.domain.table import Table
+    from joulemap.domain.workload import Workload
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
     from joulemap.store.recover import Recovery
@@ -342,7 +346,25 @@ class Workspace:
 
         return ensure_runs(self._source, plan_runs(models, settings.with_keywords(keywords)))
 
-    def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Rows:
+    def run(self, run_id: int) -> Run:
+        """Return a stored run as records: its workload, subgraphs, allocations, operators, every line of its ledger.
+
+        Ids are in `answer.scope.run_ids` and in the SQL views. Raises UnknownNameError for a run that is not stored,
+        UnsupportedError with the reason for one that was refused, DatabaseError.
+        """
+        from joulemap.answer.record import read_run
+
+        return read_run(self._source, run_id)
+
+    def workload(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Workload:
+        """Return the traced and fused model as records, tracing it if need be; raises as `compare`."""
+        from joulemap.answer.model import find_workload
+
+        return find_workload(self._source, model, settings.with_keywords(keywords))
+
+    def operators(
+        self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]
+    ) -> Table[ListedOperator]:
         """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
         from joulemap.answer.model import list_operators
 
@@ -470,7 +492,7 @@ class Workspace:
         min_memory_bytes: float | None = None,
         max_power_w: float | None = None,
         max_price_usd: float | None = None,
-    ) -> Rows:
+    ) -> Table[ListedHardware]:
         """Return the hardware of the catalogue that pass every filter; a filter of None or "" lets all pass.
 
         Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
@@ -512,7 +534,7 @@ class Workspace:
 
         return probe_hardware(hardware)
 
-    def measurements(self, hardware: str = "", model: str = "") -> Rows:
+    def measurements(self, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
         """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
         from joulemap.answer.measurement import list_measurements
 
@@ -535,17 +557,32 @@ class Workspace:
         precision: Precision | Literal[""] = "",
         by: ScoreDivision = "runtime",
         calibration: str | Calibration = "auto",
-    ) -> Rows:
+    ) -> Table[PredictionScore]:
         """Return how far predictions are from measurements, by `by`.
 
-        That is runtime, family, model, batch, precision, split (how new the rows are to the model's coefficients), or
-        operator: device time inside models, by kind of operator. Measured configurations that are not stored are
-        evaluated first; `calibration` is as for `compare`. Raises UnknownNameError where nothing was measured on the
-        hardware, of the model or at the precision.
+        That is runtime, family, model, batch, precision, or split: how new the rows are to the model's coefficients.
+        Measured configurations that are not stored are evaluated first; `calibration` is as for `compare`. Raises
+        UnknownNameError where nothing was measured on the hardware, of the model or at the precision.
         """
         from joulemap.answer.validate import score_predictions
 
         return score_predictions(self._source, hardware, model, precision=precision, by=by, calibration=calibration)
+
+    def validate_operators(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: Precision | Literal[""] = "",
+        calibration: str | Calibration = "auto",
+    ) -> Table[OperatorScore]:
+        """Return how far predicted device times inside models are from measured ones, by kind of operator.
+
+        Runs and errors are those of `validate`.
+        """
+        from joulemap.answer.validate import score_operators
+
+        return score_operators(self._source, hardware, model, precision=precision, calibration=calibration)
 
     def calibrate(
         self,

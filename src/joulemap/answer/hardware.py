@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.query import run_described
 from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
@@ -25,7 +24,7 @@ from joulemap.present.cell import PROJECTED, show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
-from joulemap.store.query import Rows, fetch
+from joulemap.store.query import fetch, find_projected
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
@@ -63,6 +62,34 @@ class HardwareSummary:
     projection: str
     doubts: list[str]
     hardware_digest: str
+
+
+@attrs.frozen
+class ListedHardware:
+    """A hardware of the catalogue in a line."""
+
+    query: ClassVar[str] = "hardware.list"
+
+    hardware: str
+    name: str
+    architecture: str
+    deployment: str
+    units_total_count: int
+    unit_name: str
+    precisions: str
+    memory_capacity_bytes: float
+    memory_bandwidth_bytes_per_s: float
+    tdp_w: float
+    power_modes: str
+    price_purchase_usd: float | None
+    price_cloud_usd_per_hour: float | None
+    fact_count: int
+    recalled_fact_count: int
+    assumed_fact_count: int
+    aliases: str
+    is_projection: bool
+    projection: str
+    """Why; empty where its key numbers are published."""
 
 
 @attrs.frozen
@@ -232,14 +259,17 @@ def list_prices(source: Source, name: str, calibration: str | Calibration) -> Ta
         return fetch(connection, ActionPrice, hardware=found)
 
 
-def list_hardware(source: Source, *, architecture: str, deployment: str, precision: str, **limits: float) -> Rows:
+def list_hardware(
+    source: Source, *, architecture: str, deployment: str, precision: str, **limits: float
+) -> Table[ListedHardware]:
     """Return the hardware of the catalogue that pass every filter, as `Workspace.hardware_list` documents it."""
     if architecture:
         check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
     filters = {"architecture": architecture, "deployment": deployment, "precision": precision}
     keywords = {name: value for name, value in filters.items() if value and name != "architecture"}
     Settings(**keywords)  # type: ignore[arg-type]
-    return run_described(source, "hardware.list", {**filters, **limits})
+    with opening_catalogue(source) as connection:
+        return find_projected(connection, fetch(connection, ListedHardware, **filters, **limits))
 
 
 @contextlib.contextmanager

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
 
 from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.sheet import load_models
@@ -18,9 +20,8 @@ from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
 from joulemap.present.cell import show_count
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
-from joulemap.store.library import find_query
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
-from joulemap.store.query import find_projected, run_query
+from joulemap.store.query import fetch, find_projected
 from joulemap.store.workload import read_columns
 
 if TYPE_CHECKING:
@@ -39,11 +40,34 @@ PARTS: Final = ("operator", "block")
 """Families of what is less than a model. A fit to models is not made on them."""
 
 
-def list_measurements(source: Source, hardware: str, model: str) -> Table[tuple[Any, ...]]:
+@attrs.frozen
+class ListedMeasurement:
+    """What somebody measured, per batch."""
+
+    query: ClassVar[str] = "measurement.list"
+
+    measurement_id: int
+    hardware: str
+    model: str
+    precision: str
+    batch: int
+    runtime: str
+    latency_s: float | None
+    energy_j: float | None
+    power_w: float | None
+    peak_memory_bytes: int | None
+    scope: str
+    seen: str
+    """Which coefficients were chosen with it in view; empty where none was."""
+    source: str
+    conditions: str
+
+
+def list_measurements(source: Source, hardware: str, model: str) -> Table[ListedMeasurement]:
     """Return what was measured, as `Workspace.measurements` documents it."""
     which = {"hardware": name_measured(source, hardware), "model": model}
     with opening_catalogue(source) as connection:
-        return find_projected(connection, run_query(connection, find_query("measurement.list"), which))
+        return find_projected(connection, fetch(connection, ListedMeasurement, **which))
 
 
 def import_measurements(source: Source, file: Path) -> tuple[int, int]:

@@ -11,16 +11,16 @@ from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
 from joulemap.present.document import Document, Grid, Section, Text, draw_columns, say_rest
-from joulemap.store.library import find_query
-from joulemap.store.query import fetch, run_query
+from joulemap.store.query import fetch
+from joulemap.store.workload import read_workload
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from joulemap.domain.settings import Settings
+    from joulemap.domain.workload import Workload
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
-    from joulemap.store.query import Rows
 
 
 @attrs.frozen
@@ -92,6 +92,29 @@ class PatternShare:
     """The part of the bytes that fusing keeps on chip."""
 
 
+@attrs.frozen
+class ListedOperator:
+    """An operator of a model with its counts, independent of hardware. Bytes are at the traced dtype."""
+
+    query: ClassVar[str] = "model.operator"
+
+    operator_index: int
+    name: str
+    operation: str
+    output_shape: str
+    dtype: str
+    mac_count: int
+    elementwise_count: int
+    special_count: int
+    input_bytes: int
+    weight_bytes: int
+    output_bytes: int
+    subgraph_index: int
+    fusion_pattern: str
+    aten: str
+    is_counted: bool
+
+
 @attrs.frozen(kw_only=True)
 class ProfileAnswer(Answer):
     """A model as a whole, by operation, and by fusion pattern."""
@@ -148,10 +171,16 @@ def profile(source: Source, model: str, settings: Settings) -> ProfileAnswer:
         )
 
 
-def list_operators(source: Source, model: str, settings: Settings) -> Rows:
+def find_workload(source: Source, model: str, settings: Settings) -> Workload:
+    """Return a model as records, as `Workspace.workload` documents it."""
+    with _holding(source, model, settings, "workload") as (workload_id, connection):
+        return read_workload(connection, workload_id)
+
+
+def list_operators(source: Source, model: str, settings: Settings) -> Table[ListedOperator]:
     """Return a model's operators, as `Workspace.operators` documents it."""
     with _holding(source, model, settings, "model trace") as (workload_id, connection):
-        return run_query(connection, find_query("model.operator"), {"workload_id": workload_id})
+        return fetch(connection, ListedOperator, workload_id=workload_id)
 
 
 def _holding(

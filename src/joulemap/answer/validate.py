@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import attrs
 
 from joulemap.answer.measurement import find_described, list_measurements, name_measured
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
@@ -17,14 +17,59 @@ from joulemap.plan.hold import ensure_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import reading
 from joulemap.store.library import find_query
-from joulemap.store.query import find_projected, run_query
+from joulemap.store.query import fetch, find_projected, run_query
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import ScoreDivision
     from joulemap.domain.table import Table
     from joulemap.plan.source import Source
+
+
+@attrs.frozen
+class PredictionScore:
+    """How far predictions are from measurements of one quantity, for one part of a hardware's rows."""
+
+    query: ClassVar[str] = "validate.score"
+
+    quantity: str
+    hardware: str
+    part: str
+    measurement_count: int
+    mean_error_fraction: float
+    median_error_fraction: float
+    bias_fraction: float
+    """Mean signed relative error; positive is predicted too high."""
+    worst_error_fraction: float
+    worst_case: str
+    rank_correlation: float | None
+    seen_fraction: float
+    seen: str
+    calibration: str
+
+
+@attrs.frozen
+class OperatorScore:
+    """How far predicted device times inside models are from measured ones, for one kind of operator."""
+
+    query: ClassVar[str] = "validate.operator"
+
+    hardware: str
+    kind: str
+    is_overlapping: bool
+    group_count: int
+    operator_count: int
+    device_time_s: float
+    share_fraction: float | None
+    time_bias_fraction: float
+    time_weighted_error_fraction: float
+    scored_count: int
+    mean_error_fraction: float | None
+    median_error_fraction: float | None
+    bias_fraction: float | None
+    worst_error_fraction: float | None
+    worst_case: str | None
+    seen_fraction: float
 
 
 def score_predictions(
@@ -35,34 +80,40 @@ def score_predictions(
     precision: str,
     by: ScoreDivision,
     calibration: str | Calibration,
-) -> Table[tuple[Any, ...]]:
+) -> Table[PredictionScore]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
-    named = name_measured(source, hardware)
-    which = {"hardware": named, "model": model, "precision": precision}
-    if by == "operator":
-        with opening_catalogue(source) as connection:
-            measured = run_query(connection, find_query("measurement.profile"), which)
-    else:
-        measured = list_measurements(source, named, model)
-    used = _ensure_runs(source, measured, (named, model, precision), calibration)
-    name = "validate.operator" if by == "operator" else "validate.score"
-    given = which if by == "operator" else {**which, "by": by, "calibrations": list(used)}
+    check_name("division", by, get_args(ScoreDivision))
+    which = {"hardware": name_measured(source, hardware), "model": model, "precision": precision}
+    used = _ensure_runs(source, list_measurements(source, which["hardware"], model), which, calibration)
     with reading(source) as connection:
-        return find_projected(connection, run_query(connection, find_query(name), given))
+        scores = fetch(connection, PredictionScore, **which, by=by, calibrations=list(used))
+        return find_projected(connection, scores)
+
+
+def score_operators(
+    source: Source, hardware: str, model: str, *, precision: str, calibration: str | Calibration
+) -> Table[OperatorScore]:
+    """Return how far predicted times of operators are, as `Workspace.validate_operators` documents it."""
+    which = {"hardware": name_measured(source, hardware), "model": model, "precision": precision}
+    with opening_catalogue(source) as connection:
+        measured = run_query(connection, find_query("measurement.profile"), which)
+    _ensure_runs(source, measured, which, calibration)
+    with reading(source) as connection:
+        return find_projected(connection, fetch(connection, OperatorScore, **which))
 
 
 def _ensure_runs(
-    source: Source, measured: Table[tuple[Any, ...]], chosen: Sequence[str], calibration: str | Calibration
+    source: Source, measured: Table[Any], which: Mapping[str, str], calibration: str | Calibration
 ) -> tuple[str, ...]:
     """Evaluate every measured configuration that is not stored; return the labels of the calibrations that apply.
 
-    What cannot be traced is told and left out. `measured` names configurations; `chosen` is what they were chosen by:
+    What cannot be traced is told and left out. `measured` names configurations; `which` is what they were chosen by:
     hardware, model and precision, empty texts for all. UnknownNameError where there are none.
     """
-    rows = [row for row in measured.records() if chosen[-1] in ("", row["precision"])]
+    rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows:
-        measured_on = {row["hardware"] for row in list_measurements(source, "", "").records()}
-        what = " and ".join(text for text in chosen if text)
+        measured_on = {row.hardware for row in list_measurements(source, "", "")}
+        what = " and ".join(text for text in which.values() if text)
         raise UnknownNameError("measurement of", what, measured_on, "see `joulemap measurements list`")
     groups: dict[tuple[str, Any, Any, int], list[str]] = {}
     for row in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import typer
 
@@ -32,7 +32,7 @@ def validate(
     model: Annotated[str, typer.Option(help="Only this model.", show_default="all")] = "",
     precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
     by: Annotated[
-        ScoreDivision,
+        Literal[ScoreDivision, "operator"],
         typer.Option(help="What divides a hardware's rows."),
     ] = "runtime",
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
@@ -50,7 +50,10 @@ def validate(
     joulemap validate --by batch --format json
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
-    scores = output.workspace().validate(
-        hardware, model, precision=cast("Any", precision), by=by, calibration=calibration
-    )
-    output.write_table(scores, OPERATORS if by == "operator" else SCORES, keep=KEPT)
+    workspace, chosen = output.workspace(), cast("Any", precision)
+    if by == "operator":
+        operators = workspace.validate_operators(hardware, model, precision=chosen, calibration=calibration)
+        output.write_table(operators, OPERATORS, keep=KEPT)
+        return
+    scores = workspace.validate(hardware, model, precision=chosen, by=by, calibration=calibration)
+    output.write_table(scores, SCORES, keep=KEPT)

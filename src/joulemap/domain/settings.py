@@ -43,7 +43,7 @@ DifferenceDivision = Literal["term", "category", "subgraph"]
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 """What a sweep is told by."""
 
-ScoreDivision = Literal["runtime", "family", "model", "batch", "precision", "split", "operator"]
+ScoreDivision = Literal["runtime", "family", "model", "batch", "precision", "split"]
 """What divides the measurements of a hardware."""
 
 

@@ -36,7 +36,7 @@ Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
 
 
-def find_projected(connection: duckdb.DuckDBPyConnection, answer: Rows) -> Rows:
+def find_projected(connection: duckdb.DuckDBPyConnection, answer: Table[Made]) -> Table[Made]:
     """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
     if not HARDWARE_COLUMNS & set(answer.names):
         return answer

@@ -49,6 +49,11 @@ def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple
     return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
 
 
+def find_workload_of(connection: Connection, run_id: int) -> int:
+    """Return the workload of a stored run."""
+    return int(connection.execute("SELECT workload_id FROM run WHERE run_id = ?", [run_id]).fetchall()[0][0])
+
+
 def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str, ...]:
     """Return the names of the subgraphs of stored runs, each once."""
     statement = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import TracedOperator
     from joulemap.domain.workload import Workload
     from joulemap.model.workload import WorkloadColumns
+
+Part = TypeVar("Part", bound=attrs.AttrsInstance)
 
 
 def find_workload(connection: Connection, workload_key: str) -> int | None:
@@ -102,6 +104,60 @@ def write_workload(connection: Connection, workload: Workload) -> int:
         insert_records(connection, f"workload_{part}", records, workload_id=workload_id, **numbers)
     Digester(connection).seal(WORKLOAD, [workload_id])
     return workload_id
+
+
+def read_workload(connection: Connection, workload_id: int) -> Workload:
+    """Return a stored workload as records."""
+    from joulemap.domain.key import WorkloadKey
+    from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+
+    (whole,) = _read_records(connection, "workload", workload_id)
+    operators = _read_records(connection, "workload_operator", workload_id, "operator_index")
+    subgraphs = _read_records(connection, "workload_subgraph", workload_id, "subgraph_index")
+    members: dict[int, list[int]] = {}
+    for index, row in enumerate(operators):
+        members.setdefault(row["subgraph_index"], []).append(index)
+    return Workload(
+        **{
+            field.name: whole[field.name]
+            for field in attrs.fields(Workload)
+            if field.name in whole and field.name != "notes"
+        },
+        key=_make(WorkloadKey, whole),
+        notes=tuple(whole["notes"]),
+        operators=tuple(_make(Operator, row, output_shape=_sizes(row["output_shape"])) for row in operators),
+        tensors=tuple(
+            _make(Tensor, row, shape=_sizes(row["shape"]))
+            for row in _read_records(connection, "workload_tensor", workload_id, "tensor_index")
+        ),
+        accesses=_read_parts(connection, Access, workload_id),
+        edges=_read_parts(connection, Edge, workload_id),
+        buffers=_read_parts(connection, Buffer, workload_id),
+        subgraphs=tuple(
+            _make(Subgraph, row, operator_indices=tuple(members.get(index, ()))) for index, row in enumerate(subgraphs)
+        ),
+    )
+
+
+def _read_parts(connection: Connection, record: type[Part], workload_id: int) -> tuple[Part, ...]:
+    part = record.__name__.lower()
+    rows = _read_records(connection, f"workload_{part}", workload_id, f"{part}_index")
+    return tuple(_make(record, row) for row in rows)
+
+
+def _read_records(connection: Connection, table: str, workload_id: int, order: str = "") -> list[dict[str, Any]]:
+    """Return the rows of a workload in a table as mappings from column to value."""
+    cursor = connection.execute(
+        f"FROM {table} WHERE workload_id = ?{f' ORDER BY {order}' if order else ''}", [workload_id]
+    )
+    names = [name for name, *_ in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _make(record: type[Part], row: Mapping[str, Any], **given: Any) -> Part:
+    """Return a record with the columns that are named as its fields, but for those given."""
+    names = [field.name for field in attrs.fields(record) if field.name not in given]
+    return record(**{name: row[name] for name in names}, **given)
 
 
 def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:

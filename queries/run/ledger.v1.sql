@@ -1,0 +1,48 @@
+/*
+name = "run.ledger"
+version = 1
+schema = 1
+summary = "The ledger of one run: every line with its count and the energy of one"
+grain = "one row per operator and action; lines sum to operators, subgraphs and the run, exactly"
+order = ["operator_index", "energy_fj descending", "component", "action"]
+[parameters]
+run_id = { type = "INTEGER", meaning = "run" }
+[columns]
+subgraph_index = { type = "INTEGER", meaning = "subgraph of the operator" }
+operator_index = { type = "INTEGER", meaning = "execution order" }
+category = { type = "VARCHAR", meaning = "the architecture's own" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
+component = { type = "VARCHAR", meaning = "what acts" }
+action = { type = "VARCHAR", meaning = "what it does" }
+part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
+per = { type = "VARCHAR", meaning = "what one count is" }
+action_count = { type = "DOUBLE", meaning = "how often" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one" }
+energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact: round(count x price)" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
+is_overhead = { type = "BOOLEAN", meaning = "neither arithmetic nor off-chip memory nor static" }
+basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
+source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
+*/
+SELECT
+    l.subgraph_index,
+    l.operator_index,
+    a.category,
+    a.common_category,
+    a.component,
+    a.action,
+    a.part,
+    a.per,
+    l.action_count,
+    e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    l.energy_fj,
+    joules(l.energy_fj) AS energy_j,
+    is_overhead(a.common_category) AS is_overhead,
+    e.basis,
+    e.source
+FROM ledger_line AS l
+JOIN run AS r ON r.run_id = l.run_id
+JOIN action AS a ON a.action_id = l.action_id
+JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+WHERE l.run_id = $run_id
+ORDER BY l.operator_index, l.energy_fj DESC, a.component, a.action, a.part, a.per

@@ -1,0 +1,194 @@
+"""A stored run as records: its subgraphs with their allocations, their operators, and every line of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import attrs
+
+from joulemap.answer.analyze.row import RunTotal
+from joulemap.errors import UnsupportedError
+from joulemap.plan.source import reading
+from joulemap.store.query import check_runs, fetch
+from joulemap.store.run import find_outcomes, find_workload_of
+from joulemap.store.workload import read_workload
+
+if TYPE_CHECKING:
+    from joulemap.domain.workload import Operator, Subgraph, Workload
+    from joulemap.plan.source import Source
+
+LedgerField = Literal["category", "common_category", "component", "action", "part", "basis"]
+"""What lines of the ledger are grouped by."""
+
+
+@attrs.frozen
+class LedgerLine:
+    """One action of one operator: count x energy per action."""
+
+    query: ClassVar[str] = "run.ledger"
+
+    subgraph_index: int
+    operator_index: int
+    category: str
+    """The architecture's own."""
+    common_category: str
+    """Of all architectures."""
+    component: str
+    action: str
+    part: str
+    """`compute`, `memory`, `control` or `static`."""
+    per: str
+    """What one count is: MAC, B, instruction, s."""
+    action_count: float
+    energy_per_action_j: float
+    energy_fj: int
+    """round(count x price), the stored fact."""
+    energy_j: float
+    is_overhead: bool
+    """Whether it is neither arithmetic nor off-chip memory nor static."""
+    basis: str
+    """Where the price comes from."""
+    source: str
+
+
+@attrs.frozen
+class Allocation:
+    """A subgraph placed on the units of a hardware, with its time and what bounds it."""
+
+    query: ClassVar[str] = "run.allocation"
+
+    subgraph_index: int
+    units_used_count: int
+    units_total_count: int
+    tile_count: float
+    wave_count: float
+    wave_fill_fraction: float | None
+    """Tiles over waves x units; None without tiles."""
+    executed_mac_count: float | None
+    padding_fraction: float | None
+    """The part of the tiles' MAC slots without a MAC."""
+    kernel_count: int
+    latency_fs: int
+    latency_s: float
+    compute_s: float
+    memory_s: float
+    launch_s: float
+    bottleneck: str
+    """`compute`, `memory` or `launch`."""
+    dram_bytes: float
+    moved_bytes: float
+    compute_utilization_fraction: float | None
+    bandwidth_utilization_fraction: float | None
+
+
+@attrs.frozen
+class EnergyBreakdown:
+    """Lines of the ledger and what they add up to, exactly."""
+
+    lines: tuple[LedgerLine, ...]
+
+    def __iter__(self) -> Iterator[LedgerLine]:
+        return iter(self.lines)
+
+    @property
+    def energy_fj(self) -> int:
+        """Sum of the lines."""
+        return sum(line.energy_fj for line in self.lines)
+
+    @property
+    def energy_j(self) -> float:
+        """Sum of the lines, rounded once."""
+        return self.energy_fj / 1e15
+
+    @property
+    def overhead(self) -> EnergyBreakdown:
+        """The lines that are neither arithmetic nor off-chip memory nor static."""
+        return EnergyBreakdown(tuple(line for line in self.lines if line.is_overhead))
+
+    def by(self, field: LedgerField) -> dict[str, EnergyBreakdown]:
+        """Return value of the field -> the lines that have it, most energy first; they sum to this exactly."""
+        groups: dict[str, list[LedgerLine]] = {}
+        for line in self.lines:
+            groups.setdefault(getattr(line, field), []).append(line)
+        parts = {name: EnergyBreakdown(tuple(lines)) for name, lines in groups.items()}
+        return dict(sorted(parts.items(), key=lambda item: (-item[1].energy_fj, item[0])))
+
+
+@attrs.frozen(kw_only=True)
+class RunOperator:
+    """An operator as a run executed it."""
+
+    operator_index: int
+    operator: Operator
+    energy: EnergyBreakdown
+
+
+@attrs.frozen(kw_only=True)
+class RunSubgraph:
+    """A subgraph as a run executed it."""
+
+    subgraph: Subgraph
+    allocation: Allocation
+    operators: tuple[RunOperator, ...]
+    """Those that take energy, in execution order."""
+
+    @cached_property
+    def energy(self) -> EnergyBreakdown:
+        """The lines of all its operators."""
+        return EnergyBreakdown(tuple(line for one in self.operators for line in one.energy))
+
+
+@attrs.frozen(kw_only=True)
+class Run:
+    """A stored run: run -> subgraph -> operator -> ledger line, summing exactly at every step."""
+
+    total: RunTotal
+    workload: Workload
+    subgraphs: tuple[RunSubgraph, ...]
+    """Those that run, in execution order."""
+
+    @cached_property
+    def energy(self) -> EnergyBreakdown:
+        """The whole ledger of the run."""
+        return EnergyBreakdown(tuple(line for one in self.subgraphs for line in one.energy))
+
+
+def read_run(source: Source, run_id: int) -> Run:
+    """Return a stored run, as `Workspace.run` documents it."""
+    with reading(source) as connection:
+        check_runs(connection, {"run_id": run_id})
+        ((_, refusal),) = find_outcomes(connection, [run_id]).values()
+        if refusal is not None:
+            raise UnsupportedError(refusal)
+        totals = fetch(connection, RunTotal, run_id=run_id)
+        workload = read_workload(connection, find_workload_of(connection, run_id))
+        allocations = fetch(connection, Allocation, run_id=run_id)
+        lines = fetch(connection, LedgerLine, run_id=run_id)
+    if not totals.rows:
+        raise UnsupportedError(f"run {run_id}: none of its operators runs as a kernel, so it has no ledger")
+    return _assemble(totals[0], workload, allocations.rows, lines.rows)
+
+
+def _assemble(
+    total: RunTotal, workload: Workload, allocations: tuple[Allocation, ...], lines: tuple[LedgerLine, ...]
+) -> Run:
+    operators: dict[int, list[RunOperator]] = {}
+    for index, group in groupby(lines, lambda line: line.operator_index):
+        mine = tuple(group)
+        one = RunOperator(operator_index=index, operator=workload.operators[index], energy=EnergyBreakdown(mine))
+        operators.setdefault(mine[0].subgraph_index, []).append(one)
+    return Run(
+        total=total,
+        workload=workload,
+        subgraphs=tuple(
+            RunSubgraph(
+                subgraph=workload.subgraphs[allocation.subgraph_index],
+                allocation=allocation,
+                operators=tuple(operators.get(allocation.subgraph_index, ())),
+            )
+            for allocation in allocations
+        ),
+    )

@@ -1,0 +1,274 @@
+"""Inside subgraphs: what each spends its energy on, by category and action, adds up at every level."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+
+import joulemap as library
+from blank import open_blank
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.settings import EnergyDivision, ModelDivision
+from joulemap.domain.workload import Workload
+from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
+from joulemap.store.workload import read_workload, write_workload
+from joulemap.workspace import Workspace
+from ledger import FJ, Book, Part
+from models import Embedded, Residual, image, trace
+
+ONE_OF_EACH_CLASS = {
+    "xeon_8490h": "fp32",
+    "l4": "fp16",
+    "coral": "int8",
+    "kpu_t256": "bf16",
+    "tda4vm_c7x_mma": "int8",
+    "dpu_b4096_kv260": "int8",
+    "plasticine": "fp32",
+    "gaudi2": "bf16",
+}
+"""Hardware -> a precision that it has."""
+
+
+@pytest.fixture
+def book() -> Book:
+    """10 J of three parts."""
+    book = Book()
+    book.add_run(
+        [
+            Part(time_s=1.0, compute_j=4.0, static_j=1.0),
+            Part(time_s=2.0, memory_j=3.0, static_j=1.0, pattern="linear+relu"),
+            Part(time_s=1.0, control_j=1.0),
+        ]
+    )
+    return book
+
+
+def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
+    return run_query(book.connection, find_query(name), {"run_ids": [1], **parameters}).records()
+
+
+def test_categories_worked_out_by_hand(book: Book) -> None:
+    rows = {(row["name"], row["category"]): row for row in ask(book, "breakdown.category")}
+    assert {key: row["energy_fj"] // FJ for key, row in rows.items() if row["energy_fj"]} == {
+        ("part0", "compute"): 4, ("part0", "static"): 1,
+        ("part1", "memory"): 3, ("part1", "static"): 1,
+        ("part2", "control"): 1,
+    }  # fmt: skip
+    assert_close(rows["part0", "compute"]["share_fraction"], 0.8, rel=1e-15)
+    assert_close(rows["part0", "compute"]["run_fraction"], 0.4, rel=1e-15)
+    assert rows["part1", "memory"]["common_categories"] == "unit_memory"
+    assert rows["part1", "memory"]["largest_action"] == "memory.act"
+    common = {row["category"] for row in ask(book, "breakdown.category", is_common=True)}
+    assert common == {"compute", "unit_memory", "control", "static"}
+
+
+def test_one_subgraph_is_compared_with_itself(book: Book) -> None:
+    rows = ask(book, "breakdown.action", subgraph="part1")
+    assert [(row["component"], row["energy_fj"] // FJ) for row in rows[:2]] == [("memory", 3), ("static", 1)]
+    assert {row["energy_fj"] for row in rows[2:]} == {0}
+    assert {row["whole_energy_fj"] for row in rows} == {4 * FJ}
+    assert ask(book, "breakdown.action", subgraph="nonsense") == []
+
+
+def test_a_level_that_does_not_exist_is_refused(book: Book) -> None:
+    with pytest.raises(SqlError, match="expected subgraph or operator"):
+        ask(book, "breakdown.action", level="layer")
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("part") / "results.duckdb")
+
+
+MODELS = [
+    "mobilenet_v3_small",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_shipped()) if name != "mobilenet_v3_small"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_level_sums_to_the_run_on_every_class(model: str, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "results.duckdb")
+    answered = 0
+    for hardware, precision in ONE_OF_EACH_CLASS.items():
+        try:
+            run = workspace.analyze(model, hardware, precision=precision)  # type: ignore[arg-type]
+        except UnsupportedError:
+            continue
+        answered += 1
+        ledger = workspace.run(run.total.run_id)
+        assert ledger.energy.energy_fj == run.total.energy_fj
+        assert sum(one.allocation.latency_fs for one in ledger.subgraphs) == run.total.latency_fs
+        of_subgraph = {row.subgraph_index: row.energy_fj for row in run.subgraphs}
+        of_operator = {row.operator_index: row.energy_fj for row in run.operators}
+        for level in get_args(ModelDivision):
+            wholes = of_subgraph if level == "subgraph" else of_operator
+            for by in get_args(EnergyDivision):
+                parts = workspace.break_down(model, hardware, precision=precision, level=level, by=by)  # type: ignore[arg-type]
+                sums: dict[int, int] = defaultdict(int)
+                for row in parts.rows:
+                    sums[row.part_index] += row.energy_fj
+                assert sums == {index: energy for index, energy in wholes.items() if index in sums}
+                assert sum(sums.values()) == run.total.energy_fj
+    assert answered > 0
+
+
+def of_runs(rows: Iterable[Any]) -> dict[str, int]:
+    sums: dict[str, int] = defaultdict(int)
+    for row in rows:
+        sums[row.hardware] += row.energy_fj
+    return dict(sums)
+
+
+def test_hardware_side_by_side_share_their_categories(workspace: Workspace) -> None:
+    answer = workspace.compare_breakdowns(["resnet18"])
+    energies = {row.hardware: row.energy_fj for row in workspace.compare_runs(["resnet18"]).rows}
+    assert of_runs(answer.rows) == energies
+    categories = defaultdict(set)
+    for row in answer.rows:
+        categories[row.hardware].add(row.category)
+    assert {"compute", "control", "static"} <= set.intersection(*categories.values())
+    one = workspace.compare_breakdowns(["resnet18"], by="action", subgraph="layer4.0.conv2")
+    assert {row.name for row in one.rows} == {"layer4.0.conv2"}
+    assert of_runs(one.rows) == {row.hardware: row.whole_energy_fj for row in one.rows}
+
+
+def test_counts_times_prices_are_the_energies(workspace: Workspace) -> None:
+    answer = workspace.break_down("resnet18", "l4", precision="int8", by="action")
+    assert answer.actions is not None
+    for row in answer.actions:
+        # each line is rounded to a femtojoule of its own
+        assert abs(row.action_count * row.energy_per_action_j * 1e15 - row.energy_fj) <= 10 + 1e-9 * row.energy_fj
+        assert row.source
+
+
+def test_inside_a_subgraph_are_its_operators(workspace: Workspace) -> None:
+    whole = workspace.break_down("resnet18", "l4", precision="int8", by="action", subgraph="layer4.0.conv2")
+    inside = workspace.break_down(
+        "resnet18", "l4", precision="int8", level="operator", by="action", subgraph="layer4.0.conv2"
+    )
+    assert len({row.part_index for row in inside.rows}) > 1
+    assert of_runs(inside.rows) == of_runs(whole.rows)
+    with pytest.raises(UnknownNameError, match=r"unknown subgraph 'layer4.0.cnv2'; did you mean layer4\.0\.conv2"):
+        workspace.break_down("resnet18", "l4", subgraph="layer4.0.cnv2")
+
+
+@pytest.mark.parametrize("metric", ["energy", "latency", "edp"])
+def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: library.PartMetricName) -> None:
+    whole = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8", metric=metric)
+    name = "layer4.0.conv2"
+    answer = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8", metric=metric, subgraph=name)
+    (own,) = [row for row in whole.subgraphs if row.name == name]
+    assert answer.total.difference_fj == own.energy_difference_fj == sum(row.difference_fj for row in answer.terms)
+    assert answer.total.latency_difference_fs == own.latency_difference_fs
+    assert sum(row.difference_fj for row in answer.effects) == own.energy_difference_fj
+    assert sum(row.difference_fj for row in answer.categories) == own.energy_difference_fj
+    # an edp of its own: its energy x its time
+    expected = 2 * (own.energy_b_fj * own.latency_b_fs - own.energy_a_fj * own.latency_a_fs)
+    assert answer.total.edp_difference_exact == expected
+    if answer.metric_terms is not None:
+        assert sum(row.difference_exact for row in answer.metric_terms) == answer.difference_exact
+    drawn = " ".join(text for section in answer.document().sections for text in section.texts)
+    assert "NOT EXACT" not in drawn
+    assert f"subgraph {name}" in answer.title()
+
+
+def test_the_difference_of_a_subgraph_names_its_largest_action(workspace: Workspace) -> None:
+    answer = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8")
+    moved: dict[str, int] = defaultdict(int)
+    for sign, hardware in ((-1, "l4"), (1, "tpu_v4")):
+        parts = workspace.break_down("resnet18", hardware, precision="int8", by="action", subgraph="conv1").rows
+        for row in parts:
+            assert isinstance(row, library.PartAction)
+            moved[f"{row.component}.{row.action}"] += sign * row.energy_fj
+    (own,) = [row for row in answer.subgraphs if row.name == "conv1"]
+    largest = max(moved, key=lambda name: abs(moved[name]))
+    assert own.largest_action == largest
+    assert own.largest_difference_j is not None
+    assert_close(own.largest_difference_j, moved[largest] / 1e15, rel=1e-12)
+
+
+def test_a_run_as_records(workspace: Workspace) -> None:
+    total = workspace.analyze("resnet18", "l4", precision="int8").total
+    run = workspace.run(total.run_id)
+    assert run.total == total
+    assert run.workload == workspace.workload("resnet18")
+    assert run.energy.energy_fj == total.energy_fj
+    for one in run.subgraphs:
+        parts = one.energy.by("category").values()
+        assert sum(part.energy_fj for part in parts) == one.energy.energy_fj
+        assert all(line.energy_fj >= 0 and line.source for line in one.energy)
+        operators = {run.workload.operators[index].name for index in one.subgraph.operator_indices}
+        assert {operator.operator.name for operator in one.operators} <= operators
+    kept = run.energy.by("common_category")
+    useful = sum(kept[name].energy_fj for name in ("compute", "off_chip_memory", "static") if name in kept)
+    assert run.energy.overhead.energy_fj == total.energy_fj - useful
+
+
+def test_a_run_that_is_not_there_or_was_refused(workspace: Workspace) -> None:
+    with pytest.raises(UnknownNameError, match="unknown run '9999'"):
+        workspace.run(9999)
+    refused = workspace.compare("resnet18", hardware=["coral", "l4"]).rows[-1]
+    assert refused.status == "unsupported"
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
+        workspace.run(refused.run_id)
+
+
+WORKLOADS = {
+    "residual": trace(Residual(), image(2, 4, 8)),
+    "embedded": trace(Embedded(), torch.empty(2, 5, dtype=torch.int64, device="meta")),
+}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+def test_a_stored_workload_is_read_as_it_was_written(workload: Workload) -> None:
+    connection = open_blank()
+    assert read_workload(connection, write_workload(connection, workload)) == workload
+
+
+@pytest.mark.parametrize("options", [("--by", "category"), ("--level", "operator", "--by", "action")])
+def test_tables_json_and_csv_of_a_breakdown(options: tuple[str, ...], joulemap: Run, database: Path) -> None:
+    asked = ("analyze", "resnet18", "tpu_v4", *options, "--db", database)
+    document = json.loads(joulemap(*asked, "--format", "json").stdout)
+    (table,) = [document[name] for name in ("categories", "actions") if document.get(name)]
+    cells = list(csv.DictReader(io.StringIO(joulemap(*asked, "--format", "csv").stdout)))
+    assert [row["energy_fj"] for row in cells] == [str(row["energy_fj"]) for row in table]
+    drawn = joulemap(*asked, variables={"COLUMNS": "80"}).stdout
+    assert "(exact)" in drawn
+    assert "NOT EXACT" not in drawn
+    assert max(len(line) for line in drawn.split("Next steps")[0].splitlines()) <= 80
+
+
+def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> None:
+    asked = joulemap("compare", "resnet18", "--level", "subgraph", "--by", "category", "--limit", 2, "--db", database)
+    assert asked.returncode == ExitCode.OK
+    for step in [line.split()[1:] for line in asked.stdout.split("Next steps")[1].splitlines() if line.strip()]:
+        assert joulemap(*step).returncode == ExitCode.OK, step
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("analyze", "resnet18", "tpu_v4", "--level", "category", "--by", "action"), "leave out --level category"),
+        (("compare", "resnet18", "--by", "action"), "add --level subgraph"),
+        (("compare", "resnet18", "--level", "subgraph", "--subgraph", "conv1"), "add --by category or --by action"),
+        (("compare", "resnet18", "--level", "subgraph", "--by", "action", "--metric", "latency"), "leave out --metric"),
+        (("explain", "resnet18", "tpu_v4", "h100_sxm5", "--metric", "memory", "--subgraph", "conv1"), "whole run"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_subgraph(arguments: tuple[str, ...], told: str, joulemap: Run) -> None:
+    done = joulemap(*arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert told in done.stderr
