@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
 
+import attrs
 import duckdb
 import pytest
 
@@ -210,3 +212,32 @@ def test_the_public_names_exist() -> None:
         assert getattr(joulemap, name) is not None
     with pytest.raises(AttributeError):
         _ = joulemap.nonsense  # type: ignore[attr-defined]
+
+
+PLAIN = {
+    "str", "int", "float", "bool", "None", "tuple", "list", "dict", "Mapping", "Sequence", "frozenset", "Path", "Any",
+    "object",
+}  # fmt: skip
+"""Names of annotations that need no import of ours."""
+
+
+def annotated(text: str) -> set[str]:
+    """Return the names in an annotation, without what stands in a `Literal`."""
+    tree = ast.parse(re.sub(r"Literal\[[^\]]*\]", "str", text), mode="eval")
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - PLAIN
+
+
+def test_every_type_that_the_library_hands_out_is_public() -> None:
+    methods = [value for name, value in vars(Workspace).items() if callable(value) and not name.startswith("_")]
+    waiting = {name for method in methods for name in annotated(method.__annotations__["return"])}
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        assert name in joulemap.__all__, name
+        kind = getattr(joulemap, name)
+        if attrs.has(kind) and kind not in (joulemap.Table, joulemap.Rows):
+            fields = [field.type for field in attrs.fields(kind)]
+            told = [one.fget.__annotations__["return"] for one in vars(kind).values() if isinstance(one, property)]
+            waiting |= {found for text in (*fields, *told) for found in annotated(str(text))} - seen
+    assert {"LedgerLine", "Subgraph", "Operator", "Allocation", "EnergyBreakdown", "Workload"} <= seen

@@ -183,6 +183,10 @@ from joulemap.catalog.load import (
 from joulemap.domain.calibration import (
     Calibration as Calibration,
     CalibrationError as CalibrationError,
+    EnergyScale as EnergyScale,
+)
+from joulemap.domain.catalogue import (
+    ArchitectureNote as ArchitectureNote,
 )
 from joulemap.domain.configuration import (
     Configuration as Configuration,
@@ -195,6 +199,9 @@ from joulemap.domain.hardware import (
     Peak as Peak,
     PowerMode as PowerMode,
 )
+from joulemap.domain.key import (
+    WorkloadKey as WorkloadKey,
+)
 from joulemap.domain.measurement import (
     Measurement as Measurement,
     Timing as Timing,
@@ -204,18 +211,22 @@ from joulemap.domain.metric import (
     Metric as Metric,
     MetricName as MetricName,
     PartMetricName as PartMetricName,
+    RankMetricName as RankMetricName,
 )
 from joulemap.domain.quantity import (
     Quantity as Quantity,
 )
 from joulemap.domain.reference import (
+    ActionKey as ActionKey,
     EnergyAction as EnergyAction,
     EnergyReference as EnergyReference,
 )
 from joulemap.domain.settings import (
     Bounds as Bounds,
     Deployment as Deployment,
+    EnergyDivision as EnergyDivision,
     Limits as Limits,
+    ModelDivision as ModelDivision,
     Settings as Settings,
     Usage as Usage,
 )
