@@ -36,72 +36,43 @@ source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behi
 WITH act AS (
     SELECT
         l.run_id,
-        l.subgraph_index,
-        CASE WHEN $level = 'operator' THEN l.operator_index ELSE l.subgraph_index END AS part_index,
-        a.category,
-        a.common_category,
-        a.component,
-        a.action,
-        a.part,
-        a.per,
+        l.part_index,
+        l.action_id,
+        l.run_fj,
+        l.whole_fj,
         sum(l.action_count ORDER BY l.operator_index) AS action_count,
         sum(l.energy_fj) AS energy_fj,
         any_value(e.energy_per_action_fj) AS price_fj,
         any_value(e.basis) AS basis,
         any_value(e.source) AS source
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id) AND ($subgraph = '' OR g.name = $subgraph)
-        AND CASE
-            WHEN $level NOT IN ('subgraph', 'operator')
-                THEN error('level is ' || $level || ', expected subgraph or operator')
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 32
-                THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
-            ELSE TRUE
-        END
+    FROM lines_of_parts($run_ids, $level, $subgraph) AS l
+    JOIN energy_per_action AS e ON e.hardware_digest = l.hardware_digest AND e.action_id = l.action_id
     GROUP BY ALL
-),
-whole AS (
-    SELECT
-        l.run_id,
-        sum(l.energy_fj) AS run_fj,
-        sum(CASE WHEN $subgraph = '' OR g.name = $subgraph THEN l.energy_fj ELSE 0 END) AS whole_fj
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-    WHERE list_contains($run_ids, l.run_id)
-    GROUP BY l.run_id
 )
 SELECT
     s.run_id,
-    r.model,
-    r.configured_hardware AS hardware,
+    p.model,
+    p.hardware,
     s.part_index,
-    coalesce(o.name, g.name) AS name,
-    coalesce(o.operation, split_part(g.pattern, '+', 1)) AS kind,
-    g.pattern AS fusion_pattern,
-    s.category,
-    s.common_category,
-    s.component,
-    s.action,
-    s.part,
-    s.per,
+    p.name,
+    p.kind,
+    p.fusion_pattern,
+    a.category,
+    a.common_category,
+    a.component,
+    a.action,
+    a.part,
+    a.per,
     s.action_count,
     s.price_fj / 1e15 AS energy_per_action_j,
     s.energy_fj,
     joules(s.energy_fj) AS energy_j,
     fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.part_index)) AS share_fraction,
-    fraction(s.energy_fj, w.run_fj) AS run_fraction,
-    w.whole_fj AS whole_energy_fj,
+    fraction(s.energy_fj, s.run_fj) AS run_fraction,
+    s.whole_fj AS whole_energy_fj,
     s.basis,
     s.source
 FROM act AS s
-JOIN whole AS w ON w.run_id = s.run_id
-JOIN run_configurations AS r ON r.run_id = s.run_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
-LEFT JOIN workload_operator AS o
-    ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = s.part_index
-ORDER BY list_position($run_ids, s.run_id), s.run_id, s.part_index, s.energy_fj DESC, s.component, s.action, s.part, s.per
+JOIN action AS a ON a.action_id = s.action_id
+JOIN names_of_parts($run_ids, $level) AS p ON p.run_id = s.run_id AND p.part_index = s.part_index
+ORDER BY list_position($run_ids, s.run_id), s.run_id, s.part_index, s.energy_fj DESC, a.component, a.action, a.part, a.per

@@ -32,24 +32,15 @@ largest_action_fraction = { type = "DOUBLE", meaning = "of the category in this 
 WITH act AS (
     SELECT
         l.run_id,
-        l.subgraph_index,
-        CASE WHEN $level = 'operator' THEN l.operator_index ELSE l.subgraph_index END AS part_index,
+        l.part_index,
         CASE WHEN $is_common THEN a.common_category ELSE a.category END AS category,
         a.common_category,
         a.component || '.' || a.action AS action,
+        l.run_fj,
+        l.whole_fj,
         sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+    FROM lines_of_parts($run_ids, $level, $subgraph) AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id) AND ($subgraph = '' OR g.name = $subgraph)
-        AND CASE
-            WHEN $level NOT IN ('subgraph', 'operator')
-                THEN error('level is ' || $level || ', expected subgraph or operator')
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 32
-                THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
-            ELSE TRUE
-        END
     GROUP BY ALL
 ),
 shared AS (
@@ -69,49 +60,35 @@ named AS (
 summed AS (
     SELECT
         run_id,
-        subgraph_index,
         part_index,
         category,
+        run_fj,
+        whole_fj,
         count(*) AS kind_count,
         sum(energy_fj) AS energy_fj,
         min({'size': -energy_fj, 'action': action}) AS largest
     FROM act
     GROUP BY ALL
-),
-whole AS (
-    SELECT
-        l.run_id,
-        sum(l.energy_fj) AS run_fj,
-        sum(CASE WHEN $subgraph = '' OR g.name = $subgraph THEN l.energy_fj ELSE 0 END) AS whole_fj
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-    WHERE list_contains($run_ids, l.run_id)
-    GROUP BY l.run_id
 )
 SELECT
     s.run_id,
-    r.model,
-    r.configured_hardware AS hardware,
+    p.model,
+    p.hardware,
     s.part_index,
-    coalesce(o.name, g.name) AS name,
-    coalesce(o.operation, split_part(g.pattern, '+', 1)) AS kind,
-    g.pattern AS fusion_pattern,
+    p.name,
+    p.kind,
+    p.fusion_pattern,
     s.category,
     n.common_categories,
     s.kind_count,
     s.energy_fj,
     joules(s.energy_fj) AS energy_j,
     fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.part_index)) AS share_fraction,
-    fraction(s.energy_fj, w.run_fj) AS run_fraction,
-    w.whole_fj AS whole_energy_fj,
+    fraction(s.energy_fj, s.run_fj) AS run_fraction,
+    s.whole_fj AS whole_energy_fj,
     s.largest.action AS largest_action,
     fraction(-s.largest.size, s.energy_fj) AS largest_action_fraction
 FROM summed AS s
 JOIN named AS n ON n.run_id = s.run_id AND n.part_index = s.part_index AND n.category = s.category
-JOIN whole AS w ON w.run_id = s.run_id
-JOIN run_configurations AS r ON r.run_id = s.run_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
-LEFT JOIN workload_operator AS o
-    ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = s.part_index
+JOIN names_of_parts($run_ids, $level) AS p ON p.run_id = s.run_id AND p.part_index = s.part_index
 ORDER BY list_position($run_ids, s.run_id), s.run_id, s.part_index, s.energy_fj DESC, s.category

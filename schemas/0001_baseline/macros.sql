@@ -579,3 +579,61 @@ SELECT
         ELSE error('metric is ' || metric || ', expected energy, latency, edp or memory')
     END AS value
 FROM figure;
+
+-- The ledger of runs as lines of parts, level being subgraph or operator, of all or of the subgraph of one name ('' for
+-- all); beside them the energy of the run, and of what is looked into.
+CREATE MACRO lines_of_parts(run_ids, level, subgraph) AS TABLE
+SELECT
+    l.run_id,
+    l.subgraph_index,
+    l.operator_index,
+    CASE level
+        WHEN 'subgraph' THEN l.subgraph_index
+        WHEN 'operator' THEN l.operator_index
+        ELSE error('level is ' || level || ', expected subgraph or operator')
+    END AS part_index,
+    l.action_id,
+    l.action_count,
+    l.energy_fj,
+    r.hardware_digest,
+    w.run_fj,
+    w.whole_fj
+FROM ledger_line AS l
+JOIN run AS r ON r.run_id = l.run_id
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+JOIN (
+    SELECT
+        e.run_id,
+        sum(e.energy_fj) AS run_fj,
+        sum(CASE WHEN subgraph = '' OR s.name = subgraph THEN e.energy_fj ELSE 0 END) AS whole_fj
+    FROM ledger_line AS e
+    JOIN run AS q ON q.run_id = e.run_id
+    JOIN workload_subgraph AS s ON s.workload_id = q.workload_id AND s.subgraph_index = e.subgraph_index
+    WHERE list_contains(run_ids, e.run_id)
+    GROUP BY e.run_id
+) AS w ON w.run_id = l.run_id
+WHERE list_contains(run_ids, l.run_id)
+    AND (subgraph = '' OR g.name = subgraph)
+    AND CASE
+        WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains(run_ids, run_id)) > 32
+            THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
+        ELSE TRUE
+    END;
+
+-- What the parts of runs are called, as lines_of_parts numbers them.
+CREATE MACRO names_of_parts(run_ids, level) AS TABLE
+SELECT
+    r.run_id,
+    w.model,
+    configuration_name(v.hardware, r.power_mode) AS hardware,
+    CASE WHEN level = 'operator' THEN o.operator_index ELSE g.subgraph_index END AS part_index,
+    coalesce(o.name, g.name) AS name,
+    coalesce(o.operation, split_part(g.pattern, '+', 1)) AS kind,
+    g.pattern AS fusion_pattern
+FROM run AS r
+JOIN workload AS w ON w.workload_id = r.workload_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id
+LEFT JOIN workload_operator AS o
+    ON level = 'operator' AND o.workload_id = r.workload_id AND o.subgraph_index = g.subgraph_index
+WHERE list_contains(run_ids, r.run_id);
