@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import attrs
 
 from joulemap.answer.analyze.row import RunTotal
+from joulemap.answer.run import ActionEnergy
 from joulemap.errors import UnsupportedError
 from joulemap.plan.source import reading
 from joulemap.store.query import check_runs, fetch
@@ -25,33 +26,15 @@ LedgerField = Literal["category", "common_category", "component", "action", "par
 
 
 @attrs.frozen
-class LedgerLine:
-    """One action of one operator: count x energy per action."""
+class LedgerLine(ActionEnergy):
+    """One action of one operator; its energy is round(count x price) in fJ, the stored fact."""
 
     query: ClassVar[str] = "run.ledger"
 
     subgraph_index: int
     operator_index: int
-    category: str
-    """The architecture's own."""
-    common_category: str
-    """Of all architectures."""
-    component: str
-    action: str
-    part: str
-    """`compute`, `memory`, `control` or `static`."""
-    per: str
-    """What one count is: MAC, B, instruction, s."""
-    action_count: float
-    energy_per_action_j: float
-    energy_fj: int
-    """round(count x price), the stored fact."""
-    energy_j: float
     is_overhead: bool
     """Whether it is neither arithmetic nor off-chip memory nor static."""
-    basis: str
-    """Where the price comes from."""
-    source: str
 
 
 @attrs.frozen

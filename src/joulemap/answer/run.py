@@ -27,6 +27,29 @@ class Amounts:
 
 
 @attrs.frozen
+class ActionEnergy:
+    """What an action takes: count x energy per action."""
+
+    category: str
+    """The architecture's own."""
+    common_category: str
+    """Of all architectures."""
+    component: str
+    action: str
+    part: str
+    """`compute`, `memory`, `control` or `static`."""
+    per: str
+    """What one count is: MAC, B, instruction, s."""
+    action_count: float
+    energy_per_action_j: float
+    energy_fj: int
+    energy_j: float
+    basis: str
+    """Where the price comes from."""
+    source: str
+
+
+@attrs.frozen
 class RunRow(Amounts):
     """A run as a whole."""
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from joulemap.answer.run import Amounts, RunRow
+from joulemap.answer.run import ActionEnergy, Amounts, RunRow
 
 
 @attrs.frozen
@@ -74,25 +74,13 @@ class CategoryShare:
 
 
 @attrs.frozen
-class ActionShare:
-    """One action of a run: count x energy per action."""
+class ActionShare(ActionEnergy):
+    """One action of a run."""
 
     query: ClassVar[str] = "analyze.action"
 
-    category: str
-    common_category: str
-    component: str
-    action: str
-    part: str
-    per: str
-    action_count: float
-    energy_per_action_j: float
-    energy_fj: int
-    energy_j: float
     share_fraction: float | None
     category_fraction: float | None
-    basis: str
-    source: str
 
 
 @attrs.frozen
