@@ -14,7 +14,20 @@ from joulemap.errors import UnknownNameError
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
-DEFAULT_HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
+DEFAULT_BY_CLASS: Final[Mapping[str, str]] = {
+    "cpu": "xeon_8490h",
+    "gpu": "h100_sxm5",
+    "tpu": "tpu_v4",
+    "kpu": "kpu_t256",
+    "dsp": "tda4vm_c7x_mma",
+    "npu": "cloud_ai_100_pro",
+    "dpu": "dpu_b4096_kv260",
+    "cgra": "plasticine",
+}
+"""Architecture class -> the hardware that stands for it: a common one that runs int8, with published key numbers where
+the class has such."""
+
+DEFAULT_HARDWARE: Final = tuple(DEFAULT_BY_CLASS[name] for name in ("cpu", "gpu", "tpu", "kpu"))
 """What a comparison takes when no hardware is named: one of each of four architecture classes."""
 
 NEARER: Final = 0.1
