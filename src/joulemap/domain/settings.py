@@ -37,6 +37,9 @@ RunDivision = Literal["category", "action", "subgraph", "operator"]
 DifferenceDivision = Literal["term", "category", "subgraph"]
 """What divides the difference of two runs."""
 
+ClassDivision = Literal["class", "category", "action"]
+"""What divides a contrast of architecture classes."""
+
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 """What a sweep is told by."""
 
