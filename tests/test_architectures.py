@@ -14,7 +14,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.row import PARTS
+from joulemap.answer.architecture.row import PARTS, ArchitectureSummary
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import DEFAULT_BY_CLASS
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
@@ -140,6 +140,24 @@ def test_vector_instructions_start_fewer_macs_than_matrix_instructions(workspace
     (vector,) = workspace.architectures(hardware="xeon_8490h", precision="fp32").rows
     (matrix,) = workspace.architectures(hardware="xeon_8490h").rows
     assert (vector.macs_per_order or 0.0) < 16.0 < (matrix.macs_per_order or 0.0)
+    assert vector.share("control") > vector.share("compute")
+    assert matrix.share("control") < matrix.share("compute") < matrix.share("static")
+
+
+def test_what_the_tutorial_says_of_a_systolic_array_and_a_warp(workspace: Workspace) -> None:
+    def ask(model: str) -> tuple[ArchitectureSummary, ArchitectureSummary]:
+        gpu, tpu = workspace.architectures(model, architecture=["gpu", "tpu"], precision="bf16").rows
+        return gpu, tpu
+
+    gpu, tpu = ask("matrix_product")
+    assert_close(gpu.compute_per_mac_j or 0.0, tpu.compute_per_mac_j or 0.0, rel=0.1)
+    assert (tpu.overhead_ratio or 0.0) < (gpu.overhead_ratio or 0.0) / 2.0
+    assert (tpu.unit_memory_bytes_per_mac or 0.0) < (gpu.unit_memory_bytes_per_mac or 0.0) / 2.0
+    assert (tpu.energy_fj or 0) < (gpu.energy_fj or 0)
+    assert (gpu.latency_s or 0.0) < (tpu.latency_s or 0.0)
+    gpu, tpu = ask("op_linear_m1_k4096_n4096")
+    assert (gpu.energy_fj or 0) < (tpu.energy_fj or 0)
+    assert (gpu.off_chip_bytes_per_mac or 0.0) < (tpu.off_chip_bytes_per_mac or 0.0)
 
 
 @pytest.mark.parametrize(
