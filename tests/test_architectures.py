@@ -206,6 +206,20 @@ def test_what_one_hardware_cannot_run_is_a_row_with_its_reason(workspace: Worksp
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (ExitCode.UNSUPPORTED, "", 1)
 
 
+def test_a_calibration_of_one_hardware_does_not_keep_the_others_out(workspace: Workspace) -> None:
+    answer = workspace.architectures(hardware=["h200_sxm", "hailo_8"], precision="fp16", calibration="h200_sxm")
+    assert [row.precision for row in answer.rows] == ["fp16", "int8"]
+    assert [row.hardware for row in answer.scope.calibrations] == ["h200_sxm"]
+    with pytest.raises(UsageError, match="not asked about"):
+        workspace.architectures(hardware=["l4", "hailo_8"], precision="fp16", calibration="h200_sxm")
+
+
+def test_a_next_step_asks_about_the_same_hardware(workspace: Workspace) -> None:
+    steps = workspace.architectures(hardware=["l4", "hailo_8"]).document().data["next_steps"]  # type: ignore[call-overload]
+    assert steps[-1] == "joulemap architectures resnet18 --hardware l4,hailo_8 --batch 64"
+    assert workspace.architectures().document().data["next_steps"][-1] == "joulemap architectures resnet18 --batch 64"  # type: ignore[call-overload]
+
+
 def test_several_precisions_are_no_contrast(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="takes one precision"):
         workspace.architectures(precision=["fp32", "int8"])
@@ -216,6 +230,7 @@ def test_classes_are_called_by_name_and_chips_of_one_class_by_theirs(workspace: 
     assert [rows.name(row) for row in rows.rows] == ["cpu", "gpu"]
     chips = workspace.architectures(hardware=["h100_sxm5", "l4", "kpu_t64"])
     assert [chips.name(row) for row in chips.rows] == ["h100_sxm5", "l4", "kpu"]
+    assert [chips.label(row) for row in chips.rows] == ["gpu 1", "gpu 2", "kpu"]
 
 
 def test_sentences_follow_from_the_numbers(answer: ArchitecturesAnswer) -> None:

@@ -202,7 +202,7 @@ class Workspace:
         Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
         nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
         """
-        from joulemap.answer.architecture.answer import contrast
+        from joulemap.answer.architecture.contrast import contrast
 
         return contrast(self._source, model, settings.with_keywords(keywords))
 

@@ -164,6 +164,9 @@ class ClassHardwareOptions(HardwareOptions):
     """Which hardware stands for the architecture classes."""
 
     hardware: Annotated[str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="one of each class")] = ""
+    deployment: Annotated[
+        str, typer.Option("--deployment", help="Of those, only for datacenter, edge or embedded.", show_default="any")
+    ] = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -13,29 +13,17 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.architecture.row import PARTS, ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.answer.architecture.sentence import tell_contrast, tell_place
-from joulemap.answer.scope import describe_recalled, find_stored_scope
+from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import COMMON_PRECISION, DEFAULT_BY_CLASS
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError
-from joulemap.plan.hold import holding_runs
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
-from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
+    from joulemap.domain.catalogue import ArchitectureNote
     from joulemap.domain.configuration import Precision
-    from joulemap.domain.settings import ClassDivision, Settings
-    from joulemap.plan.hold import StoredRuns
-    from joulemap.plan.run import Plan
-    from joulemap.plan.selection import Selection
-    from joulemap.plan.source import Source
-
-    Pair = tuple[HardwareEntry, str]
-    """A hardware at a power mode."""
+    from joulemap.domain.settings import ClassDivision
 
 HEADINGS: Final = dict(
     zip(PARTS, ("compute", "registers", "on chip", "network", "off chip", "control", "static"), strict=True)
@@ -81,8 +69,16 @@ class ArchitecturesAnswer(RunAnswer):
 
     def name(self, row: ArchitectureSummary) -> str:
         """Return what a row is called: its class, or its hardware where another one is of the same class."""
-        is_alone = sum(one.architecture == row.architecture for one in self.rows) == 1
-        return row.architecture if is_alone else self.scope.mark(row.hardware)
+        return row.architecture if len(self._alike(row)) == 1 else self.scope.mark(row.hardware)
+
+    def label(self, row: ArchitectureSummary) -> str:
+        """Return what a row is called in tables: its class, numbered where another one is of the same class."""
+        alike = self._alike(row)
+        return row.architecture if len(alike) == 1 else f"{row.architecture} {alike.index(row.run_id) + 1}"
+
+    def _alike(self, row: ArchitectureSummary) -> list[int]:
+        """Return the runs of its class."""
+        return [one.run_id for one in self.rows if one.architecture == row.architecture]
 
     def place(self, row: ArchitectureSummary) -> list[str]:
         """Return sentences on why a class is where it is on this model."""
@@ -139,7 +135,7 @@ class ArchitecturesAnswer(RunAnswer):
         return grid(
             self.rows,
             (
-                ("class", "architecture"),
+                ("class", self.label),
                 ("hardware", "hardware"),
                 *precision,
                 ("latency", lambda row: show_quantity(row.latency_s, "s") or "unsupported"),
@@ -170,7 +166,7 @@ class ArchitecturesAnswer(RunAnswer):
         fields = {"unit memory": "unit_memory", "chip memory": "chip_memory", "off chip": "off_chip"}
         rows = tuple(
             (
-                self.name(row),
+                self.label(row),
                 row.order_name or "",
                 "" if row.macs_per_order is None else show_plain(row.macs_per_order),
                 *(_million(getattr(row, f"{field}_bytes_per_mac")) for field in fields.values()),
@@ -182,12 +178,12 @@ class ArchitecturesAnswer(RunAnswer):
 
     def _pivot(self, fields: dict[str, str], show: Callable[[float | None], str]) -> Grid:
         rows = tuple(
-            (self.name(row), *(show(getattr(row, field)) for field in fields.values())) for row in self.answered
+            (self.label(row), *(show(getattr(row, field)) for field in fields.values())) for row in self.answered
         )
         return Grid(headings=("class", *fields), rows=rows, keep=tuple(fields))
 
     def _title(self, row: ArchitectureSummary) -> str:
-        return f"{row.architecture}: {self.scope.mark(row.hardware)}, {row.precision}"
+        return f"{self.label(row)}: {self.scope.mark(row.hardware)}, {row.precision}"
 
     def _class(self, row: ArchitectureSummary, limit: int) -> Section:
         """Return how a class works, why it is where it is, and its largest actions with their sources."""
@@ -210,7 +206,7 @@ class ArchitecturesAnswer(RunAnswer):
                 ("overhead", "is_overhead"),
                 ("called", "categories"),
             ),
-            keep=("energy", "share", "energy per MAC", "largest action", "of", "overhead"),
+            keep=("energy", "share", "energy per MAC", "largest action", "overhead", "of"),
         )
         summed = sum(one.energy_fj for one in rows)
         word = "exact" if summed == row.energy_fj else "NOT EXACT"
@@ -280,68 +276,10 @@ class ArchitecturesAnswer(RunAnswer):
             steps.append(["explain", model, *pair, "--precision", most.precision, *repeated])
         if "--batch" not in repeated and "--input" not in repeated:
             precision = [] if self.asked == COMMON_PRECISION else ["--precision", self.asked]
-            steps.append(["architectures", model, *precision, "--batch", "64", *repeated])
+            hardware = [self.scope.spell(row.hardware) for row in self.rows]
+            chosen = [] if hardware == list(DEFAULT_BY_CLASS.values()) else ["--hardware", ",".join(hardware)]
+            steps.append(["architectures", model, *chosen, *precision, "--batch", "64", *repeated])
         return steps
-
-
-def contrast(source: Source, model: str, settings: Settings) -> ArchitecturesAnswer:
-    """Return a model on hardware of several classes, as `Workspace.architectures` documents it."""
-    settings.check_single("architectures")
-    (asked,) = settings.precision
-    if not settings.hardware:
-        settings = attrs.evolve(settings, hardware=tuple(DEFAULT_BY_CLASS.values()))
-    selection = select_hardware(settings)
-    *others, last = _plan(model, settings, selection)
-    ids: dict[Pair, int] = {}
-    for plan in others:
-        with holding_runs(source, plan) as runs:
-            ids |= _match(runs)
-    with holding_runs(source, last) as runs:
-        ids |= _match(runs)
-        return _read(runs, [ids[pair] for pair in selection.pairs], selection, asked)
-
-
-def _plan(model: str, settings: Settings, selection: Selection) -> list[Plan]:
-    """Return a plan for each precision, of the hardware that has it or nothing nearer to what was asked."""
-    (asked,) = settings.precision
-    groups: dict[Precision, list[Pair]] = {}
-    for entry, mode in selection.pairs:
-        groups.setdefault(entry.nearest_precision(asked), []).append((entry, mode))
-    return [
-        plan_selected(
-            (model,), attrs.evolve(settings, precision=precision), attrs.evolve(selection, pairs=tuple(pairs))
-        )
-        for precision, pairs in groups.items()
-    ]
-
-
-def _match(runs: StoredRuns) -> dict[Pair, int]:
-    """Return the run of each hardware at its power mode."""
-    return dict(zip(runs.plan.selection.pairs, runs.ids, strict=True))
-
-
-def _read(runs: StoredRuns, ids: list[int], selection: Selection, asked: Precision) -> ArchitecturesAnswer:
-    """Return the answer about stored runs; UnsupportedError with the reasons where none has an energy."""
-    connection = runs.connection
-    scope = attrs.evolve(
-        find_stored_scope(connection, ids),
-        models=tuple(dict.fromkeys(model.request.model for model in runs.plan.models)),
-        spelling=selection.spelling,
-    )
-    scope.check_evaluated()
-    rows = start(connection, ArchitectureSummary, run_ids=ids)
-    answer = ArchitecturesAnswer(
-        scope=scope,
-        asked=asked,
-        categories=fetch(connection, ArchitectureCategory, run_ids=ids),
-        actions=fetch(connection, ArchitectureAction, run_ids=ids),
-        rows=rows(),
-    )
-    if not answer.answered:
-        raise UnsupportedError(
-            f"{scope.model}: none of its operators runs as a kernel, so there is nothing to contrast"
-        )
-    return answer
 
 
 def _million(count: float | None) -> str:

@@ -89,7 +89,7 @@ def _tell_surroundings(row: ArchitectureSummary) -> list[str]:
         orders = f"; one {row.order_name} for {show_plain(row.macs_per_order)} MACs"
     return [
         f"arithmetic takes {arithmetic} a MAC and what the architecture adds around it {around}, "
-        f"{show_plain(row.overhead_ratio)}x as much, the most of it {PARTS[part]} ({most}){orders}"
+        f"{show_plain(row.overhead_ratio)}x as much, mostly {PARTS[part]} ({most}){orders}"
     ]
 
 
