@@ -107,14 +107,27 @@ def tell_contrast(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
         _tell_spread("with static power", counted, lambda row: row.energy_per_mac_j or 0.0, name),
     ]  # fmt: skip
     lines += _tell_overhead(counted, name)
-    waiting = [row for row in counted if row.share("static") >= MOSTLY]
-    if waiting:
-        lines.append(
-            f"static power is most of the energy on {', '.join(map(name, waiting))}: a chip that waits pays for the "
-            "time; `--batch` fills it"
-        )
+    lines += _tell_static(counted, name)
     ordered = sorted(counted, key=lambda row: row.dynamic_per_mac_j or 0.0)
     lines.append(f"without static power, from least to most: {', '.join(map(name, ordered))}")
+    return lines
+
+
+def _tell_static(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
+    """Return where static power is most of the energy, and where a larger batch would share it."""
+    waiting = [row for row in rows if row.share("static") >= MOSTLY]
+    if not waiting:
+        return []
+    lines = [
+        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn for as long as a run takes, "
+        "whatever of the peak is used"
+    ]
+    launching = [row for row in waiting if (row.launch_time_fraction or 0.0) >= MOSTLY]
+    if launching:
+        lines.append(
+            "the fixed cost of kernels bounds most of that time on "
+            f"{', '.join(map(name, launching))}: a larger `--batch` shares it"
+        )
     return lines
 
 
