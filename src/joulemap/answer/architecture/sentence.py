@@ -89,7 +89,7 @@ def _tell_surroundings(row: ArchitectureSummary) -> list[str]:
         orders = f"; one {row.order_name} for {show_plain(row.macs_per_order)} MACs"
     return [
         f"arithmetic takes {arithmetic} a MAC and what the architecture adds around it {around}, "
-        f"{show_plain(row.overhead_ratio)}x as much, mostly {PARTS[part]} ({most}){orders}"
+        f"{show_plain(row.overhead_ratio)}x as much, the largest part for {PARTS[part]} ({most}){orders}"
     ]
 
 
@@ -119,8 +119,8 @@ def _tell_static(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
     if not waiting:
         return []
     lines = [
-        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn for as long as a run takes, "
-        "whatever of the peak is used"
+        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn for as long as a run "
+        "takes, whatever of the peak is used"
     ]
     launching = [row for row in waiting if (row.launch_time_fraction or 0.0) >= MOSTLY]
     if launching:
