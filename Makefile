@@ -59,7 +59,7 @@ accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (a
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
 
-questions: $(STAMP)  ## put today's answers under the ten questions of docs/sql.md
+questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of docs/tutorial.md
 	$(BIN)/python benchmarks/question.py --write
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md

@@ -1,32 +1,54 @@
-"""What the ten questions of docs/sql.md answer, put under each of them.
+"""What the questions and commands of the documentation answer, put under each of them.
 
-python benchmarks/question.py [--write]      --write puts the answers into docs/sql.md
+python benchmarks/question.py [--write]      --write puts the answers into docs/sql.md and docs/tutorial.md
 
-The database is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the first rows
-stand in the page, as `joulemap sql` prints them.
+The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the
+first rows stand in the page, as `joulemap sql` prints them.
+
+The commands of docs/tutorial.md run in the order of the page, on a terminal of 80 columns. Of an output stand in the
+page the parts that the comment above it names by how they begin, with `+2` for the two that follow: parts are what
+empty lines divide.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
 import re
+import shlex
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 import attrs
 
+from joulemap.cli.app import run
 from joulemap.present.document import table_document
 from joulemap.present.format import TABLE, write
 from joulemap.workspace import Workspace
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "sql.md"
+DOCS: Final = Path(__file__).parents[1] / "docs"
 MODEL: Final = "resnet18"
 SHOWN: Final = 5
 """Rows of an answer that stand in the page."""
 
+WIDTH: Final = "80"
+"""Columns of the terminal that commands write to."""
+
 QUESTION: Final = re.compile(r"```sql\n(?P<sql>.*?)\n```\n(?:\n```text\n.*?\n```\n)?", re.DOTALL)
 """A statement with the answer under it, if there is one."""
+
+COMMAND: Final = re.compile(
+    r"<!-- shown: (?P<parts>[^\n]*) -->\n```text\n\$ joulemap (?P<words>[^\n]*)\n.*?```\n", re.DOTALL
+)
+"""A command with what is shown of its output."""
+
+PART: Final = re.compile(r"(?P<begins>.*?)(?: \+(?P<more>\d+))?")
+"""How a part of an output begins, and how many that follow belong to it."""
 
 
 def answer(workspace: Workspace, statement: str) -> str:
@@ -39,29 +61,74 @@ def answer(workspace: Workspace, statement: str) -> str:
     return f"{table}\n…{separator}{note}"
 
 
-def answered(page: str, workspace: Workspace) -> str:
+def answer_questions(page: str) -> str:
     """Return the page with an answer under each statement."""
-
-    def put(question: re.Match[str]) -> str:
-        statement = question["sql"]
-        return f"```sql\n{statement}\n```\n\n```text\n{answer(workspace, statement)}\n```\n"
-
-    return QUESTION.sub(put, page)
-
-
-def main() -> None:
-    """Print the page with its answers, or write it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"into docs/{PAGE.name}")
-    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder) / "joulemap.duckdb")
         workspace.compare(MODEL)
-        text = answered(PAGE.read_text(encoding="utf-8"), workspace)
-    if arguments.write:
-        PAGE.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+
+        def put(question: re.Match[str]) -> str:
+            statement = question["sql"]
+            return f"```sql\n{statement}\n```\n\n```text\n{answer(workspace, statement)}\n```\n"
+
+        return QUESTION.sub(put, page)
+
+
+def answer_commands(page: str) -> str:
+    """Return the page with the output of today under each command; AssertionError for one that fails."""
+
+    def put(command: re.Match[str]) -> str:
+        shown = "\n\n".join(choose(output(command["words"]), command["parts"]))
+        return f"<!-- shown: {command['parts']} -->\n```text\n$ joulemap {command['words']}\n{shown}\n```\n"
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        own = {"COLUMNS": WIDTH, "JOULEMAP_DB": "joulemap.duckdb", "JOULEMAP_CALIBRATION": folder}
+        with patch.dict(os.environ, own):
+            return COMMAND.sub(put, page)
+
+
+def output(words: str) -> str:
+    """Return what a command writes to stdout."""
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        code = run(shlex.split(words))
+    assert code == 0, words
+    return stream.getvalue()
+
+
+def choose(text: str, parts: str) -> Iterator[str]:
+    """Yield the parts of an output that are named, `…` for the rest; AssertionError for one that is not there."""
+    found = text.strip("\n").split("\n\n")
+    kept: set[int] = set()
+    for part in parts.split("; "):
+        named = PART.fullmatch(part)
+        assert named is not None
+        first = next((index for index, one in enumerate(found) if one.startswith(named["begins"])), None)
+        assert first is not None, f"no part begins with {named['begins']!r}"
+        kept.update(range(first, first + 1 + int(named["more"] or 0)))
+    for index, one in enumerate(found):
+        if index in kept:
+            yield one
+        elif index - 1 in kept:
+            yield "…"
+
+
+PAGES: Final[dict[str, Callable[[str], str]]] = {"sql.md": answer_questions, "tutorial.md": answer_commands}
+"""Page -> what puts today's answers into it."""
+
+
+def main() -> None:
+    """Print the pages with their answers, or write them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"into {' and '.join(PAGES)} of docs/")
+    arguments = parser.parse_args()
+    for name, put in PAGES.items():
+        page = DOCS / name
+        text = put(page.read_text(encoding="utf-8"))
+        if arguments.write:
+            page.write_text(text, encoding="utf-8")
+        else:
+            print(text, end="")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -59,6 +60,12 @@ def test_a_sample_has_the_columns_of_its_answer(
     answer = workspace.sql(statement)
     drawn = write(table_document(attrs.evolve(answer, rows=answer.rows[:5])), "table")
     assert sample.splitlines()[0].split() == drawn.splitlines()[0].split()
+
+
+def test_the_tutorial_shows_what_its_commands_print_today() -> None:
+    answer_commands = runpy.run_path(str(ROOT / "benchmarks" / "question.py"))["answer_commands"]
+    assert TEXTS["tutorial"].count("$ joulemap ") >= 9
+    assert answer_commands(TEXTS["tutorial"]) == TEXTS["tutorial"], "make questions"
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
-from joulemap.catalog.load import load_catalogue, load_files, load_hardware
-from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry
+from joulemap.catalog.load import list_architectures, load_catalogue, load_files, load_hardware
+from joulemap.domain.catalogue import DEFAULT_BY_CLASS, DEFAULT_HARDWARE, HardwareEntry, find_entry
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
@@ -53,6 +53,14 @@ def test_a_name_or_alias_resolves_exactly(name: str, expected: str) -> None:
 def test_a_part_of_a_name_is_no_name(name: str) -> None:
     with pytest.raises(UnknownNameError):
         find_entry(ENTRIES, name)
+
+
+def test_every_class_has_a_hardware_that_stands_for_it_and_one_precision_runs_on_all() -> None:
+    assert {architecture: ENTRIES[name].architecture for architecture, name in DEFAULT_BY_CLASS.items()} == {
+        architecture: architecture for architecture in list_architectures()
+    }
+    assert set.intersection(*(set(ENTRIES[name].precisions) for name in DEFAULT_BY_CLASS.values())) == {"int8"}
+    assert set(DEFAULT_HARDWARE) < set(DEFAULT_BY_CLASS.values())
 
 
 def test_no_two_hardware_share_a_name() -> None:

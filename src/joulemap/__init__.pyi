@@ -15,6 +15,14 @@ from joulemap.answer.answer import (
     Answer as Answer,
     RunAnswer as RunAnswer,
 )
+from joulemap.answer.architecture.answer import (
+    ArchitecturesAnswer as ArchitecturesAnswer,
+)
+from joulemap.answer.architecture.row import (
+    ArchitectureAction as ArchitectureAction,
+    ArchitectureCategory as ArchitectureCategory,
+    ArchitectureSummary as ArchitectureSummary,
+)
 from joulemap.answer.calibrate import (
     CalibrateAnswer as CalibrateAnswer,
     CalibrationErrorRow as CalibrationErrorRow,

@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
+from joulemap.domain.catalogue import COMMON_PRECISION
 from joulemap.domain.settings import Bounds, Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.store.connection import PATIENT, Patience, place_database, silent
 
 if TYPE_CHECKING:
     from joulemap.answer.analyze.answer import AnalyzeAnswer
+    from joulemap.answer.architecture.answer import ArchitecturesAnswer
     from joulemap.answer.calibrate import CalibrateAnswer
     from joulemap.answer.compare.breakdown import BreakdownAnswer
     from joulemap.answer.compare.contest import ContestAnswer
@@ -59,6 +61,9 @@ SETTINGS: Final = Settings()
 
 MEASURED: Final = Settings(runtime="eager")
 """What runs without a compiler."""
+
+EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
+"""What hardware of every class runs."""
 
 CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
 """What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
@@ -244,6 +249,18 @@ class Workspace:
 
         chosen = settings.with_keywords(keywords)
         return explain(self._source, model, (hardware_a, hardware_b), chosen, metric, subgraph)
+
+    def architectures(
+        self, model: str = "resnet18", settings: Settings = EVERYWHERE, **keywords: Unpack[SettingsKeywords]
+    ) -> ArchitecturesAnswer:
+        """Return what each architecture class spends a model's joules on, what one MAC takes on it, and why.
+
+        Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
+        nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
+        """
+        from joulemap.answer.architecture.contrast import contrast
+
+        return contrast(self._source, model, settings.with_keywords(keywords))
 
     def pareto(
         self,

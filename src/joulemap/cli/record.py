@@ -9,6 +9,7 @@ import attrs
 import typer
 
 from joulemap.cli.value import read_batches, read_number, read_quantity, split_names
+from joulemap.domain.catalogue import COMMON_PRECISION
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -156,6 +157,34 @@ class HardwareOptions(FilterOptions):
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
         return {**super().keywords(), "hardware": split_names(self.hardware)}
+
+
+@attrs.frozen(kw_only=True)
+class ClassHardwareOptions(HardwareOptions):
+    """Which hardware stands for the architecture classes."""
+
+    hardware: Annotated[str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="one of each class")] = ""
+    deployment: Annotated[
+        str, typer.Option("--deployment", help="Of those, only for datacenter, edge or embedded.", show_default="any")
+    ] = ""
+
+
+@attrs.frozen(kw_only=True)
+class ClassRunOptions(RunOptions):
+    """How a model is run on each architecture class."""
+
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the nearest "
+            "that it has.",
+        ),
+    ] = COMMON_PRECISION
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that a command about one of the runs must repeat, beside its precision."""
+        return repeat_options(self, ("runtime", "batch", "inputs", "arguments", "calibration"))
 
 
 @attrs.frozen(kw_only=True)

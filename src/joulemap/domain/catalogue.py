@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
+from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
 
-DEFAULT_HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
+DEFAULT_BY_CLASS: Final[Mapping[str, str]] = {
+    "cpu": "xeon_8490h",
+    "gpu": "h100_sxm5",
+    "tpu": "tpu_v4",
+    "kpu": "kpu_t256",
+    "dsp": "tda4vm_c7x_mma",
+    "npu": "cloud_ai_100_pro",
+    "dpu": "dpu_b4096_kv260",
+    "cgra": "plasticine",
+}
+"""Architecture class -> the hardware that stands for it: a common one that runs int8, with published key numbers where
+the class has such."""
+
+COMMON_PRECISION: Final[Precision] = "int8"
+"""The one precision that all of those have."""
+
+DEFAULT_HARDWARE: Final = tuple(DEFAULT_BY_CLASS[name] for name in ("cpu", "gpu", "tpu", "kpu"))
 """What a comparison takes when no hardware is named: one of each of four architecture classes."""
 
 NEARER: Final = 0.1
@@ -70,6 +88,16 @@ class HardwareEntry:
                 return mode
         has = ", ".join(self.power_modes) or "none"
         raise UnknownNameError("power mode", name, (), f"{self.id} has {has}")
+
+    def nearest_precision(self, asked: Precision) -> Precision:
+        """Return the precision that it has and that is nearest to what was asked: that, else in width, wider first."""
+        order = list(PRECISION_BYTES)
+
+        def distance(name: str) -> tuple[bool, float, bool, int]:
+            factor = PRECISION_BYTES[name] / PRECISION_BYTES[asked]
+            return name != asked, max(factor, 1.0 / factor), factor < 1.0, order.index(name)
+
+        return cast("Precision", min(self.precisions, key=distance))
 
 
 def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
@@ -161,7 +189,7 @@ class ArchitectureNote:
 
     architecture: str = attrs.field(validator=_filled)
     topic: str = attrs.field(validator=_filled)
-    """`instruction fetch`, `coherence` or `data movement`."""
+    """`principle`, `instruction fetch`, `coherence` or `data movement`."""
     text: str = attrs.field(validator=_filled)
     source: str = attrs.field(validator=_filled)
 

@@ -40,6 +40,9 @@ EnergyDivision = Literal["category", "action"]
 DifferenceDivision = Literal["term", "category", "subgraph"]
 """What divides the difference of two runs."""
 
+ClassDivision = Literal["class", "category", "action"]
+"""What divides a contrast of architecture classes."""
+
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 """What a sweep is told by."""
 

@@ -1,0 +1,69 @@
+/*
+name = "architectures.category"
+version = 1
+schema = 1
+summary = "Energy by the categories that all architectures share, of the run and of one MAC, and which is architectural overhead"
+grain = "one row per evaluated run and common category, all eight of them; those of a run sum to its energy, exactly"
+order = ["position in run_ids", "run_id", "category_index"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
+[columns]
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+category_index = { type = "BIGINT", meaning = "from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, static" }
+common_category = { type = "VARCHAR", meaning = "which of those" }
+is_overhead = { type = "BOOLEAN", meaning = "what the architecture adds to the work itself: neither arithmetic nor off-chip memory nor static" }
+categories = { type = "VARCHAR", meaning = "what the architecture calls it, most energy first; empty where it has no such action" }
+kind_count = { type = "BIGINT", meaning = "different actions" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
+energy_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model; null without MACs" }
+share_fraction = { type = "DOUBLE", meaning = "of the energy" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH kind (category_index, common_category) AS (
+    VALUES
+        (1, 'compute'), (2, 'register'), (3, 'unit_memory'), (4, 'chip_memory'), (5, 'interconnect'),
+        (6, 'off_chip_memory'), (7, 'control'), (8, 'static')
+),
+act AS (
+    SELECT
+        l.run_id, a.common_category, a.category, count(DISTINCT l.action_id) AS kind_count, sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    WHERE list_contains($run_ids, l.run_id)
+    GROUP BY ALL
+),
+spent AS (
+    SELECT
+        run_id,
+        common_category,
+        string_agg(category, ', ' ORDER BY energy_fj DESC, category) AS categories,
+        sum(kind_count) AS kind_count,
+        sum(energy_fj) AS energy_fj
+    FROM act
+    GROUP BY run_id, common_category
+),
+answered AS (
+    SELECT run_id, nullif(mac_count, 0) AS mac_count
+    FROM runs
+    WHERE list_contains($run_ids, run_id)
+)
+SELECT
+    r.architecture,
+    r.configured_hardware AS hardware,
+    CAST(k.category_index AS BIGINT) AS category_index,
+    k.common_category,
+    is_overhead(k.common_category) AS is_overhead,
+    coalesce(s.categories, '') AS categories,
+    CAST(coalesce(s.kind_count, 0) AS BIGINT) AS kind_count,
+    coalesce(s.energy_fj, 0) AS energy_fj,
+    joules(coalesce(s.energy_fj, 0)) AS energy_j,
+    joules(coalesce(s.energy_fj, 0)) / a.mac_count AS energy_per_mac_j,
+    fraction(coalesce(s.energy_fj, 0), sum(s.energy_fj) OVER (PARTITION BY a.run_id)) AS share_fraction,
+    r.run_id
+FROM answered AS a
+JOIN run_configurations AS r ON r.run_id = a.run_id
+CROSS JOIN kind AS k
+LEFT JOIN spent AS s ON s.run_id = a.run_id AND s.common_category = k.common_category
+ORDER BY list_position($run_ids, r.run_id), r.run_id, k.category_index

@@ -1,0 +1,1 @@
+"""The architecture classes side by side on one model."""

@@ -1,0 +1,305 @@
+"""The architecture classes on one model: what each spends its joules on, what one MAC takes on it, and why.
+
+class ─► the hardware that stands for it ─► a precision that it has ─► run ─► ledger, by category and action
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.architecture.row import PARTS, ArchitectureAction, ArchitectureCategory, ArchitectureSummary
+from joulemap.answer.architecture.sentence import tell_contrast, tell_place
+from joulemap.answer.scope import describe_recalled
+from joulemap.catalog.sheet import find_notes
+from joulemap.domain.catalogue import COMMON_PRECISION, DEFAULT_BY_CLASS
+from joulemap.domain.table import Table
+from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import ArchitectureNote
+    from joulemap.domain.configuration import Precision
+    from joulemap.domain.settings import ClassDivision
+
+HEADINGS: Final = dict(
+    zip(PARTS, ("compute", "registers", "on chip", "network", "off chip", "control", "static"), strict=True)
+)
+"""Part of the energy -> its heading in a table."""
+
+LEGEND: Final = (
+    "compute: arithmetic, also of what is no MAC; on chip: caches and scratchpads; network: wires and switches between "
+    "units and memories; overhead: registers, on chip, network and control, what the architecture adds to the work"
+)
+
+OFTEN: Final = 0.01
+"""Actions for one MAC below which they are told as one for so many."""
+
+
+@attrs.frozen(kw_only=True)
+class ArchitecturesAnswer(RunAnswer):
+    """A model on hardware of several classes; categories, and actions, sum to the energy of each exactly."""
+
+    asked: Precision
+    """What was asked for; a hardware without it has the nearest that it has."""
+    rows: Table[ArchitectureSummary]
+    """In the order of the hardware, refused ones included."""
+    categories: Table[ArchitectureCategory]
+    """Hardware by hardware, from the arithmetic outwards."""
+    actions: Table[ArchitectureAction]
+    """Hardware by hardware, most energy first."""
+
+    @property
+    def answered(self) -> tuple[ArchitectureSummary, ...]:
+        """The rows that have an energy."""
+        return tuple(row for row in self.rows if row.energy_fj is not None)
+
+    @property
+    def notes(self) -> tuple[ArchitectureNote, ...]:
+        """What the classes are known for: no result."""
+        return find_notes(tuple(row.architecture for row in self.rows))
+
+    @property
+    def has_macs(self) -> bool:
+        """Whether the model multiplies and accumulates at all."""
+        return any(row.mac_count for row in self.rows)
+
+    def name(self, row: ArchitectureSummary) -> str:
+        """Return what a row is called: its class, or its hardware where another one is of the same class."""
+        return row.architecture if len(self._alike(row)) == 1 else self.scope.mark(row.hardware)
+
+    def label(self, row: ArchitectureSummary) -> str:
+        """Return what a row is called in tables: its class, numbered where another one is of the same class."""
+        alike = self._alike(row)
+        return row.architecture if len(alike) == 1 else f"{row.architecture} {alike.index(row.run_id) + 1}"
+
+    def _alike(self, row: ArchitectureSummary) -> list[int]:
+        """Return the runs of its class."""
+        return [one.run_id for one in self.rows if one.architecture == row.architecture]
+
+    def place(self, row: ArchitectureSummary) -> list[str]:
+        """Return sentences on why a class is where it is on this model."""
+        return tell_place(row, self.answered, self.name)
+
+    def contrast(self) -> list[str]:
+        """Return sentences on what the classes show together."""
+        return tell_contrast(self.answered, self.name)
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences and the notes."""
+        return {
+            **super().data(),
+            "precision_asked": self.asked,
+            "contrast": self.contrast(),
+            "places": {row.hardware: self.place(row) for row in self.answered},
+            "architecture_notes": [attrs.asdict(note) for note in self.notes],
+            "notes": self.remarks(),
+        }
+
+    def document(self, *, by: ClassDivision = "class", limit: int = 4, repeated: Sequence[str] = ()) -> Document:
+        """Return it: all classes on a page with `limit` actions of each, or the categories or actions of each class.
+
+        Programs get every table, csv that of the division.
+        """
+        tables: dict[ClassDivision, Table[Any]] = {
+            "class": self.rows,
+            "category": self.categories,
+            "action": self.actions,
+        }
+        if by == "class":
+            sections = (*self._overview(), *(self._class(row, limit) for row in self.answered))
+        elif by == "category":
+            sections = tuple(self._ledger(row) for row in self.answered)
+        else:
+            sections = tuple(Section(self._title(row), self._actions(row, len(self.actions))) for row in self.answered)
+        return self._compose(self.scope.title, sections, tables[by], notes=self.remarks(), steps=self._steps(repeated))
+
+    def _overview(self) -> tuple[Section, ...]:
+        of_one = (
+            Section("pJ for one MAC, with all that happens around it", self._prices()),
+            Section("What starts MACs, and the bytes read and written for a million of them", self._events()),
+        )
+        return (
+            Section("What each class needs", self._figures()),
+            Section("What its joules go to", (self._shares(), Text(LEGEND))),
+            *(of_one if self.has_macs else ()),
+            Section("What this shows", Lines(self.contrast())),
+        )
+
+    def _figures(self) -> Grid:
+        precision = (("precision", "precision"),) if len({row.precision for row in self.rows}) > 1 else ()
+        of_one = (("energy per MAC", "energy_per_mac_j"),) if self.has_macs else ()
+        return grid(
+            self.rows,
+            (
+                ("class", self.label),
+                ("hardware", "hardware"),
+                *precision,
+                ("latency", lambda row: show_quantity(row.latency_s, "s") or "unsupported"),
+                ("energy", "energy_j"),
+                *of_one,
+                ("of peak", "compute_utilization_fraction"),
+                ("static", "static_power_w"),
+                ("node", lambda row: f"{row.process_node_nm:g} nm" if row.process_node_nm else ""),
+            ),
+            keep=("hardware", "latency", "energy", "energy per MAC", "of peak", "precision", "static", "node"),
+            projected=self.scope.projected,
+        )
+
+    def _shares(self) -> Grid:
+        return self._pivot(
+            {heading: f"{part}_fraction" for part, heading in HEADINGS.items()} | {"overhead": "overhead_fraction"},
+            show_share,
+        )
+
+    def _prices(self) -> Grid:
+        fields = {heading: f"{part}_per_mac_j" for part, heading in HEADINGS.items()}
+        return self._pivot(
+            fields | {"all": "energy_per_mac_j"}, lambda value: "" if value is None else show_plain(value * 1e12)
+        )
+
+    def _events(self) -> Grid:
+        """Return the MACs that one order starts, and the bytes of a million MACs."""
+        fields = {"unit memory": "unit_memory", "chip memory": "chip_memory", "off chip": "off_chip"}
+        rows = tuple(
+            (
+                self.label(row),
+                row.order_name or "",
+                "" if row.macs_per_order is None else show_plain(row.macs_per_order),
+                *(_million(getattr(row, f"{field}_bytes_per_mac")) for field in fields.values()),
+            )
+            for row in self.answered
+        )
+        headings = ("class", "order", "MACs each", *fields)
+        return Grid(headings=headings, rows=rows, keep=headings[1:])
+
+    def _pivot(self, fields: dict[str, str], show: Callable[[float | None], str]) -> Grid:
+        rows = tuple(
+            (self.label(row), *(show(getattr(row, field)) for field in fields.values())) for row in self.answered
+        )
+        return Grid(headings=("class", *fields), rows=rows, keep=tuple(fields))
+
+    def _title(self, row: ArchitectureSummary) -> str:
+        return f"{self.label(row)}: {self.scope.mark(row.hardware)}, {row.precision}"
+
+    def _class(self, row: ArchitectureSummary, limit: int) -> Section:
+        """Return how a class works, why it is where it is, and its largest actions with their sources."""
+        known = [_quote(note) for note in find_notes((row.architecture,)) if note.topic == "principle"]
+        return Section(self._title(row), (Lines([*known, *self.place(row)]), *self._actions(row, limit)))
+
+    def _ledger(self, row: ArchitectureSummary) -> Section:
+        """Return a class category by category, each with its largest action, and all that is known of the class."""
+        first = {one.common_category: one for one in self._of(row) if one.category_rank == 1}
+        rows = [one for one in self.categories if one.run_id == row.run_id]
+        drawn = grid(
+            attrs.evolve(self.categories, rows=tuple(rows)),
+            (
+                ("category", "common_category"),
+                ("energy", "energy_j"),
+                ("share", "share_fraction"),
+                ("energy per MAC", "energy_per_mac_j"),
+                ("largest action", lambda one: first[one.common_category].name if one.kind_count else ""),
+                ("of", "kind_count"),
+                ("overhead", "is_overhead"),
+                ("called", "categories"),
+            ),
+            keep=("energy", "share", "energy per MAC", "largest action", "overhead", "of"),
+        )
+        summed = sum(one.energy_fj for one in rows)
+        word = "exact" if summed == row.energy_fj else "NOT EXACT"
+        proof = Text(f"categories sum to {summed:,} fJ; the run is {row.energy_fj:,} fJ ({word})")
+        known = [f"{note.topic}: {_quote(note)}" for note in find_notes((row.architecture,))]
+        return Section(self._title(row), (drawn, proof, Lines(known)))
+
+    def _of(self, row: ArchitectureSummary) -> list[ArchitectureAction]:
+        return [one for one in self.actions if one.run_id == row.run_id]
+
+    def _actions(self, row: ArchitectureSummary, limit: int) -> tuple[Block, ...]:
+        """Return the largest actions of a run, and where their prices come from."""
+        shown = self._of(row)[:limit]
+        count, energy = ("count per MAC", _count), ("energy per MAC", "energy_per_mac_j")
+        if not self.has_macs:
+            count, energy = ("count", _count_all), ("energy", "energy_j")
+        drawn = grid(
+            attrs.evolve(self.actions, rows=tuple(shown)),
+            (
+                ("action", lambda one: one.name),
+                count,
+                ("price", lambda one: show_quantity(one.energy_per_action_j, "W" if one.per == "s" else "J")),
+                energy,
+                ("share", "share_fraction"),
+                ("basis", "basis"),
+                ("per", "per"),
+            ),
+            keep=(energy[0], count[0], "price", "share", "basis"),
+        )
+        sources: dict[str, list[str]] = {}
+        for one in shown:
+            sources.setdefault(one.source, []).append(one.name)
+        return drawn, Lines(f"{', '.join(names)}: {source}" for source, names in sources.items())
+
+    def remarks(self) -> list[str]:
+        """Return what a reader must know of these rows."""
+        lines = []
+        if self.asked == COMMON_PRECISION:
+            lines.append(
+                f"{self.asked} is the one precision that hardware of every class has; --precision takes others"
+            )
+        lines += [
+            f"{self.scope.mark(row.hardware)} has no {self.asked}, so it is shown in {row.precision}"
+            for row in self.rows
+            if row.precision != self.asked
+        ]
+        lines += self.scope.describe_refusals()
+        lines += [
+            f"{self.scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its "
+            "power cap"
+            for row in self.answered
+            if row.clock_fraction is not None and row.clock_fraction < 1.0
+        ]
+        lines.append("chips differ in size and process node too: a difference is one of these chips on this model")
+        for row in self.answered:
+            lines += describe_recalled(row.recalled_fraction, self.scope.mark(row.hardware))
+        if any(row.is_projection for row in self.rows):
+            lines.append(PROJECTION_NOTE)
+        return lines + self.scope.describe()
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        model, ordered = self.scope.model, sorted(self.answered, key=lambda row: (row.energy_fj or 0, row.hardware))
+        least, most = ordered[0], ordered[-1]
+        steps = [["analyze", model, self.scope.spell(most.hardware), "--precision", most.precision, *repeated]]
+        if least.precision == most.precision and least is not most:
+            pair = [self.scope.spell(row.hardware) for row in (most, least)]
+            steps.append(["explain", model, *pair, "--precision", most.precision, *repeated])
+        if "--batch" not in repeated and "--input" not in repeated:
+            precision = [] if self.asked == COMMON_PRECISION else ["--precision", self.asked]
+            hardware = [self.scope.spell(row.hardware) for row in self.rows]
+            chosen = [] if hardware == list(DEFAULT_BY_CLASS.values()) else ["--hardware", ",".join(hardware)]
+            steps.append(["architectures", model, *chosen, *precision, "--batch", "64", *repeated])
+        return steps
+
+
+def _million(count: float | None) -> str:
+    """Return the bytes of a million MACs from those of one."""
+    return "" if count is None else show_quantity(count * 1e6, "B")
+
+
+def _count(row: ArchitectureAction) -> str:
+    """Return how often an action happens for a MAC; as a part of one where that is seldom."""
+    count, unit = row.count_per_mac, " B" if row.per == "B" else ""
+    if not count:
+        return ""
+    if row.per == "s":
+        return show_quantity(count, "s")
+    return f"{count:.3g}{unit}" if count >= OFTEN else f"1{unit} / {show_quantity(1.0 / count, '')}"
+
+
+def _count_all(row: ArchitectureAction) -> str:
+    return show_quantity(row.action_count, "s" if row.per == "s" else "")
+
+
+def _quote(note: ArchitectureNote) -> str:
+    return f"{note.text} [{note.source}]"

@@ -1,0 +1,93 @@
+"""The runs that contrast the architecture classes.
+
+class ─► the hardware that stands for it ─► a precision that it has ─► run ─► ledger, by category and action
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from joulemap.answer.architecture.answer import ArchitecturesAnswer
+from joulemap.answer.architecture.row import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
+from joulemap.answer.scope import find_stored_scope
+from joulemap.domain.catalogue import DEFAULT_BY_CLASS
+from joulemap.errors import UnsupportedError
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.configuration import Precision
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.hold import StoredRuns
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+
+    Pair = tuple[HardwareEntry, str]
+    """A hardware at a power mode."""
+
+
+def contrast(source: Source, model: str, settings: Settings) -> ArchitecturesAnswer:
+    """Return a model on hardware of several classes, as `Workspace.architectures` documents it."""
+    settings.check_single("architectures")
+    if not settings.hardware:
+        settings = attrs.evolve(settings, hardware=tuple(DEFAULT_BY_CLASS.values()))
+    whole = plan_selected((model,), settings, select_hardware(settings))
+    *others, last = _divide(whole)
+    ids: dict[Pair, int] = {}
+    for plan in others:
+        with holding_runs(source, plan) as runs:
+            ids |= _match(runs)
+    with holding_runs(source, last) as runs:
+        ids |= _match(runs)
+        return _read(runs, whole, [ids[pair] for pair in whole.selection.pairs])
+
+
+def _divide(whole: Plan) -> list[Plan]:
+    """Return a plan for each precision, of the hardware that has none nearer to what was asked for."""
+    (asked,) = whole.settings.precision
+    groups: dict[Precision, list[Pair]] = {}
+    for entry, mode in whole.selection.pairs:
+        groups.setdefault(entry.nearest_precision(asked), []).append((entry, mode))
+    return [
+        attrs.evolve(
+            whole,
+            settings=attrs.evolve(whole.settings, precision=precision),
+            selection=attrs.evolve(whole.selection, pairs=tuple(pairs)),
+        )
+        for precision, pairs in groups.items()
+    ]
+
+
+def _match(runs: StoredRuns) -> dict[Pair, int]:
+    """Return the run of each hardware at its power mode."""
+    return dict(zip(runs.plan.selection.pairs, runs.ids, strict=True))
+
+
+def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
+    """Return the answer about stored runs; UnsupportedError with the reasons where none has an energy."""
+    connection = runs.connection
+    scope = attrs.evolve(
+        find_stored_scope(connection, ids),
+        models=tuple(model.request.model for model in whole.models),
+        spelling=whole.selection.spelling,
+    )
+    scope.check_evaluated()
+    rows = start(connection, ArchitectureSummary, run_ids=ids)
+    (asked,) = whole.settings.precision
+    answer = ArchitecturesAnswer(
+        scope=scope,
+        asked=asked,
+        categories=fetch(connection, ArchitectureCategory, run_ids=ids),
+        actions=fetch(connection, ArchitectureAction, run_ids=ids),
+        rows=rows(),
+    )
+    if not answer.answered:
+        raise UnsupportedError(
+            f"{scope.model}: none of its operators runs as a kernel, so there is nothing to contrast"
+        )
+    return answer

@@ -1,0 +1,152 @@
+"""Sentences on architecture classes: each follows from the numbers of their runs, and is left out without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from joulemap.answer.architecture.row import PARTS, ArchitectureSummary
+from joulemap.present.cell import show_plain, show_quantity, show_share, show_units
+
+MOSTLY: Final = 0.5
+"""Share of an energy from which on a part explains it."""
+
+WELL_USED: Final = 0.5
+"""Share of the peak from which on nothing is said to keep a chip waiting."""
+
+AROUND: Final = ("register", "on_chip_memory", "interconnect", "control")
+"""Parts that are architectural overhead."""
+
+WAITS: Final = {
+    "compute": "compute time, with the padding and gaps of its tiles, bounds",
+    "memory": "memory bounds",
+    "launch": "the fixed cost of kernels bounds",
+}
+"""What bounds time, in words."""
+
+Name = Callable[[ArchitectureSummary], str]
+"""How a row is called."""
+
+
+def tell_place(row: ArchitectureSummary, rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
+    """Return why a class is where it is on this model: its rank, its largest part, what surrounds its arithmetic."""
+    return [*_tell_rank(row, rows, name), *_tell_largest(row), *_tell_surroundings(row)]
+
+
+def _tell_rank(row: ArchitectureSummary, rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
+    """Return its place among those that answered; nothing where it is alone."""
+    ordered = sorted(rows, key=lambda one: (one.energy_fj or 0, one.hardware))
+    if len(ordered) < 2:
+        return []
+    place, best = ordered.index(row) + 1, ordered[0]
+    dynamic = sorted(rows, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
+    without = f"{_ordinal(dynamic.index(row) + 1)} without static power"
+    if row is best:
+        return [f"least energy of {len(rows)}; {without}"]
+    ratio = (row.energy_fj or 0) / (best.energy_fj or 1)
+    return [f"{_ordinal(place)} of {len(rows)} by energy, {show_plain(ratio)}x that of {name(best)}; {without}"]
+
+
+def _ordinal(number: int) -> str:
+    is_teen = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def _tell_largest(row: ArchitectureSummary) -> list[str]:
+    """Return what takes most of its energy, and what of its peak is used."""
+    part = max(PARTS, key=row.share)
+    used = row.compute_utilization_fraction or 0.0
+    if part == "static":
+        power, time = show_quantity(row.static_power_w, "W"), show_quantity(row.latency_s, "s")
+        text = f"{show_share(row.static_fraction)} is static power, {power} for {time} in which "
+        return [f"{text}{show_share(used)} of its peak is used{_tell_wait(row)}"]
+    return [
+        f"{show_share(row.share(part))} goes to {PARTS[part]}, its largest part; {show_share(used)} of its peak is used"
+    ]
+
+
+def _tell_wait(row: ArchitectureSummary) -> str:
+    """Return what most of the time is bound by, and how many units work, where the peak is far."""
+    if (row.compute_utilization_fraction or 0.0) >= WELL_USED:
+        return ""
+    bound = max(WAITS, key=lambda name: getattr(row, f"{name}_time_fraction") or 0.0)
+    units = ""
+    if row.units_used_count is not None and row.units_used_count < (row.units_total_count or 0):
+        units = f", on {show_units(row.units_used_count, row.units_total_count, row.unit_name)} on average"
+    return f": {WAITS[bound]} {show_share(getattr(row, f'{bound}_time_fraction'))} of the time{units}"
+
+
+def _tell_surroundings(row: ArchitectureSummary) -> list[str]:
+    """Return what a MAC costs on the chip beside its arithmetic; nothing for a model without MACs."""
+    if row.overhead_ratio is None or row.compute_per_mac_j is None:
+        return []
+    part = max(AROUND, key=row.share)
+    arithmetic = show_quantity(row.compute_per_mac_j, "J")
+    around = show_quantity(row.overhead_ratio * row.compute_per_mac_j, "J")
+    most = show_quantity(row.per_mac(part), "J")
+    orders = ""
+    if row.macs_per_order is not None:
+        orders = f"; one {row.order_name} for {show_plain(row.macs_per_order)} MACs"
+    return [
+        f"arithmetic takes {arithmetic} a MAC and what the architecture adds around it {around}, "
+        f"{show_plain(row.overhead_ratio)}x as much, the largest part for {PARTS[part]} ({most}){orders}"
+    ]
+
+
+def tell_contrast(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
+    """Return what the classes show together; nothing where fewer than two answered, or the model has no MAC."""
+    counted = [row for row in rows if row.dynamic_per_mac_j is not None]
+    if len(counted) < 2:
+        return []
+    lines = [
+        _tell_spread("arithmetic alone", counted, lambda row: row.compute_per_mac_j or 0.0, name),
+        _tell_spread(
+            "with all that moves and steers it, without static power", counted,
+            lambda row: row.dynamic_per_mac_j or 0.0, name,
+        ),
+        _tell_spread("with static power", counted, lambda row: row.energy_per_mac_j or 0.0, name),
+    ]  # fmt: skip
+    lines += _tell_overhead(counted, name)
+    lines += _tell_static(counted, name)
+    ordered = sorted(counted, key=lambda row: row.dynamic_per_mac_j or 0.0)
+    lines.append(f"without static power, from least to most: {', '.join(map(name, ordered))}")
+    return lines
+
+
+def _tell_static(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
+    """Return where static power is most of the energy, and where a larger batch would share it."""
+    waiting = [row for row in rows if row.share("static") >= MOSTLY]
+    if not waiting:
+        return []
+    lines = [
+        f"static power is most of the energy on {', '.join(map(name, waiting))}: it is drawn for as long as a run "
+        "takes, whatever of the peak is used"
+    ]
+    launching = [row for row in waiting if (row.launch_time_fraction or 0.0) >= MOSTLY]
+    if launching:
+        lines.append(
+            "the fixed cost of kernels bounds most of that time on "
+            f"{', '.join(map(name, launching))}: a larger `--batch` shares it"
+        )
+    return lines
+
+
+def _tell_overhead(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
+    """Return how much the architectures add to arithmetic, from least to most."""
+    added = sorted((row.overhead_ratio, name(row)) for row in rows if row.overhead_ratio is not None)
+    if not added:
+        return []
+    (low, least), (high, most) = added[0], added[-1]
+    return [
+        f"registers, on-chip memory, network and control together take {show_plain(low)}x ({least}) to "
+        f"{show_plain(high)}x ({most}) of what arithmetic takes"
+    ]
+
+
+def _tell_spread(
+    what: str, rows: Sequence[ArchitectureSummary], energy: Callable[[ArchitectureSummary], float], name: Name
+) -> str:
+    least, most = min(rows, key=energy), max(rows, key=energy)
+    low, high = show_quantity(energy(least), "J"), show_quantity(energy(most), "J")
+    ratio = f", {show_plain(energy(most) / energy(least))}x" if energy(least) > 0.0 else ""
+    return f"a MAC, {what}: from {low} ({name(least)}) to {high} ({name(most)}){ratio}"

@@ -1,0 +1,46 @@
+"""`joulemap architectures`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.record import MODEL_HELP, ClassHardwareOptions, ClassRunOptions
+from joulemap.domain.settings import ClassDivision
+
+
+@command
+def architectures(
+    model: Annotated[str, typer.Argument(help=MODEL_HELP)] = "resnet18",
+    *,
+    level: Annotated[
+        ClassDivision,
+        typer.Option(
+            help="class: all on a page; category: each class by the categories that all share, with what is known of "
+            "it; action: every action of each class, with its count, price and source."
+        ),
+    ] = "class",
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Actions of each class to show on the page; json and csv have all.")
+    ] = 4,
+    hardware: ClassHardwareOptions,
+    run: ClassRunOptions,
+    output: OutputOptions,
+) -> None:
+    """Contrast the architecture classes on a model: what each spends its joules on, what one MAC takes, and why.
+
+    For people who learn or teach how a CPU, GPU, TPU, KPU, DSP, NPU, DPU and CGRA differ. A hardware without the
+    precision is shown in the nearest that it has. json has every table, csv that of the level.
+
+    \b
+    joulemap architectures
+    joulemap architectures vit_b_16 --precision bf16 --batch 16
+    joulemap architectures mobilenet_v2 --architecture cpu,gpu,tpu --level category
+    joulemap architectures ./mine.py:net --hardware h100_sxm5,l4,hailo_8 --level action --format csv
+    """
+    settings = run.settings(**hardware.keywords())
+    answer = output.workspace().architectures(model, settings)
+    output.write(answer.document(by=level, limit=limit, repeated=output.repeat(run)))

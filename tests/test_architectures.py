@@ -1,0 +1,302 @@
+"""The classes side by side: sums are exact, a MAC's price is count x price, every class answers, sentences follow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.architecture.answer import ArchitecturesAnswer
+from joulemap.answer.architecture.row import PARTS, ArchitectureSummary
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.catalogue import DEFAULT_BY_CLASS
+from joulemap.domain.configuration import PRECISION_BYTES, Precision
+from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
+from joulemap.workspace import Workspace
+from ledger import Book, Part
+
+ENTRIES = load_catalogue().entries
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("architectures") / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def answer(workspace: Workspace) -> ArchitecturesAnswer:
+    return workspace.architectures()
+
+
+@pytest.fixture
+def book() -> Book:
+    """A: 10 J in 4 s, of which arithmetic 4, memory of a unit 3, control 1, static 2; 20 MACs. B cannot run it."""
+    book = Book()
+    book.add_run(
+        [
+            Part(time_s=3.0, compute_j=4.0, memory_j=3.0, static_j=1.5, mac_count=20, dram_bytes=40.0),
+            Part(time_s=1.0, control_j=1.0, static_j=0.5, launch_s=1.0),
+        ],
+        hardware="a",
+    )
+    book.add_run([], hardware="b", refusal="b has no fp32")
+    book.connection.execute(
+        "INSERT INTO energy_per_action SELECT 'a', action_id, 1e15, NULL, NULL, 'assumed', 'a test', '1', action_id "
+        "FROM action"
+    )
+    return book
+
+
+def ask(book: Book, name: str, run_ids: Sequence[int] = (1, 2)) -> list[dict[str, Any]]:
+    return run_query(book.connection, find_query(f"architectures.{name}"), {"run_ids": list(run_ids)}).records()
+
+
+def test_a_summary_worked_out_by_hand(book: Book) -> None:
+    first, second = ask(book, "summary")
+    assert {part: first[f"{part}_fraction"] for part in PARTS} == {
+        "compute": 0.4,
+        "register": 0.0,
+        "on_chip_memory": 0.3,
+        "interconnect": 0.0,
+        "off_chip_memory": 0.0,
+        "control": 0.1,
+        "static": 0.2,
+    }
+    assert (first["energy_fj"], first["overhead_fj"], first["overhead_ratio"]) == (10**16, 4 * 10**15, 1.0)
+    assert (first["energy_per_mac_j"], first["dynamic_per_mac_j"], first["compute_per_mac_j"]) == (0.5, 0.4, 0.2)
+    assert (first["compute_time_fraction"], first["launch_time_fraction"]) == (0.75, 0.25)
+    assert (first["off_chip_bytes_per_mac"], first["order_name"], first["macs_per_order"]) == (2.0, None, None)
+    assert (second["status"], second["reason"], second["energy_fj"]) == ("unsupported", "b has no fp32", None)
+
+
+def test_categories_and_actions_worked_out_by_hand(book: Book) -> None:
+    categories = ask(book, "category")
+    assert [(row["common_category"], row["energy_j"]) for row in categories] == [
+        ("compute", 4.0),
+        ("register", 0.0),
+        ("unit_memory", 3.0),
+        ("chip_memory", 0.0),
+        ("interconnect", 0.0),
+        ("off_chip_memory", 0.0),
+        ("control", 1.0),
+        ("static", 2.0),
+    ]
+    assert [row["common_category"] for row in categories if row["is_overhead"]] == [
+        "register", "unit_memory", "chip_memory", "interconnect", "control",
+    ]  # fmt: skip
+    actions = ask(book, "action")
+    assert [(row["component"], row["rank"], row["share_fraction"]) for row in actions] == [
+        ("compute", 1, 0.4), ("memory", 2, 0.3), ("static", 3, 0.2), ("control", 4, 0.1),
+    ]  # fmt: skip
+    assert actions[0]["count_per_mac"] == 0.1
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp32"])
+def test_every_class_answers_and_adds_up_exactly(workspace: Workspace, precision: Precision) -> None:
+    answer = workspace.architectures("mobilenet_v2", precision=precision, batch=4)
+    assert {row.architecture: row.hardware for row in answer.rows} == dict(DEFAULT_BY_CLASS)
+    for row in answer.rows:
+        assert row.energy_fj == sum(getattr(row, f"{part}_fj") for part in PARTS)
+        categories = [one for one in answer.categories if one.run_id == row.run_id]
+        actions = [one for one in answer.actions if one.run_id == row.run_id]
+        assert row.energy_fj == sum(one.energy_fj for one in categories) == sum(one.energy_fj for one in actions)
+        assert row.overhead_fj == sum(one.energy_fj for one in categories if one.is_overhead)
+        assert len(categories) == 8
+        assert [one.rank for one in actions] == list(range(1, len(actions) + 1))
+        run = workspace.analyze("mobilenet_v2", row.hardware, precision=row.precision, batch=4)  # type: ignore[arg-type]
+        assert row.energy_fj == run.total.energy_fj
+
+
+def test_a_mac_costs_what_its_actions_cost(answer: ArchitecturesAnswer) -> None:
+    for row in answer.rows:
+        assert row.mac_count == 1_814_073_344
+        assert row.energy_per_mac_j is not None
+        actions = [one for one in answer.actions if one.run_id == row.run_id]
+        summed = sum((one.count_per_mac or 0.0) * one.energy_per_action_j for one in actions)
+        assert_close(summed, row.energy_per_mac_j, rel=1e-6)
+        assert_close(sum(row.per_mac(part) or 0.0 for part in PARTS), row.energy_per_mac_j, rel=1e-9)
+
+
+def test_every_class_has_orders_that_start_its_macs(answer: ArchitecturesAnswer) -> None:
+    orders = {row.architecture: row.macs_per_order or 0.0 for row in answer.rows}
+    assert set(orders) == set(DEFAULT_BY_CLASS)
+    assert all(row.order_name and row.order_count for row in answer.rows)
+    assert min(orders["tpu"], orders["npu"], orders["dpu"]) > max(orders["cpu"], orders["gpu"], orders["dsp"])
+    for row in answer.rows:
+        actions = [one for one in answer.actions if one.run_id == row.run_id]
+        assert any(one.action_count == pytest.approx(row.order_count, rel=1e-6, abs=0) for one in actions)
+
+
+def test_vector_instructions_start_fewer_macs_than_matrix_instructions(workspace: Workspace) -> None:
+    (vector,) = workspace.architectures(hardware="xeon_8490h", precision="fp32").rows
+    (matrix,) = workspace.architectures(hardware="xeon_8490h").rows
+    assert (vector.macs_per_order or 0.0) < 16.0 < (matrix.macs_per_order or 0.0)
+    assert vector.share("control") > vector.share("compute")
+    assert matrix.share("control") < matrix.share("compute") < matrix.share("static")
+
+
+def test_what_the_tutorial_says_of_a_systolic_array_and_a_warp(workspace: Workspace) -> None:
+    def ask(model: str) -> tuple[ArchitectureSummary, ArchitectureSummary]:
+        gpu, tpu = workspace.architectures(model, architecture=["gpu", "tpu"], precision="bf16").rows
+        return gpu, tpu
+
+    gpu, tpu = ask("matrix_product")
+    assert_close(gpu.compute_per_mac_j or 0.0, tpu.compute_per_mac_j or 0.0, rel=0.1)
+    assert (tpu.overhead_ratio or 0.0) < (gpu.overhead_ratio or 0.0) / 2.0
+    assert (tpu.unit_memory_bytes_per_mac or 0.0) < (gpu.unit_memory_bytes_per_mac or 0.0) / 2.0
+    assert (tpu.energy_fj or 0) < (gpu.energy_fj or 0)
+    assert (gpu.latency_s or 0.0) < (tpu.latency_s or 0.0)
+    gpu, tpu = ask("op_linear_m1_k4096_n4096")
+    assert (gpu.energy_fj or 0) < (tpu.energy_fj or 0)
+    assert (gpu.off_chip_bytes_per_mac or 0.0) < (tpu.off_chip_bytes_per_mac or 0.0)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "asked", "expected"),
+    [
+        ("h100_sxm5", "bf16", "bf16"),
+        ("coral_edge_tpu", "fp64", "int8"),
+        ("gaudi2", "fp32", "fp16"),
+        ("gaudi2", "int8", "fp8"),
+        ("tda4vm_c7x_mma", "fp16", "fp32"),
+        ("tda4vm_c7x_mma", "fp64", "fp32"),
+        ("dpu_b4096_kv260", "int4", "int8"),
+    ],
+)
+def test_what_a_hardware_lacks_is_replaced_by_the_nearest(hardware: str, asked: Precision, expected: Precision) -> None:
+    assert ENTRIES[hardware].nearest_precision(asked) == expected
+
+
+def test_a_nearest_precision_is_one_that_the_hardware_has() -> None:
+    for entry in ENTRIES.values():
+        for asked in PRECISION_BYTES:
+            nearest = entry.nearest_precision(asked)  # type: ignore[arg-type]
+            assert nearest in entry.precisions
+            assert (nearest == asked) == (asked in entry.precisions)
+
+
+def test_a_replaced_precision_is_said(workspace: Workspace) -> None:
+    answer = workspace.architectures(precision="fp32")
+    assert {row.architecture: row.precision for row in answer.rows if row.precision != "fp32"} == {"dpu": "int8"}
+    assert "dpu_b4096_kv260 has no fp32, so it is shown in int8" in answer.remarks()
+    assert answer.scope.settings.precision == ("fp32", "int8")
+    places = [list(DEFAULT_BY_CLASS).index(row.architecture) for row in answer.rows]
+    assert places == sorted(places)
+
+
+def test_what_one_hardware_cannot_run_is_a_row_with_its_reason(workspace: Workspace, joulemap: Run) -> None:
+    answer = workspace.architectures("vgg16", hardware=["groq_tsp_v1", "h100_sxm5"], precision="fp32", batch=64)
+    refused, answered = answer.rows
+    assert (refused.status, refused.energy_fj, answered.status) == ("unsupported", None, "ok")
+    assert any("groq_tsp_v1 has 0.23 GB of memory" in line for line in answer.remarks())
+    assert answer.contrast() == []
+    options = ("--hardware", "groq_tsp_v1", "--precision", "fp32", "--batch", "64")
+    with pytest.raises(UnsupportedError):
+        workspace.architectures("vgg16", hardware="groq_tsp_v1", precision="fp32", batch=64)
+    done = joulemap("architectures", "vgg16", *options)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (ExitCode.UNSUPPORTED, "", 1)
+
+
+def test_a_calibration_of_one_hardware_does_not_keep_the_others_out(workspace: Workspace) -> None:
+    answer = workspace.architectures(hardware=["h200_sxm", "hailo_8"], precision="fp16", calibration="h200_sxm")
+    assert [row.precision for row in answer.rows] == ["fp16", "int8"]
+    assert [row.hardware for row in answer.scope.calibrations] == ["h200_sxm"]
+    with pytest.raises(UsageError, match="not asked about"):
+        workspace.architectures(hardware=["l4", "hailo_8"], precision="fp16", calibration="h200_sxm")
+
+
+def test_a_next_step_asks_about_the_same_hardware(workspace: Workspace) -> None:
+    steps = workspace.architectures(hardware=["l4", "hailo_8"]).document().data["next_steps"]  # type: ignore[call-overload]
+    assert steps[-1] == "joulemap architectures resnet18 --hardware l4,hailo_8 --batch 64"
+    assert workspace.architectures().document().data["next_steps"][-1] == "joulemap architectures resnet18 --batch 64"  # type: ignore[call-overload]
+
+
+def test_several_precisions_are_no_contrast(workspace: Workspace) -> None:
+    with pytest.raises(UsageError, match="takes one precision"):
+        workspace.architectures(precision=["fp32", "int8"])
+
+
+def test_classes_are_called_by_name_and_chips_of_one_class_by_theirs(workspace: Workspace) -> None:
+    rows = workspace.architectures(architecture=["cpu", "gpu"])
+    assert [rows.name(row) for row in rows.rows] == ["cpu", "gpu"]
+    chips = workspace.architectures(hardware=["h100_sxm5", "l4", "kpu_t64"])
+    assert [chips.name(row) for row in chips.rows] == ["h100_sxm5", "l4", "kpu"]
+    assert [chips.label(row) for row in chips.rows] == ["gpu 1", "gpu 2", "kpu"]
+
+
+def test_sentences_follow_from_the_numbers(answer: ArchitecturesAnswer) -> None:
+    ordered = sorted(answer.rows, key=lambda row: row.energy_fj or 0)
+    assert answer.place(ordered[0])[0].startswith("least energy of 8; ")
+    least, second = (row.energy_fj or 0 for row in ordered[:2])
+    assert answer.place(ordered[1])[0].startswith(f"2nd of 8 by energy, {second / least:.3g}x that of ")
+    for row in answer.rows:
+        largest = answer.place(row)[1]
+        assert ("is static power" in largest) == (row.static_fj == max(getattr(row, f"{part}_fj") for part in PARTS))
+        assert len(answer.place(row)) == 3
+    by_arithmetic = sorted(answer.rows, key=lambda row: row.compute_per_mac_j or 0.0)
+    assert f"({by_arithmetic[0].architecture}) to " in answer.contrast()[0]
+    assert f"({by_arithmetic[-1].architecture}), " in answer.contrast()[0]
+
+
+OWN = """
+import torch
+
+def net():
+    return torch.nn.Sequential(torch.nn.Linear(256, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)), torch.randn(1, 256)
+
+def elementwise():
+    return torch.nn.ReLU(), torch.randn(1, 64, 64)
+"""
+
+
+def test_an_own_model_and_one_without_macs(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    answer = workspace.architectures(f"{path}:net")
+    assert [row.mac_count for row in answer.rows] == [256 * 64 + 64 * 10] * 8
+    bare = workspace.architectures(f"{path}:elementwise")
+    assert [(row.mac_count, row.energy_per_mac_j, row.macs_per_order) for row in bare.rows] == [(0, None, None)] * 8
+    titles = [section.title for section in bare.document().shown]
+    assert "pJ for one MAC, with all that happens around it" not in titles
+    assert all(row.energy_fj == sum(getattr(row, f"{part}_fj") for part in PARTS) for row in bare.rows)
+
+
+def test_the_page_fits_a_narrow_terminal_and_says_where_its_prices_come_from(
+    joulemap: Run, answer: ArchitecturesAnswer
+) -> None:
+    page = joulemap("architectures", variables={"COLUMNS": "80"}).stdout
+    body, _, _ = page.partition("\nNext steps\n")
+    assert [line for line in body.splitlines() if len(line) > 80 and "://" not in line] == []
+    for row in answer.rows:
+        first = next(one for one in answer.actions if one.run_id == row.run_id)
+        assert f"- {first.name}: {first.source.split()[0]}" in body
+    narrow = joulemap("architectures", "--limit", "1", variables={"COLUMNS": "80"}).stdout
+    assert len(narrow.splitlines()) < len(page.splitlines())
+
+
+@pytest.mark.parametrize(("level", "table"), [("class", "rows"), ("category", "categories"), ("action", "actions")])
+def test_csv_has_the_table_of_the_level_and_json_has_all(joulemap: Run, level: str, table: str) -> None:
+    options = ("architectures", "resnet18", "--architecture", "tpu,kpu", "--level", level)
+    whole = json.loads(joulemap(*options, "--format", "json").stdout)
+    rows = list(csv.DictReader(io.StringIO(joulemap(*options, "--format", "csv").stdout)))
+    assert len(rows) == len(whole[table]) > 0
+    assert list(rows[0]) == list(whole[table][0])
+    assert [row["hardware"] for row in rows] == [row["hardware"] for row in whole[table]]
+    assert set(whole["places"]) == {"tpu_v4", "kpu_t256"}
+    assert {note["topic"] for note in whole["architecture_notes"]} >= {"principle", "coherence"}
+    assert whole["precision_asked"] == "int8"
+
+
+def test_every_level_proves_its_sums(answer: ArchitecturesAnswer) -> None:
+    texts = [text for section in answer.document(by="category").shown for text in section.texts]
+    assert sum("(exact)" in text for text in texts) == 8
+    assert len(answer.document(by="action").shown) >= 8
