@@ -30,6 +30,18 @@ CREATE MACRO energy_by_part(part, energy_fj) AS {
     'static_fj': sum(CASE WHEN part = 'static' THEN energy_fj ELSE 0 END)
 };
 
+-- Additions of a bias that a convolution or linear layer makes as part of itself: all that it adds beside its MACs.
+CREATE MACRO bias_addition_count(kind, elementwise_count) AS
+    CASE WHEN kind IN ('conv', 'depthwise_conv', 'grouped_conv', 'linear') THEN elementwise_count ELSE 0 END;
+
+-- Elements of that bias: the output channels, which in the GEMM view of a transposed convolution stand once for each tap.
+CREATE MACRO bias_element_count(kind, operation, elementwise_count, gemm_n, gemm_groups, tap_count) AS
+    CASE
+        WHEN bias_addition_count(kind, elementwise_count) = 0 THEN 0
+        WHEN starts_with(operation, 'conv_transpose') THEN gemm_n // tap_count * gemm_groups
+        ELSE gemm_n * gemm_groups
+    END;
+
 -- How people see a configuration's hardware: jetson_orin_nano_8gb@15W, or the id alone at the default operating point.
 CREATE MACRO configuration_name(hardware, power_mode) AS
     CASE WHEN power_mode = 'default' THEN hardware ELSE hardware || '@' || power_mode END;
