@@ -353,6 +353,7 @@ CREATE TABLE run (
     weight_bytes BIGINT CHECK (weight_bytes >= 0),
     activation_bytes BIGINT CHECK (activation_bytes >= 0),
     clock_fraction DOUBLE CHECK (clock_fraction > 0 AND clock_fraction <= 1),
+    separate_clock_fraction DOUBLE CHECK (separate_clock_fraction > 0 AND separate_clock_fraction <= 1),
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
@@ -378,6 +379,7 @@ COMMENT ON COLUMN run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, a
 COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, at this precision';
 COMMENT ON COLUMN run.activation_bytes IS 'Peak of live activations over the execution order';
 COMMENT ON COLUMN run.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
+COMMENT ON COLUMN run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own';
 COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';

@@ -34,6 +34,9 @@ ModelDivision = Literal["subgraph", "operator"]
 RunDivision = Literal["category", "action", "subgraph", "operator"]
 """What divides the energy of a run."""
 
+FusionDivision = Literal["run", "pattern", "subgraph", "operator"]
+"""What divides what fusing saves of a run."""
+
 DifferenceDivision = Literal["term", "category", "subgraph"]
 """What divides the difference of two runs."""
 

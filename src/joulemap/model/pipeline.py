@@ -98,6 +98,7 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
         activation_bytes=round(float(kernels.peak_activation_bytes)),
         mac_count=int(work.mac_count.sum()),
         clock_fraction=own.clock_fraction,
+        separate_clock_fraction=alone.clock_fraction,
         subgraphs=subgraphs,
         operators=OperatorColumns(
             operator_index=operator_index,

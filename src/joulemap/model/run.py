@@ -91,6 +91,8 @@ class RunColumns:
     mac_count: int
     clock_fraction: float
     """Of the nominal clock: below 1 where the power cap gives way."""
+    separate_clock_fraction: float
+    """The same where every ATen call is a kernel of its own."""
     subgraphs: SubgraphColumns
     operators: OperatorColumns
     ledger: LedgerColumns
