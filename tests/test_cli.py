@@ -89,7 +89,6 @@ BAD = [
     (("fusion", "resnet18"), ExitCode.USAGE, "Missing argument 'hardware'"),
     (("fusion", "resnet18", "tpu_v4", "--runtime", "jit"), ExitCode.USAGE, "unknown runtime 'jit'"),
     (("fusion", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'run', 'pattern'"),
-    (("fusion", "resnet18", "coral"), ExitCode.UNSUPPORTED, "coral_edge_tpu has no fp32; it has int8"),
     (("edp", "resnet18"), ExitCode.USAGE, "Missing argument 'hardware'"),
     (("edp", "resnet19", "tpu_v4"), ExitCode.UNKNOWN_NAME, "did you mean resnet18"),
     (("edp", "re'sn;et", "tpu_v4"), ExitCode.UNKNOWN_NAME, """unknown model "re'sn;et\""""),

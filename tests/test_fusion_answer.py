@@ -42,12 +42,12 @@ from models import BiasedConv, ConvBlock, Mlp, columns, image
 PARTS: tuple[FusionDivision, ...] = ("pattern", "subgraph", "operator")
 
 CASES: dict[str, tuple[str, str, Precision, Runtime]] = {
-    "cpu": ("efficientnet_b0", "jetson_agx_orin_cpu", "fp32", "fused"),
+    "cpu": ("mobilenet_v3_small", "jetson_agx_orin_cpu", "fp32", "fused"),
     "gpu": ("swin_t", "h200_sxm", "fp32", "fused"),
     "tpu": ("mobilenet_v2", "coral", "int8", "eager"),
     "kpu": ("vit_b_16", "kpu_t256", "int8", "fused"),
     "dsp": ("squeezenet1_1", "tda4vm_c7x_mma", "int8", "graph"),
-    "npu": ("densenet121", "gaudi2", "bf16", "fused"),
+    "npu": ("resnet18", "gaudi2", "bf16", "fused"),
     "dpu": ("resnet18", "dpu_b4096_kv260", "int8", "fused"),
     "cgra": ("mlp", "plasticine", "fp32", "graph"),
 }

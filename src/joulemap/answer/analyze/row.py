@@ -34,6 +34,8 @@ class RunTotal(RunRow):
     peak_ops_per_s: float
     compute_utilization_fraction: float
     dram_bytes: float
+    pass_bytes: float
+    """Read and written again by passes that the runtime adds."""
     memory_bandwidth_bytes_per_s: float
     bandwidth_utilization_fraction: float
     peak_memory_bytes: int

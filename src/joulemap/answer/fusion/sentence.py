@@ -113,9 +113,9 @@ def _is_fused(row: FusionSubgraph) -> bool:
     return 0 < row.kernel_count < row.separate_kernel_count
 
 
-def _weigh(rows: Iterable[FusionSubgraph], total: FusionTotal) -> bool:
+def _weigh(rows: Sequence[FusionSubgraph], total: FusionTotal) -> bool:
     """Return whether what rows save together is not lost in the digits of the run."""
-    energy, latency = (sum(getattr(row, name) for row in rows) for name in ("saved_energy_fj", "saved_latency_fs"))
+    energy, latency = sum(row.saved_energy_fj for row in rows), sum(row.saved_latency_fs for row in rows)
     is_energy = abs(energy) > SHOWN_FRACTION * total.separate_energy_fj
     return is_energy or abs(latency) > SHOWN_FRACTION * total.separate_latency_fs
 
@@ -152,15 +152,18 @@ def _group(rows: Iterable[FusionSubgraph], reason: Callable[[FusionSubgraph], st
     return found
 
 
-def _change(rows: Iterable[FusionSubgraph]) -> str:
+def _change(rows: Sequence[FusionSubgraph]) -> str:
     """Return how much more or less energy and time rows take fused."""
-    energy, latency = (sum(getattr(row, name) for row in rows) for name in ("saved_energy_j", "saved_latency_s"))
-    parts = [(energy, "J"), (latency, "s")]
-    words = {True: "less", False: "more"}
-    if (energy < 0) == (latency < 0) or not energy or not latency:
-        told = " and ".join(show_quantity(abs(value), unit) for value, unit in parts if value)
-        return f"{told} {words[energy + latency >= 0]}"
-    return " but ".join(f"{show_quantity(abs(value), unit)} {words[value > 0]}" for value, unit in sorted(parts))
+    energy, latency = sum(row.saved_energy_j for row in rows), sum(row.saved_latency_s for row in rows)
+    parts = sorted((value, unit) for value, unit in ((energy, "J"), (latency, "s")) if value)
+    if energy * latency >= 0.0:
+        told = " and ".join(show_quantity(abs(value), unit) for value, unit in ((energy, "J"), (latency, "s")) if value)
+        return f"{told} {_direction(energy + latency)}"
+    return " but ".join(f"{show_quantity(abs(value), unit)} {_direction(value)}" for value, unit in parts)
+
+
+def _direction(saved: float) -> str:
+    return "less" if saved >= 0.0 else "more"
 
 
 def _worst(rows: Sequence[FusionSubgraph]) -> str:
