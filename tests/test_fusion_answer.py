@@ -232,7 +232,7 @@ def test_biases_and_what_no_input_changes(workspace: Workspace, programs: Path) 
         "conv2d",
         "linear with bias",
     ]
-    assert "3 convolutions and linear layers add a bias as part of themselves" in "\n".join(answer.insights())
+    assert "3 operators add a bias as part of themselves" in "\n".join(answer.insights())
     listed = {row["name"]: row for row in workspace.operators(f"{programs}:net").records()}
     assert {name: row["bias_element_count"] for name, row in listed.items() if row["bias_element_count"]} == {
         "conv": 16,

@@ -77,10 +77,12 @@ def tell_bias(total: FusionTotal) -> list[str]:
     """Return that biases are part of their operators, where there are any."""
     if not total.biased_count:
         return []
-    operators = show_count(total.biased_count, "convolution or linear layer", "convolutions and linear layers")
     verb = "adds a bias as part of itself" if total.biased_count == 1 else "add a bias as part of themselves"
     additions = show_count(total.bias_addition_count, "addition")
-    return [f"{operators} {verb}, fused or not: {additions} of {show_count(total.bias_element_count, 'element')}"]
+    return [
+        f"{show_count(total.biased_count, 'operator')} {verb}, fused or not: {additions} of "
+        f"{show_count(total.bias_element_count, 'element')}"
+    ]
 
 
 def tell_costs(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> list[str]:
