@@ -139,7 +139,7 @@ class Book:
         )  # fmt: skip
         for index, part in enumerate(parts if refusal is None else ()):
             self.connection.execute(
-                "INSERT INTO run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)",
+                "INSERT INTO run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0)",
                 [
                     run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
                     part.dram_bytes, part.dram_bytes, part.tiles, part.waves, part.units, part.bottleneck,
@@ -147,16 +147,12 @@ class Book:
                 ],
             )  # fmt: skip
             self.connection.execute(
-                "INSERT INTO run_operator VALUES (?, ?, ?, ?, 0, ?, ?)",
+                "INSERT INTO run_operator VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 1, ?, ?, 0)",
                 [
-                    run_id,
-                    index,
-                    index,
-                    round(part.time_s * FS),
-                    round(part.separate_s * FS),
-                    round(part.separate_j * FJ),
+                    run_id, index, index, round(part.time_s * FS), part.dram_bytes, round(part.separate_s * FS),
+                    round(part.separate_j * FJ), part.dram_bytes, part.dram_bytes, part.dram_bytes,
                 ],
-            )
+            )  # fmt: skip
             for action, energy_j in enumerate((part.compute_j, part.memory_j, part.control_j, part.static_j), 1):
                 self.connection.execute(
                     "INSERT INTO ledger_line VALUES (?, ?, ?, ?, ?, ?)",

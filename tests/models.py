@@ -99,6 +99,19 @@ class ConvBlock(nn.Module):
         return out
 
 
+class BiasedConv(nn.Module):
+    """3x3 convolution 3 -> 8 with a bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with build_on_meta():
+            self.conv = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.conv(x)
+        return out
+
+
 class Residual(nn.Module):
     """relu(bn2(conv2(relu(bn1(conv1(x))))) + x), with in-place relu and add."""
 

@@ -240,6 +240,9 @@ CORRUPTIONS = {
     "energy_fj is round(count x price)": "UPDATE ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5",
     "an action stands once per operator": "INSERT INTO ledger_line SELECT * FROM ledger_line LIMIT 1",
     "operator latencies sum to their subgraph": "UPDATE run_subgraph SET latency_fs = latency_fs + 1 WHERE rowid = 3",
+    "kernels and bytes of operators sum to their subgraph": (
+        "UPDATE run_operator SET dram_bytes = dram_bytes + 1 WHERE rowid = 3"
+    ),
     "a ledger line has a price": (
         "DELETE FROM energy_per_action WHERE action_id = (SELECT min(action_id) FROM ledger_line)"
     ),

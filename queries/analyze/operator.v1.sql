@@ -31,6 +31,10 @@ separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "as a kernel of its
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "as a kernel of its own" }
 saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "what fusing it saves: separate minus own; null where it is not fused" }
 saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "what fusing it saves: separate minus own; null where it is not fused" }
+dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
+bias_addition_count = { type = "BIGINT", meaning = "additions of its bias; 0 without one" }
+bias_element_count = { type = "BIGINT", meaning = "elements of its bias" }
 */
 WITH energy AS (
     SELECT operator_index, sum(energy_fj) AS energy_fj
@@ -64,7 +68,11 @@ SELECT
     o.separate_energy_j,
     o.separate_latency_s,
     CASE WHEN o.is_fused THEN o.separate_energy_j - o.energy_j END AS saved_energy_j,
-    CASE WHEN o.is_fused THEN o.separate_latency_s - o.latency_s END AS saved_latency_s
+    CASE WHEN o.is_fused THEN o.separate_latency_s - o.latency_s END AS saved_latency_s,
+    o.dram_bytes,
+    o.pass_bytes,
+    o.bias_addition_count,
+    o.bias_element_count
 FROM operator_results AS o
 JOIN run_operator AS t ON t.run_id = o.run_id AND t.operator_index = o.operator_index
 LEFT JOIN energy AS e ON e.operator_index = o.operator_index

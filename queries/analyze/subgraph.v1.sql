@@ -40,6 +40,7 @@ executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of its tiles, paddi
 padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
 */
 WITH energy AS (
     SELECT subgraph_index, sum(energy_fj) AS energy_fj
@@ -82,7 +83,8 @@ SELECT
     s.executed_mac_count,
     s.padding_fraction,
     s.compute_utilization_fraction,
-    s.bandwidth_utilization_fraction
+    s.bandwidth_utilization_fraction,
+    s.pass_bytes
 FROM subgraph_results AS s
 JOIN run_subgraph AS t ON t.run_id = s.run_id AND t.subgraph_index = s.subgraph_index
 LEFT JOIN energy AS e ON e.subgraph_index = s.subgraph_index

@@ -38,6 +38,7 @@ attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "two per MAC, 
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense, at this precision" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds, at any level" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
@@ -77,6 +78,7 @@ allocation AS (
     SELECT
         sum(latency_fs) AS latency_fs,
         sum(dram_bytes ORDER BY subgraph_index) AS dram_bytes,
+        sum(pass_bytes ORDER BY subgraph_index) AS pass_bytes,
         sum(tile_count ORDER BY subgraph_index) AS tile_count,
         sum(wave_count ORDER BY subgraph_index) AS wave_count,
         CASE
@@ -133,6 +135,7 @@ SELECT
     r.peak_ops_per_s,
     r.compute_utilization_fraction,
     s.dram_bytes,
+    s.pass_bytes,
     u.memory_bandwidth_bytes_per_s,
     r.bandwidth_utilization_fraction,
     r.peak_memory_bytes,

@@ -124,6 +124,27 @@ broken AS (
     WHERE s.latency_fs IS DISTINCT FROM o.latency_fs
     UNION ALL
     SELECT
+        'kernels and bytes of operators sum to their subgraph',
+        s.run_id,
+        'subgraph ' || s.subgraph_index,
+        concat_ws(', ', s.kernel_count, s.dram_bytes, s.moved_bytes, s.pass_bytes),
+        concat_ws(', ', o.kernel_count, o.dram_bytes, o.moved_bytes, o.pass_bytes)
+    FROM run_subgraph AS s
+    JOIN (
+        SELECT
+            run_id,
+            subgraph_index,
+            sum(kernel_count) AS kernel_count,
+            sum(dram_bytes ORDER BY operator_index) AS dram_bytes,
+            sum(moved_bytes ORDER BY operator_index) AS moved_bytes,
+            sum(pass_bytes ORDER BY operator_index) AS pass_bytes
+        FROM run_operator
+        GROUP BY run_id, subgraph_index
+    ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+    WHERE (s.kernel_count, s.dram_bytes, s.moved_bytes, s.pass_bytes)
+        IS DISTINCT FROM (o.kernel_count, o.dram_bytes, o.moved_bytes, o.pass_bytes)
+    UNION ALL
+    SELECT
         'an operator of a run has its subgraph',
         o.run_id,
         'operator ' || o.operator_index,

@@ -19,6 +19,8 @@ special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
 input_bytes = { type = "BIGINT", unit = "B", meaning = "activations read" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and constants read" }
 output_bytes = { type = "BIGINT", unit = "B", meaning = "written" }
+bias_element_count = { type = "BIGINT", meaning = "elements of the bias that a convolution or linear layer adds as part of itself; 0 without one" }
+bias_addition_count = { type = "BIGINT", meaning = "additions that it makes of it, in elementwise_count" }
 subgraph_index = { type = "INTEGER", meaning = "the one subgraph that holds it" }
 fusion_pattern = { type = "VARCHAR", meaning = "of its subgraph" }
 aten = { type = "VARCHAR", meaning = "dispatched ATen operator" }
@@ -36,6 +38,8 @@ SELECT
     input_bytes,
     weight_bytes,
     output_bytes,
+    bias_element_count,
+    bias_addition_count,
     subgraph_index,
     pattern AS fusion_pattern,
     aten,

@@ -25,6 +25,7 @@ launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of its kernels" 
 bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
 */
@@ -46,6 +47,7 @@ SELECT
     s.bottleneck,
     s.dram_bytes,
     s.moved_bytes,
+    s.pass_bytes,
     s.compute_utilization_fraction,
     s.bandwidth_utilization_fraction
 FROM subgraph_results AS s

@@ -30,6 +30,18 @@ CREATE MACRO energy_by_part(part, energy_fj) AS {
     'static_fj': sum(CASE WHEN part = 'static' THEN energy_fj ELSE 0 END)
 };
 
+-- Additions of a bias that a convolution or linear layer makes as part of itself: all that it adds beside its MACs.
+CREATE MACRO bias_addition_count(kind, elementwise_count) AS
+    CASE WHEN kind IN ('conv', 'depthwise_conv', 'grouped_conv', 'linear') THEN elementwise_count ELSE 0 END;
+
+-- Elements of that bias: the output channels, which in the GEMM view of a transposed convolution stand once for each tap.
+CREATE MACRO bias_element_count(kind, operation, elementwise_count, gemm_n, gemm_groups, tap_count) AS
+    CASE
+        WHEN bias_addition_count(kind, elementwise_count) = 0 THEN 0
+        WHEN starts_with(operation, 'conv_transpose') THEN gemm_n // tap_count * gemm_groups
+        ELSE gemm_n * gemm_groups
+    END;
+
 -- How people see a configuration's hardware: jetson_orin_nano_8gb@15W, or the id alone at the default operating point.
 CREATE MACRO configuration_name(hardware, power_mode) AS
     CASE WHEN power_mode = 'default' THEN hardware ELSE hardware || '@' || power_mode END;
@@ -637,3 +649,153 @@ JOIN workload_subgraph AS g ON g.workload_id = r.workload_id
 LEFT JOIN workload_operator AS o
     ON level = 'operator' AND o.workload_id = r.workload_id AND o.subgraph_index = g.subgraph_index
 WHERE list_contains(run_ids, r.run_id);
+
+-- What fusing saves, operator by operator: run_b as it ran, beside what run_a's operators cost as kernels of their own (run_b
+-- itself, or a run of the same workload in another runtime). An operator that run_b folds away costs nothing there.
+CREATE MACRO fusion_operators(run_a, run_b) AS TABLE
+WITH spent AS (
+    SELECT operator_index, sum(energy_fj) AS energy_fj
+    FROM ledger_line
+    WHERE run_id = run_b
+    GROUP BY operator_index
+),
+fused AS (
+    SELECT
+        o.operator_index,
+        o.kernel_count,
+        coalesce(e.energy_fj, 0) AS energy_fj,
+        o.latency_fs,
+        o.dram_bytes,
+        o.moved_bytes,
+        o.pass_bytes
+    FROM run_operator AS o
+    LEFT JOIN spent AS e ON e.operator_index = o.operator_index
+    WHERE o.run_id = run_b
+)
+SELECT
+    q.operator_index,
+    q.subgraph_index,
+    q.name,
+    q.operation,
+    q.kind,
+    g.name AS subgraph_name,
+    g.pattern AS fusion_pattern,
+    bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
+    bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
+        AS bias_element_count,
+    f.operator_index IS NULL AS is_folded,
+    coalesce(f.kernel_count, 0) AS kernel_count,
+    s.separate_kernel_count,
+    coalesce(f.energy_fj, 0) AS energy_fj,
+    s.separate_energy_fj,
+    coalesce(f.latency_fs, 0) AS latency_fs,
+    s.separate_latency_fs,
+    coalesce(f.dram_bytes, 0e0) AS dram_bytes,
+    s.separate_dram_bytes,
+    coalesce(f.moved_bytes, 0e0) AS moved_bytes,
+    s.separate_moved_bytes,
+    coalesce(f.pass_bytes, 0e0) AS pass_bytes,
+    s.separate_pass_bytes
+FROM run AS a
+JOIN run AS b ON b.workload_id = a.workload_id
+JOIN run_operator AS s ON s.run_id = a.run_id
+JOIN workload_operator AS q ON q.workload_id = a.workload_id AND q.operator_index = s.operator_index
+JOIN workload_subgraph AS g ON g.workload_id = a.workload_id AND g.subgraph_index = q.subgraph_index
+LEFT JOIN fused AS f ON f.operator_index = s.operator_index
+WHERE a.run_id = run_a AND b.run_id = run_b;
+
+-- The same for a whole run, its fusion patterns, subgraphs or operators: each level adds up to the run. saved_fraction is
+-- of what the part costs separately, saved_share_fraction of what the run saves. Each side's energy-delay product is split
+-- by shares, (E_i T + E t_i) / 2. What is saved of it, E T - E' T', is split by (dE_i (T + T') + (E + E') dt_i) / 2, which
+-- is 0 for a part that does not change: not the difference of its two shares, which also fall with the run's E and T.
+CREATE MACRO fusion_parts(run_a, run_b, level) AS TABLE
+WITH part AS (
+    SELECT
+        CASE WHEN level = 'pattern' THEN fusion_pattern END AS own_pattern,
+        CASE WHEN level IN ('subgraph', 'operator') THEN subgraph_index END AS own_subgraph_index,
+        CASE WHEN level = 'operator' THEN operator_index END AS own_operator_index,
+        any_value(fusion_pattern) AS fusion_pattern,
+        any_value(subgraph_name) AS subgraph_name,
+        any_value(name) AS operator_name,
+        any_value(kind) AS kind,
+        string_agg(
+            operation || CASE WHEN bias_addition_count > 0 THEN ' with bias' ELSE '' END, '+' ORDER BY operator_index
+        ) AS operations,
+        count(DISTINCT subgraph_index) AS subgraph_count,
+        count(*) AS operator_count,
+        count(*) FILTER (WHERE is_folded) AS folded_count,
+        count(*) FILTER (WHERE bias_addition_count > 0) AS biased_count,
+        CAST(sum(bias_addition_count) AS BIGINT) AS bias_addition_count,
+        CAST(sum(bias_element_count) AS BIGINT) AS bias_element_count,
+        CAST(sum(kernel_count) AS BIGINT) AS kernel_count,
+        CAST(sum(separate_kernel_count) AS BIGINT) AS separate_kernel_count,
+        sum(energy_fj) AS energy_fj,
+        sum(separate_energy_fj) AS separate_energy_fj,
+        sum(latency_fs) AS latency_fs,
+        sum(separate_latency_fs) AS separate_latency_fs,
+        sum(dram_bytes ORDER BY operator_index) AS dram_bytes,
+        sum(separate_dram_bytes ORDER BY operator_index) AS separate_dram_bytes,
+        sum(moved_bytes ORDER BY operator_index) AS moved_bytes,
+        sum(separate_moved_bytes ORDER BY operator_index) AS separate_moved_bytes,
+        sum(pass_bytes ORDER BY operator_index) AS pass_bytes,
+        sum(separate_pass_bytes ORDER BY operator_index) AS separate_pass_bytes
+    FROM fusion_operators(run_a, run_b)
+    GROUP BY own_pattern, own_subgraph_index, own_operator_index
+),
+shared AS (
+    SELECT
+        p.*,
+        edp_share(energy_fj, latency_fs, sum(energy_fj) OVER (), sum(latency_fs) OVER ()) AS edp_share_js,
+        edp_share(
+            separate_energy_fj,
+            separate_latency_fs,
+            sum(separate_energy_fj) OVER (),
+            sum(separate_latency_fs) OVER ()
+        ) AS separate_edp_share_js,
+        edp_share(
+            separate_energy_fj - energy_fj,
+            separate_latency_fs - latency_fs,
+            sum(separate_energy_fj + energy_fj) OVER (),
+            sum(separate_latency_fs + latency_fs) OVER ()
+        ) AS saved_edp_share_js,
+        sum(energy_fj) OVER () AS run_energy_fj,
+        sum(latency_fs) OVER () AS run_latency_fs,
+        sum(separate_energy_fj) OVER () AS run_separate_energy_fj,
+        sum(separate_latency_fs) OVER () AS run_separate_latency_fs
+    FROM part AS p
+)
+SELECT
+    s.own_subgraph_index AS subgraph_index,
+    s.own_operator_index AS operator_index,
+    s.* EXCLUDE (
+        own_pattern, own_subgraph_index, own_operator_index, run_energy_fj, run_latency_fs, run_separate_energy_fj,
+        run_separate_latency_fs
+    ),
+    joules(s.energy_fj) AS energy_j,
+    joules(s.separate_energy_fj) AS separate_energy_j,
+    s.separate_energy_fj - s.energy_fj AS saved_energy_fj,
+    joules(s.separate_energy_fj - s.energy_fj) AS saved_energy_j,
+    fraction(s.separate_energy_fj - s.energy_fj, s.separate_energy_fj) AS saved_energy_fraction,
+    fraction(s.separate_energy_fj - s.energy_fj, s.run_separate_energy_fj - s.run_energy_fj)
+        AS saved_energy_share_fraction,
+    seconds(s.latency_fs) AS latency_s,
+    seconds(s.separate_latency_fs) AS separate_latency_s,
+    s.separate_latency_fs - s.latency_fs AS saved_latency_fs,
+    seconds(s.separate_latency_fs - s.latency_fs) AS saved_latency_s,
+    fraction(s.separate_latency_fs - s.latency_fs, s.separate_latency_fs) AS saved_latency_fraction,
+    fraction(s.separate_latency_fs - s.latency_fs, s.run_separate_latency_fs - s.run_latency_fs)
+        AS saved_latency_share_fraction,
+    s.saved_edp_share_js,
+    s.saved_edp_share_js / nullif(joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs), 0e0)
+        AS saved_edp_fraction,
+    s.saved_edp_share_js
+        / nullif(
+            joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs)
+                - joules(s.run_energy_fj) * seconds(s.run_latency_fs),
+            0e0
+        ) AS saved_edp_share_fraction,
+    s.separate_dram_bytes - s.dram_bytes AS saved_dram_bytes,
+    1e0 - s.dram_bytes / nullif(s.separate_dram_bytes, 0e0) AS saved_dram_fraction,
+    s.separate_moved_bytes - s.moved_bytes AS saved_moved_bytes,
+    1e0 - s.moved_bytes / nullif(s.separate_moved_bytes, 0e0) AS saved_moved_fraction
+FROM shared AS s;

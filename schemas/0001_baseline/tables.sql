@@ -353,6 +353,7 @@ CREATE TABLE run (
     weight_bytes BIGINT CHECK (weight_bytes >= 0),
     activation_bytes BIGINT CHECK (activation_bytes >= 0),
     clock_fraction DOUBLE CHECK (clock_fraction > 0 AND clock_fraction <= 1),
+    separate_clock_fraction DOUBLE CHECK (separate_clock_fraction > 0 AND separate_clock_fraction <= 1),
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
@@ -378,6 +379,7 @@ COMMENT ON COLUMN run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, a
 COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, at this precision';
 COMMENT ON COLUMN run.activation_bytes IS 'Peak of live activations over the execution order';
 COMMENT ON COLUMN run.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
+COMMENT ON COLUMN run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own';
 COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN run.created_at IS 'When it was stored, UTC';
@@ -399,7 +401,8 @@ CREATE TABLE run_subgraph (
     units_used_count INTEGER NOT NULL CHECK (units_used_count >= 0),
     kernel_count INTEGER NOT NULL CHECK (kernel_count > 0),
     bottleneck VARCHAR NOT NULL CHECK (bottleneck IN ('compute', 'memory', 'launch')),
-    executed_mac_count DOUBLE NOT NULL CHECK (executed_mac_count >= 0)
+    executed_mac_count DOUBLE NOT NULL CHECK (executed_mac_count >= 0),
+    pass_bytes DOUBLE NOT NULL CHECK (pass_bytes >= 0)
 );
 COMMENT ON TABLE run_subgraph IS 'Allocation: a subgraph placed on the hardware of a run';
 COMMENT ON COLUMN run_subgraph.run_id IS 'run';
@@ -416,6 +419,7 @@ COMMENT ON COLUMN run_subgraph.units_used_count IS 'Units with work in the fulle
 COMMENT ON COLUMN run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise';
 COMMENT ON COLUMN run_subgraph.bottleneck IS 'The largest of compute, memory and launch time';
 COMMENT ON COLUMN run_subgraph.executed_mac_count IS 'MAC slots of its tiles, padding included, at least its MACs';
+COMMENT ON COLUMN run_subgraph.pass_bytes IS 'Read and written again by passes that the runtime adds, at any level';
 
 CREATE TABLE run_operator (
     run_id INTEGER NOT NULL,
@@ -424,7 +428,14 @@ CREATE TABLE run_operator (
     latency_fs BIGINT NOT NULL CHECK (latency_fs >= 0),
     moved_bytes DOUBLE NOT NULL CHECK (moved_bytes >= 0),
     separate_latency_fs BIGINT NOT NULL CHECK (separate_latency_fs >= 0),
-    separate_energy_fj BIGINT NOT NULL CHECK (separate_energy_fj >= 0)
+    separate_energy_fj BIGINT NOT NULL CHECK (separate_energy_fj >= 0),
+    kernel_count INTEGER NOT NULL CHECK (kernel_count IN (0, 1)),
+    dram_bytes DOUBLE NOT NULL CHECK (dram_bytes >= 0),
+    pass_bytes DOUBLE NOT NULL CHECK (pass_bytes >= 0),
+    separate_kernel_count INTEGER NOT NULL CHECK (separate_kernel_count IN (0, 1)),
+    separate_dram_bytes DOUBLE NOT NULL CHECK (separate_dram_bytes >= 0),
+    separate_moved_bytes DOUBLE NOT NULL CHECK (separate_moved_bytes >= 0),
+    separate_pass_bytes DOUBLE NOT NULL CHECK (separate_pass_bytes >= 0)
 );
 COMMENT ON TABLE run_operator IS 'An operator''s exact share of its subgraph, and what it would cost alone';
 COMMENT ON COLUMN run_operator.run_id IS 'run';
@@ -434,6 +445,13 @@ COMMENT ON COLUMN run_operator.latency_fs IS 'Femtoseconds; operators sum to the
 COMMENT ON COLUMN run_operator.moved_bytes IS 'Its part of what crosses the kernel''s boundary';
 COMMENT ON COLUMN run_operator.separate_latency_fs IS 'As a kernel of its own';
 COMMENT ON COLUMN run_operator.separate_energy_fj IS 'As a kernel of its own, static energy included';
+COMMENT ON COLUMN run_operator.kernel_count IS '1 where it leads a kernel, else 0';
+COMMENT ON COLUMN run_operator.dram_bytes IS 'Read and written off chip; operators sum to their subgraph';
+COMMENT ON COLUMN run_operator.pass_bytes IS 'Read and written again by passes that the runtime adds, at any level';
+COMMENT ON COLUMN run_operator.separate_kernel_count IS '1 where it leads a kernel of one call, else 0';
+COMMENT ON COLUMN run_operator.separate_dram_bytes IS 'As a kernel of its own';
+COMMENT ON COLUMN run_operator.separate_moved_bytes IS 'As a kernel of its own';
+COMMENT ON COLUMN run_operator.separate_pass_bytes IS 'As a kernel of its own';
 
 CREATE TABLE ledger_line (
     run_id INTEGER NOT NULL,

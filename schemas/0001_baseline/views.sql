@@ -105,7 +105,10 @@ SELECT
     o.subgraph_index,
     s.pattern,
     o.is_foldable,
-    o.scalars
+    o.scalars,
+    bias_addition_count(o.kind, o.elementwise_count) AS bias_addition_count,
+    bias_element_count(o.kind, o.operation, o.elementwise_count, o.gemm_n, o.gemm_groups, o.tap_count)
+        AS bias_element_count
 FROM workload_operator AS o
 JOIN workload AS w ON w.workload_id = o.workload_id
 JOIN workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
@@ -328,7 +331,8 @@ SELECT
     p.bottleneck,
     p.executed_mac_count,
     p.tile_count / nullif(p.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
-    1e0 - p.mac_count / nullif(p.executed_mac_count, 0e0) AS padding_fraction
+    1e0 - p.mac_count / nullif(p.executed_mac_count, 0e0) AS padding_fraction,
+    p.pass_bytes
 FROM run_configurations AS r
 JOIN LATERAL (
     SELECT
@@ -339,6 +343,7 @@ JOIN LATERAL (
         any_value(launch_s) AS launch_s,
         any_value(dram_bytes) AS dram_bytes,
         any_value(moved_bytes) AS moved_bytes,
+        any_value(pass_bytes) AS pass_bytes,
         any_value(tile_count) AS tile_count,
         any_value(wave_count) AS wave_count,
         any_value(units_used_count) AS units_used_count,
@@ -361,6 +366,7 @@ JOIN LATERAL (
             s.launch_s,
             s.dram_bytes,
             s.moved_bytes,
+            s.pass_bytes,
             s.tile_count,
             s.wave_count,
             s.units_used_count,
@@ -420,7 +426,16 @@ SELECT
     edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
     r.runtime = 'fused' AND p.subgraph_operator_count > 1 AS is_fused,
     joules(p.separate_energy_fj) AS separate_energy_j,
-    seconds(p.separate_latency_fs) AS separate_latency_s
+    seconds(p.separate_latency_fs) AS separate_latency_s,
+    p.kernel_count,
+    p.dram_bytes,
+    p.pass_bytes,
+    p.separate_kernel_count,
+    p.separate_dram_bytes,
+    p.separate_moved_bytes,
+    p.separate_pass_bytes,
+    p.bias_addition_count,
+    p.bias_element_count
 FROM run_configurations AS r
 JOIN LATERAL (
     SELECT
@@ -434,6 +449,15 @@ JOIN LATERAL (
         any_value(moved_bytes) AS moved_bytes,
         any_value(separate_latency_fs) AS separate_latency_fs,
         any_value(separate_energy_fj) AS separate_energy_fj,
+        any_value(kernel_count) AS kernel_count,
+        any_value(dram_bytes) AS dram_bytes,
+        any_value(pass_bytes) AS pass_bytes,
+        any_value(separate_kernel_count) AS separate_kernel_count,
+        any_value(separate_dram_bytes) AS separate_dram_bytes,
+        any_value(separate_moved_bytes) AS separate_moved_bytes,
+        any_value(separate_pass_bytes) AS separate_pass_bytes,
+        any_value(bias_addition_count) AS bias_addition_count,
+        any_value(bias_element_count) AS bias_element_count,
         coalesce(
             any_value(spent), {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0}
         ) AS spent,
@@ -451,7 +475,17 @@ JOIN LATERAL (
             o.latency_fs,
             o.moved_bytes,
             o.separate_latency_fs,
-            o.separate_energy_fj
+            o.separate_energy_fj,
+            o.kernel_count,
+            o.dram_bytes,
+            o.pass_bytes,
+            o.separate_kernel_count,
+            o.separate_dram_bytes,
+            o.separate_moved_bytes,
+            o.separate_pass_bytes,
+            bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
+            bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
+                AS bias_element_count
         FROM run_operator AS o
         JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
         WHERE o.run_id = r.run_id
@@ -467,6 +501,7 @@ JOIN LATERAL (
     GROUP BY operator_index
 ) AS p ON p.latency_fs IS NOT NULL;
 COMMENT ON VIEW operator_results IS 'Each operator''s exact share of a run, and what it would cost as a kernel of its own';
+COMMENT ON COLUMN operator_results.kernel_count IS '1 where it leads a kernel, else 0';
 COMMENT ON COLUMN operator_results.moved_bytes IS 'Its part of what crosses the boundary of its kernel';
 COMMENT ON COLUMN operator_results.latency_s IS 'Its share of its kernel; operators add up to their subgraph';
 

@@ -105,6 +105,15 @@ from joulemap.answer.explain.row import (
     SubgraphDifference as SubgraphDifference,
     Traffic as Traffic,
 )
+from joulemap.answer.fusion.answer import (
+    FusionAnswer as FusionAnswer,
+)
+from joulemap.answer.fusion.row import (
+    FusionOperator as FusionOperator,
+    FusionPattern as FusionPattern,
+    FusionSubgraph as FusionSubgraph,
+    FusionTotal as FusionTotal,
+)
 from joulemap.answer.hardware import (
     ActionPrice as ActionPrice,
     HardwareAnswer as HardwareAnswer,

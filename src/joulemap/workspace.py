@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from joulemap.answer.difference import DifferenceAnswer
     from joulemap.answer.edp.answer import EdpAnswer
     from joulemap.answer.explain.answer import ExplainAnswer
+    from joulemap.answer.fusion.answer import FusionAnswer
     from joulemap.answer.hardware import ActionPrice, HardwareAnswer, ListedHardware
     from joulemap.answer.measure import MeasureAnswer
     from joulemap.answer.measurement import ListedMeasurement
@@ -410,6 +411,22 @@ class Workspace:
         from joulemap.answer.edp.answer import take_apart
 
         return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
+
+    def fusion(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
+    ) -> FusionAnswer:
+        """Return what fusing saves of a run, or costs: by fusion pattern, subgraph and operator, each summing to it.
+
+        The run is set beside its operators as kernels of their own on the same hardware, without host cost; of
+        `runtime` graph or eager, that run beside the same in fused. Raises as `analyze`.
+        """
+        from joulemap.answer.fusion.answer import find_savings
+
+        return find_savings(self._source, model, hardware, settings.with_keywords(keywords))
 
     def utilization(
         self,

@@ -106,6 +106,10 @@ class ListedOperator:
     mac_count: int
     elementwise_count: int
     special_count: int
+    bias_element_count: int
+    """Of the bias that a convolution or linear layer adds as part of itself; 0 without one."""
+    bias_addition_count: int
+    """In `elementwise_count`."""
     input_bytes: int
     weight_bytes: int
     output_bytes: int

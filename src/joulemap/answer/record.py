@@ -63,6 +63,8 @@ class Allocation:
     """`compute`, `memory` or `launch`."""
     dram_bytes: float
     moved_bytes: float
+    pass_bytes: float
+    """Read and written again by passes that the runtime adds."""
     compute_utilization_fraction: float | None
     bandwidth_utilization_fraction: float | None
 

@@ -50,6 +50,6 @@ def trace(model: Model, *, build: ModelOptions, output: OutputOptions) -> None:
     """
     table = output.workspace().operators(model, build.settings())
     columns = ("name", "operation", "output_shape", "mac_count", "input_bytes", "weight_bytes", "output_bytes",
-               "subgraph_index", "fusion_pattern", "is_counted")  # fmt: skip
+               "bias_element_count", "subgraph_index", "fusion_pattern", "is_counted")  # fmt: skip
     keep = ("operation", "output_shape", "mac_count", "weight_bytes", "fusion_pattern")
     output.write_table(table, columns=columns, keep=keep)

@@ -37,6 +37,9 @@ RunDivision = Literal["category", "action", "subgraph", "operator"]
 EnergyDivision = Literal["category", "action"]
 """What divides the energy of a subgraph or operator."""
 
+FusionDivision = Literal["run", "pattern", "subgraph", "operator"]
+"""What divides what fusing saves of a run."""
+
 DifferenceDivision = Literal["term", "category", "subgraph"]
 """What divides the difference of two runs."""
 

@@ -14,7 +14,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyReference
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
 from joulemap.model.run import LedgerColumns
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Floats, Integers
 
 ActionCounts = dict[ActionKey, Floats]
 """action -> count per operator"""
@@ -65,17 +65,32 @@ def price(matrix: Floats, hardware: Hardware) -> LedgerColumns:
     operator_index, action_index = np.nonzero(matrix)
     action_count = matrix[operator_index, action_index]
     energy = np.rint(action_count * prices_fj(hardware.reference)[action_index])
-    if len(energy) and energy.max() >= float(MAX_LINE_FJ):
-        raise UnsupportedError(
-            f"{hardware.id}: one ledger line exceeds {MAX_LINE_FJ / 1e15:.0f} J, more than the store can hold; "
-            "use a smaller batch"
-        )
+    _check_range(energy, hardware, "one ledger line")
     return LedgerColumns(
         operator_index=operator_index,
         action_index=action_index,
         action_count=action_count,
         energy_fj=energy.astype(np.int64),
     )
+
+
+def operator_fj(matrix: Floats, hardware: Hardware) -> Integers:
+    """Return what the ledger lines of these counts add up to for each operator, to the last femtojoule.
+
+    Raises UnsupportedError for an operator beyond 9.2 kJ.
+    """
+    energy = np.rint(matrix * prices_fj(hardware.reference))
+    _check_range(energy.sum(axis=1), hardware, "the energy of one operator")
+    total: Integers = energy.astype(np.int64).sum(axis=1)
+    return total
+
+
+def _check_range(energy: Floats, hardware: Hardware, what: str) -> None:
+    if len(energy) and energy.max() >= float(MAX_LINE_FJ):
+        raise UnsupportedError(
+            f"{hardware.id}: {what} exceeds {MAX_LINE_FJ / 1e15:.0f} J, more than the store can hold; "
+            "use a smaller batch"
+        )
 
 
 def prices_fj(reference: EnergyReference) -> Floats:

@@ -8,7 +8,8 @@
     latency        = sum of kernel times / clock_fraction              kernels run one after another
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
-the kernel, so that operators sum to subgraphs and subgraphs to the run.
+the kernel, so that operators sum to subgraphs and subgraphs to the run. What an operator costs on its own is rounded in
+the same way, so that nothing is saved where nothing is fused.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
-from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, energy_j, price, with_leakage
+from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, energy_j, operator_fj, price, with_leakage
 from joulemap.model.placement import Placed, Placement, add_host
 from joulemap.model.run import OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, sum_by
-from joulemap.units import FJ_PER_J, FS_PER_S
+from joulemap.units import FS_PER_S
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -83,11 +84,10 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
     kernels = own.kernels
     work, operator_index = kernels.work, kernels.operator_index
     subgraphs = _subgraphs(own, hardware)
-    operator_fs = _operator_latency(own, subgraphs)
+    operator_fs = _operator_latency(own, hardware)
     ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware)
-    alone_s = _separate_seconds(alone)
-    alone_j = alone.dynamic_j + alone_s * hardware.static_power.value
-    separate_s, separate_j = (alone.kernels.per_workload(one)[operator_index] for one in (alone_s, alone_j))
+    alone_fs = _operator_latency(alone, hardware)
+    row = np.searchsorted(alone.kernels.operator_index, operator_index)
     return RunColumns(
         configuration=configuration,
         hardware=hardware,
@@ -98,14 +98,22 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
         activation_bytes=round(float(kernels.peak_activation_bytes)),
         mac_count=int(work.mac_count.sum()),
         clock_fraction=own.clock_fraction,
+        separate_clock_fraction=alone.clock_fraction,
         subgraphs=subgraphs,
         operators=OperatorColumns(
             operator_index=operator_index,
             subgraph_index=work.subgraph_index,
+            kernel_count=kernels.leads.astype(np.int64),
             latency_fs=operator_fs,
+            dram_bytes=own.placement.dram_bytes,
             moved_bytes=kernels.moved_bytes,
-            separate_latency_fs=_to_fs(separate_s, hardware),
-            separate_energy_fj=_to_integers(separate_j * FJ_PER_J, f"{hardware.id}: the energy"),
+            pass_bytes=_passes(own),
+            separate_kernel_count=alone.kernels.leads.astype(np.int64)[row],
+            separate_latency_fs=alone_fs[row],
+            separate_energy_fj=operator_fj(with_leakage(alone.counts, hardware, alone_fs / FS_PER_S), hardware)[row],
+            separate_dram_bytes=alone.placement.dram_bytes[row],
+            separate_moved_bytes=alone.kernels.moved_bytes[row],
+            separate_pass_bytes=_passes(alone)[row],
         ),
         ledger=attrs.evolve(ledger, operator_index=operator_index[ledger.operator_index]),
     )
@@ -120,15 +128,13 @@ def _check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
         )
 
 
-def _to_integers(values: Floats, what: str) -> Integers:
-    rounded = np.rint(values)
-    if len(rounded) and not float(rounded.max()) < float(MAX_LINE_FJ):
-        raise UnsupportedError(f"{what} of one operator exceeds what the store can hold; use a smaller batch")
-    return rounded.astype(np.int64)
-
-
 def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
-    return _to_integers(seconds * FS_PER_S, f"{hardware.id}: the latency")
+    rounded = np.rint(seconds * FS_PER_S)
+    if len(rounded) and not float(rounded.max()) < float(MAX_LINE_FJ):
+        raise UnsupportedError(
+            f"{hardware.id}: the latency of one kernel exceeds what the store can hold; use a smaller batch"
+        )
+    return rounded.astype(np.int64)
 
 
 def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> _Timing:
@@ -149,8 +155,11 @@ def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
-    """Return the placement, the host's part included, under the two factors that a calibration may put on all times."""
-    placement = add_host(architecture.place(kernels, hardware), kernels, hardware)
+    """Return the placement, the host's part included, under the two factors that a calibration may put on all times.
+
+    Bytes off chip and of passes are made whole here, before they are counted and priced.
+    """
+    placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if device == launch == 1.0:
         return placement
@@ -204,8 +213,9 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> SubgraphColumns:
         compute_s=compute[shown],
         memory_s=memory[shown],
         launch_s=launch[shown],
-        dram_bytes=summed(placement.dram_read_bytes + placement.dram_write_bytes)[shown],
+        dram_bytes=summed(placement.dram_bytes)[shown],
         moved_bytes=summed(kernels.moved_bytes)[shown],
+        pass_bytes=summed(_passes(timing))[shown],
         tile_count=summed(placement.tile_count)[shown],
         wave_count=summed(placement.wave_count)[shown],
         executed_mac_count=summed(placement.executed_macs)[shown],
@@ -215,18 +225,14 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> SubgraphColumns:
     )
 
 
-def _operator_latency(timing: _Timing, subgraphs: SubgraphColumns) -> Integers:
-    """Return each operator's exact share of its subgraph's latency: its own time, the launch at the leader."""
-    position = np.searchsorted(subgraphs.subgraph_index, timing.kernels.work.subgraph_index)
-    return share_exactly(subgraphs.latency_fs, _own_seconds(timing), position)
+def _operator_latency(timing: _Timing, hardware: Hardware) -> Integers:
+    """Return each operator's exact share of its kernel's latency: its own time, the launch at the leader."""
+    return share_exactly(_to_fs(timing.kernel_s, hardware), _own_seconds(timing), timing.kernels.kernel_index)
 
 
-def _separate_seconds(alone: _Timing) -> Floats:
-    """Return each operator's share of the kernel that its call has to itself; those of a call add up to the kernel."""
-    kernels = alone.kernels
-    own = _own_seconds(alone)
-    whole, kernel_s = (kernels.per_operator(one) for one in (kernels.per_kernel(own), alone.kernel_s))
-    return np.divide(own * kernel_s, whole, out=np.zeros_like(own), where=whole > 0.0)
+def _passes(timing: _Timing) -> Floats:
+    """Return the bytes of each operator's passes."""
+    return np.broadcast_to(timing.placement.pass_bytes, timing.kernels.work.operator_count).astype(np.float64)
 
 
 def _own_seconds(timing: _Timing) -> Floats:

@@ -8,7 +8,7 @@ The host launches every kernel in `eager`, once for all of them in the other run
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import attrs
 import numpy as np
@@ -37,6 +37,9 @@ class Placement:
     """Whether the device works on while the host makes further calls."""
     dram_read_bytes: Floats
     dram_write_bytes: Floats
+    pass_bytes: Floats | float = 0.0
+    """What passes that the runtime adds to the operator's kernel read and write again, at any level: in none of the
+    bytes that cross the kernel's boundary, and in those of DRAM where the last level does not hold it."""
     tile_count: Floats
     wave_count: Floats
     units_used: Floats
@@ -46,6 +49,20 @@ class Placement:
     executed_macs: Floats
     """MAC slots of the tiles, padding to their shape included: never fewer than the MACs, and the MACs themselves where
     no tile has a shape. Units without a tile, fill and drain are not in it."""
+
+    @property
+    def dram_bytes(self) -> Floats:
+        """Read and written off chip."""
+        return self.dram_read_bytes + self.dram_write_bytes
+
+    def with_whole_bytes(self) -> Self:
+        """Return it with whole bytes off chip and of passes, which tiles and shares of passes may cut."""
+        return attrs.evolve(
+            self,
+            dram_read_bytes=np.rint(self.dram_read_bytes),
+            dram_write_bytes=np.rint(self.dram_write_bytes),
+            pass_bytes=np.rint(self.pass_bytes),
+        )
 
 
 Placed = TypeVar("Placed", bound=Placement)

@@ -42,6 +42,8 @@ class SubgraphColumns:
     dram_bytes: Floats
     moved_bytes: Floats
     """Crossing kernel boundaries at any level."""
+    pass_bytes: Floats
+    """Read and written again by passes that the runtime adds, at any level."""
     tile_count: Floats
     wave_count: Floats
     executed_mac_count: Floats
@@ -54,15 +56,25 @@ class SubgraphColumns:
 
 @attrs.define(kw_only=True, eq=False)
 class OperatorColumns:
-    """One row per operator that runs."""
+    """One row per operator that runs: its share of the run, and of one in which every ATen call is a kernel.
+
+    Bytes are whole, but for halves at four bits, so that their sums do not depend on the order.
+    """
 
     operator_index: Integers
     subgraph_index: Integers
+    kernel_count: Integers
+    """1 where it leads a kernel, else 0."""
     latency_fs: Integers
+    dram_bytes: Floats
     moved_bytes: Floats
+    pass_bytes: Floats
+    separate_kernel_count: Integers
     separate_latency_fs: Integers
-    """As a kernel of its own."""
     separate_energy_fj: Integers
+    separate_dram_bytes: Floats
+    separate_moved_bytes: Floats
+    separate_pass_bytes: Floats
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -79,6 +91,8 @@ class RunColumns:
     mac_count: int
     clock_fraction: float
     """Of the nominal clock: below 1 where the power cap gives way."""
+    separate_clock_fraction: float
+    """The same where every ATen call is a kernel of its own."""
     subgraphs: SubgraphColumns
     operators: OperatorColumns
     ledger: LedgerColumns

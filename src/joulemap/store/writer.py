@@ -66,6 +66,7 @@ class RunWriter:
             weight_bytes=run.weight_bytes,
             activation_bytes=run.activation_bytes,
             clock_fraction=run.clock_fraction,
+            separate_clock_fraction=run.separate_clock_fraction,
         )
         digest = identity.hardware_digest
         if digest not in self._action_ids:

@@ -62,6 +62,7 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
         ("padding", "padding_fraction"),
         ("of peak", "compute_utilization_fraction"),
         ("of bandwidth", "bandwidth_utilization_fraction"),
+        ("passes", "pass_bytes"),
     ),
     "operator": (
         ("", "operator_index"),
@@ -79,6 +80,9 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
         ("alone: latency", "separate_latency_s"),
         ("fusing saves: energy", "saved_energy_j"),
         ("fusing saves: latency", "saved_latency_s"),
+        ("bias", "bias_element_count"),
+        ("off chip", "dram_bytes"),
+        ("passes", "pass_bytes"),
     ),
 }
 

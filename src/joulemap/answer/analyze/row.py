@@ -34,6 +34,8 @@ class RunTotal(RunRow):
     peak_ops_per_s: float
     compute_utilization_fraction: float
     dram_bytes: float
+    pass_bytes: float
+    """Read and written again by passes that the runtime adds."""
     memory_bandwidth_bytes_per_s: float
     bandwidth_utilization_fraction: float
     peak_memory_bytes: int
@@ -123,6 +125,8 @@ class SubgraphShare(_Share):
     """The part of the tiles' MAC slots without a MAC."""
     compute_utilization_fraction: float | None
     bandwidth_utilization_fraction: float | None
+    pass_bytes: float
+    """Read and written again by passes that the runtime adds."""
 
 
 @attrs.frozen
@@ -141,6 +145,12 @@ class OperatorShare(_Share):
     saved_energy_j: float | None
     """Separate minus own; None where it is not fused."""
     saved_latency_s: float | None
+    dram_bytes: float
+    pass_bytes: float
+    """Read and written again by passes that the runtime adds."""
+    bias_addition_count: int
+    bias_element_count: int
+    """0 without a bias."""
 
 
 @attrs.frozen

@@ -133,6 +133,7 @@ class Gpu:
             product_s=times.product_s * occupancy,
             multiplied_macs=executed * tiling.multiplication_share,
             near_bytes=kernels.moved_bytes - far + times.pass_bytes - again,
+            pass_bytes=times.pass_bytes,
         )
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:

@@ -80,7 +80,8 @@ class Times:
     looped_count: Floats
     """Further launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats
-    """What a pass of its own reads and writes again: a bias that no compiler merged."""
+    """What a pass of its own reads and writes again: to add a bias that no compiler merged, to follow a library's
+    product with what the compiler fused to it."""
 
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:

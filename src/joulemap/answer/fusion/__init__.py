@@ -1,0 +1,1 @@
+"""What fusing saves."""

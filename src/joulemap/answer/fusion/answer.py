@@ -1,0 +1,236 @@
+"""What fusing saves: a run beside its operators as kernels of their own, by fusion pattern, subgraph and operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer, find_place
+from joulemap.answer.fusion.row import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
+from joulemap.answer.fusion.sentence import (
+    tell_bias,
+    tell_bytes,
+    tell_costs,
+    tell_largest,
+    tell_passes,
+    tell_saving,
+    tell_unfused,
+)
+from joulemap.answer.scope import find_scope
+from joulemap.domain.table import Table
+from joulemap.errors import UnsupportedError
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_one
+from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
+from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import FusionDivision, Settings
+    from joulemap.plan.source import Source
+
+NAMES: Final[dict[FusionDivision, tuple[Shown[Any], ...]]] = {
+    "pattern": (("pattern", "fusion_pattern"), ("subgraphs", "subgraph_count")),
+    "subgraph": (("subgraph", "name"), ("what its kernel does", "operations")),
+    "operator": (("operator", "name"), ("operation", "operation"), ("pattern", "fusion_pattern")),
+}
+
+AMOUNTS: Final[tuple[Shown[Any], ...]] = (
+    ("kernels", lambda row: f"{row.separate_kernel_count} → {row.kernel_count}"),
+    ("energy saved", "saved_energy_j"),
+    ("of energy", "saved_energy_fraction"),
+    ("time saved", "saved_latency_s"),
+    ("of time", "saved_latency_fraction"),
+    ("EDP saved", "saved_edp_share_js"),
+    ("of EDP saved", "saved_edp_share_fraction"),
+    ("off chip saved", "saved_dram_bytes"),
+    ("moved saved", "saved_moved_bytes"),
+    ("passes add", lambda row: show_signed(row.pass_bytes - row.separate_pass_bytes, "B")),
+    ("energy", "energy_j"),
+    ("separate energy", "separate_energy_j"),
+    ("time", "latency_s"),
+    ("separate time", "separate_latency_s"),
+)
+
+KEEP: Final = (
+    "energy saved",
+    "time saved",
+    "of EDP saved",
+    "operation",
+    "what its kernel does",
+    "of energy",
+    "of time",
+    "kernels",
+    "passes add",
+)
+
+RUNTIMES: Final = {
+    "graph": "separate: every operator a kernel of its own, without host cost (runtime graph)",
+    "eager": "in eager nothing is fused: every operator is a kernel of its own, launched by the host; that run is set "
+    "against the same in fused",
+}
+"""How the operators run separately -> what that means."""
+
+
+@attrs.frozen(kw_only=True)
+class FusionAnswer(RunAnswer):
+    """What fusing saves of a run: patterns, subgraphs and operators each sum to it exactly, on both sides."""
+
+    totals: Table[FusionTotal]
+    """One row."""
+    patterns: Table[FusionPattern]
+    """Most energy-delay product saved first."""
+    subgraphs: Table[FusionSubgraph]
+    """Most energy-delay product saved first."""
+    operators: Table[FusionOperator]
+    """Most energy-delay product saved first."""
+
+    @property
+    def total(self) -> FusionTotal:
+        """The run as a whole."""
+        return self.totals[0]
+
+    def rows(self, by: FusionDivision) -> Table[Any]:
+        """Return the table with a row for each of these."""
+        tables: dict[FusionDivision, Table[Any]] = {
+            "run": self.totals,
+            "pattern": self.patterns,
+            "subgraph": self.subgraphs,
+            "operator": self.operators,
+        }
+        return tables[by]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences."""
+        return {**super().data(), "insights": self.insights(), "notes": self.notes()}
+
+    def document(self, *, by: FusionDivision = "pattern", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of one table; programs get all tables, csv that one."""
+        rows = self.rows(by)
+        parts = () if by == "run" else (*self._parts(by, rows, limit), self._proof(by, rows))
+        sections = (
+            Section("What fusing saves", self._facts()),
+            Section(f"By {by}, most energy x delay saved first", parts),
+            Section("Insights", Lines(self.insights())),
+        )
+        title = self.total.title(self.scope)
+        return self._compose(title, sections, rows, notes=self.notes(), steps=self._steps(by, repeated))
+
+    def _facts(self) -> Grid:
+        total = self.total
+        kernels, separate = total.kernel_count, total.separate_kernel_count
+        return Grid(
+            headings=("quantity", "fused", "separate", "saved", "of separate"),
+            rows=(
+                ("kernels", str(kernels), str(separate), str(separate - kernels), show_share(1.0 - kernels / separate)),
+                _fact("energy", "J", (total.energy_j, total.separate_energy_j), total.saved_energy_fraction),
+                _fact("latency", "s", (total.latency_s, total.separate_latency_s), total.saved_latency_fraction),
+                _fact("energy x delay", "Js", (total.edp_js, total.separate_edp_js), total.saved_edp_fraction),
+                _fact("off chip", "B", (total.dram_bytes, total.separate_dram_bytes), total.saved_dram_fraction),
+                _fact(
+                    "moved by kernels", "B", (total.moved_bytes, total.separate_moved_bytes), total.saved_moved_fraction
+                ),
+                _fact("moved by passes", "B", (total.pass_bytes, total.separate_pass_bytes), None),
+            ),
+        )
+
+    def _parts(self, by: FusionDivision, rows: Table[Any], limit: int) -> tuple[Grid | Text, ...]:
+        columns = (*NAMES[by], *AMOUNTS)
+        rest = show_quantity(sum(row.saved_energy_j for row in rows.rows[limit:]), "J")
+        return (
+            grid(rows, columns, limit=limit, keep=KEEP),
+            *say_rest(len(rows), limit, f"{by}s save {rest}"),
+        )
+
+    def _proof(self, by: FusionDivision, rows: Table[Any]) -> Text:
+        """Return the sentence that compares what the rows add up to with the run."""
+        names = {
+            "fJ": ("energy_fj", "separate_energy_fj"),
+            "fs": ("latency_fs", "separate_latency_fs"),
+            "B off chip": ("dram_bytes", "separate_dram_bytes"),
+        }
+        total = self.total
+        sums = {unit: [sum(getattr(row, name) for row in rows) for name in pair] for unit, pair in names.items()}
+        is_exact = all(sums[unit] == [getattr(total, name) for name in pair] for unit, pair in names.items())
+        told = ", ".join(f"{fused:,.0f} of {separate:,.0f} {unit}" for unit, (fused, separate) in sums.items())
+        verdict = "exact" if is_exact else "NOT EXACT"
+        return Text(
+            f"{by}s sum to {told}, fused of separate, as the run does ({verdict}); what each "
+            "saves of energy x delay, (dE_i (T + T') + (E + E') dt_i) / 2, sums to what the run saves"
+        )
+
+    def insights(self) -> list[str]:
+        """Return what the numbers say; nothing that they do not."""
+        total = self.total
+        return [
+            *tell_saving(total),
+            *tell_largest(self.patterns, total),
+            *tell_bytes(total),
+            *tell_passes(total),
+            *tell_costs(self.subgraphs, total),
+            *tell_unfused(self.subgraphs, total),
+            *tell_bias(total),
+        ]
+
+    def notes(self) -> list[str]:
+        """Return what a reader must know of these numbers."""
+        total = self.total
+        lines = [RUNTIMES[total.separate_runtime]]
+        if total.separate_run_id != total.run_id and total.separate_runtime == "graph":
+            lines = ["in graph nothing is fused; that run is set against the same in fused", *lines]
+        if total.folded_count:
+            operators = show_count(total.folded_count, "operator")
+            lines.append(
+                f"{operators} that no input changes: a compiler computes them once, so only the separate side has them"
+            )
+        lines += self.scope.explain_marks([total.hardware])
+        return lines + self.scope.describe()
+
+    def _steps(self, by: FusionDivision, repeated: Sequence[str]) -> list[list[str]]:
+        total = self.total
+        hardware = self.scope.spell(total.hardware)
+        deeper = {"run": "pattern", "pattern": "subgraph", "subgraph": "operator", "operator": "pattern"}[by]
+        runs = ["-p", f"run_a={total.separate_run_id}", "-p", f"run_b={total.run_id}"]
+        return [
+            ["fusion", total.model, hardware, "--level", deeper, *repeated],
+            ["analyze", total.model, hardware, "--level", "subgraph", *repeated],
+            ["query", "run", "fusion.pattern", *runs, *find_place(repeated)],
+        ]
+
+
+def find_savings(source: Source, model: str, hardware: str | Hardware, settings: Settings) -> FusionAnswer:
+    """Return what fusing saves of a run, as `Workspace.fusion` documents it."""
+    settings.check_single("fusion")
+    runtimes = tuple(dict.fromkeys(("fused", *settings.runtime)))
+    asked = attrs.evolve(settings, runtime=runtimes)
+    with holding_runs(source, plan_selected((model,), asked, select_one(hardware, settings))) as runs:
+        scope, connection = find_scope(runs), runs.connection
+        if scope.refusals:
+            raise UnsupportedError("; ".join(scope.refusals))
+        ids = {"run_a": runs.ids[-1], "run_b": runs.ids[0]}
+        totals = start(connection, FusionTotal, **ids)
+        answer = FusionAnswer(
+            scope=scope,
+            patterns=fetch(connection, FusionPattern, **ids),
+            subgraphs=fetch(connection, FusionSubgraph, **ids),
+            operators=fetch(connection, FusionOperator, **ids),
+            totals=totals(),
+        )
+    if not answer.totals.rows or not answer.total.separate_kernel_count:
+        raise UnsupportedError(f"{model}: none of its operators runs as a kernel, so there is nothing to fuse")
+    return answer
+
+
+def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) -> tuple[str, str, str, str, str]:
+    fused, separate = pair
+    return (
+        name,
+        show_quantity(fused, unit),
+        show_quantity(separate, unit),
+        show_quantity(separate - fused, unit),
+        show_share(share),
+    )

@@ -1,0 +1,469 @@
+"""What fusing saves: parts are the run exactly, numbers by hand on toys, every sentence from a number."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import chip
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.fusion.answer import FusionAnswer
+from joulemap.answer.fusion.row import FusionOperator, FusionPattern, FusionSubgraph
+from joulemap.answer.fusion.sentence import tell_costs, tell_unfused
+from joulemap.domain.configuration import Configuration, Precision, Runtime
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import STATIC_ACTION
+from joulemap.domain.settings import FusionDivision
+from joulemap.domain.table import Table
+from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns
+from joulemap.present.format import write
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
+from joulemap.workspace import Workspace
+from ledger import Book, Part
+from models import BiasedConv, ConvBlock, Mlp, columns, image
+
+PARTS: tuple[FusionDivision, ...] = ("pattern", "subgraph", "operator")
+
+CASES: dict[str, tuple[str, str, Precision, Runtime]] = {
+    "cpu": ("mobilenet_v3_small", "jetson_agx_orin_cpu", "fp32", "fused"),
+    "gpu": ("swin_t", "h200_sxm", "fp32", "fused"),
+    "tpu": ("mobilenet_v2", "coral", "int8", "eager"),
+    "kpu": ("vit_b_16", "kpu_t256", "int8", "fused"),
+    "dsp": ("squeezenet1_1", "tda4vm_c7x_mma", "int8", "graph"),
+    "npu": ("resnet18", "gaudi2", "bf16", "fused"),
+    "dpu": ("resnet18", "dpu_b4096_kv260", "int8", "fused"),
+    "cgra": ("mlp", "plasticine", "fp32", "graph"),
+}
+"""Architecture class -> model, hardware, precision, runtime."""
+
+EXACT = (
+    "energy_fj", "separate_energy_fj", "saved_energy_fj", "latency_fs", "separate_latency_fs", "saved_latency_fs",
+    "dram_bytes", "separate_dram_bytes", "saved_dram_bytes", "moved_bytes", "separate_moved_bytes",
+    "saved_moved_bytes", "pass_bytes", "separate_pass_bytes", "kernel_count", "separate_kernel_count",
+    "bias_addition_count", "bias_element_count",
+)  # fmt: skip
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 16, 3, padding=1)
+        self.up = nn.ConvTranspose2d(16, 8, 2, 2, groups=2)
+        self.plain = nn.Conv2d(8, 8, 1, bias=False)
+        self.linear = nn.Linear(8, 4)
+
+    def forward(self, x):
+        mask = torch.ones(16, 1, 1) * 2
+        y = torch.relu(self.up(torch.relu(self.conv(x)) * mask))
+        return self.linear(self.plain(y).mean((2, 3)))
+
+
+def net():
+    return Net(), torch.zeros(2, 3, 32, 32)
+
+
+def flat():
+    return nn.Flatten(), torch.zeros(2, 3, 4)
+
+
+def one():
+    return nn.Linear(8, 4), torch.zeros(2, 8)
+"""
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("fusion") / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def answers(workspace: Workspace) -> Mapping[str, FusionAnswer]:
+    return {
+        name: workspace.fusion(model, hardware, precision=precision, runtime=runtime)
+        for name, (model, hardware, precision, runtime) in CASES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("programs") / "net.py"
+    path.write_text(NET)
+    return path
+
+
+@pytest.mark.parametrize("level", PARTS)
+@pytest.mark.parametrize("name", CASES)
+def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
+    answer = answers[name]
+    total, rows = answer.total, answer.rows(level)
+    for field in EXACT:
+        if hasattr(total, field):
+            assert sum(getattr(row, field) for row in rows) == getattr(total, field), field
+    for row in (total, *rows):
+        assert row.saved_energy_fj == row.separate_energy_fj - row.energy_fj
+        assert row.saved_latency_fs == row.separate_latency_fs - row.latency_fs
+        assert row.saved_dram_bytes == row.separate_dram_bytes - row.dram_bytes
+        assert row.saved_moved_bytes == row.separate_moved_bytes - row.moved_bytes
+    mean_e, mean_t = (
+        Fraction(fused + separate, 2)
+        for fused, separate in (
+            (total.energy_fj, total.separate_energy_fj),
+            (total.latency_fs, total.separate_latency_fs),
+        )
+    )
+    exact = [row.saved_energy_fj * mean_t + mean_e * row.saved_latency_fs for row in rows]
+    assert sum(exact) == total.separate_energy_fj * total.separate_latency_fs - total.energy_fj * total.latency_fs
+    for row, share in zip(rows, exact, strict=True):
+        assert_close(row.saved_edp_share_js, float(share / 10**30), rel=1e-9)
+        assert_close(row.saved_edp_fraction, row.saved_edp_share_js / total.separate_edp_js, rel=1e-9)
+    assert_close(math.fsum(row.edp_share_js for row in rows), total.edp_js, rel=1e-12)
+    assert_close(math.fsum(row.separate_edp_share_js for row in rows), total.separate_edp_js, rel=1e-12)
+    for kind in ("energy", "latency", "edp"):
+        assert_close(sum(getattr(row, f"saved_{kind}_share_fraction") for row in rows), 1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionAnswer], workspace: Workspace) -> None:
+    total = answers[name].total
+    model, hardware, precision, runtime = CASES[name]
+    fused = workspace.analyze(model, hardware, precision=precision).total
+    assert (total.energy_fj, total.latency_fs) == (fused.energy_fj, fused.latency_fs)
+    assert (total.run_id, total.kernel_count, total.edp_js) == (fused.run_id, fused.kernel_count, fused.edp_js)
+    assert total.dram_bytes == fused.dram_bytes
+    # a fused run knows the run in graph to the last femtojoule, but for what a compiler folds away
+    beside: Runtime = "eager" if runtime == "eager" else "graph"
+    separate = workspace.analyze(model, hardware, precision=precision, runtime=beside).total
+    whole = workspace.fusion(model, hardware, precision=precision, runtime=beside)
+    folded = [row for row in whole.operators if row.is_folded] if runtime == "fused" else []
+    assert bool(folded) == (name == "gpu")
+    for field in ("energy_fj", "latency_fs", "dram_bytes", "kernel_count"):
+        left_out = sum(getattr(row, f"separate_{field}") for row in folded)
+        assert getattr(total, f"separate_{field}") + left_out == getattr(separate, field), field
+    assert total.separate_runtime == separate.runtime
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fusing_moves_no_more_bytes(name: str, answers: Mapping[str, FusionAnswer]) -> None:
+    for row in answers[name].subgraphs:
+        assert row.moved_bytes <= row.separate_moved_bytes
+        assert row.dram_bytes <= row.separate_dram_bytes
+        assert row.kernel_count <= row.separate_kernel_count
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping[str, FusionAnswer]) -> None:
+    answer = answers[name]
+    same = [row for row in answer.subgraphs if row.kernel_count == row.separate_kernel_count]
+    assert same
+    changed = [row for row in same if row.saved_energy_fj or row.saved_latency_fs]
+    told = "\n".join(answer.insights())
+    if name == "gpu":
+        # a convolution that alone adds its bias in another kernel, and rolls that alone are two
+        assert {row.fusion_pattern for row in changed} == {"conv2d", "roll"}
+        assert "a compiler adds a bias in the convolution's kernel" in told
+        assert "a compiler's own kernel takes the place of the framework's" in told
+    elif name == "kpu":
+        assert changed == same
+        assert f"{len(same)} subgraphs are one kernel either way" in told
+        assert "the power cap leaves 68.9 % of the clock fused and 73.8 % separately" in told
+    elif name == "tpu":
+        assert changed == same
+        assert "in eager the host launches every kernel" in told
+    else:
+        assert changed == []
+        assert "either way and take" not in told
+
+
+def test_passes_are_those_of_a_gpu(answers: Mapping[str, FusionAnswer]) -> None:
+    for name, answer in answers.items():
+        assert (answer.total.pass_bytes > 0) == (name == "gpu")
+        assert ("passes move" in "\n".join(answer.insights())) == (name == "gpu")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "told"), [("graph", "in graph nothing is fused"), ("eager", "in eager nothing is")]
+)
+def test_what_is_not_fused_stands_beside_what_is(runtime: Runtime, told: str, workspace: Workspace) -> None:
+    fused = workspace.fusion("resnet18", "tpu_v4")
+    answer = workspace.fusion("resnet18", "tpu_v4", runtime=runtime)
+    assert answer.total.run_id == fused.total.run_id
+    assert answer.total.separate_run_id != answer.total.run_id
+    assert told in "\n".join(answer.notes())
+    assert f"fused against {runtime}" in answer.document().title
+    same = runtime == "graph"
+    assert (answer.total.saved_energy_fj == fused.total.saved_energy_fj) == same
+    assert (answer.total.saved_latency_fs == fused.total.saved_latency_fs) == same
+
+
+def test_biases_and_what_no_input_changes(workspace: Workspace, programs: Path) -> None:
+    answer = workspace.fusion(f"{programs}:net", "kpu_t256", runtime="graph")
+    rows = {row.name: row for row in answer.operators}
+    biased = {name: (row.bias_element_count, row.bias_addition_count) for name, row in rows.items()}
+    found = {name: counts for name, counts in biased.items() if counts != (0, 0)}
+    assert found == {
+        "conv": (16, 2 * 16 * 32 * 32),
+        "up": (8, 2 * 8 * 64 * 64),
+        "linear": (4, 2 * 4),
+    }
+    assert [rows[name].operation for name in ("conv", "up", "plain", "linear")] == [
+        "conv2d with bias",
+        "conv_transpose2d with bias",
+        "conv2d",
+        "linear with bias",
+    ]
+    assert "3 operators add a bias as part of themselves" in "\n".join(answer.insights())
+    listed = {row["name"]: row for row in workspace.operators(f"{programs}:net").records()}
+    assert {name: row["bias_element_count"] for name, row in listed.items() if row["bias_element_count"]} == {
+        "conv": 16,
+        "up": 8,
+        "linear": 4,
+    }
+    folded = [row for row in answer.operators if row.is_folded]
+    assert len(folded) == answer.total.folded_count == 2
+    assert {(row.energy_fj, row.latency_fs, row.kernel_count) for row in folded} == {(0, 0, 0)}
+    assert all(row.separate_energy_fj > 0 for row in folded)
+    assert "2 operators that no input changes" in "\n".join(answer.notes())
+    alone = workspace.fusion(f"{programs}:net", "kpu_t256")
+    assert alone.total.folded_count == 0
+    assert alone.total.separate_energy_fj == answer.total.separate_energy_fj - sum(
+        row.separate_energy_fj for row in folded
+    )
+
+
+def test_where_there_is_nothing_to_fuse_it_is_said(workspace: Workspace, programs: Path) -> None:
+    answer = workspace.fusion(f"{programs}:one", "tpu_v4")
+    total = answer.total
+    assert (total.saved_energy_fj, total.saved_latency_fs, total.saved_dram_bytes, total.saved_edp_js) == (0, 0, 0, 0)
+    assert answer.subgraphs[0].saved_edp_share_fraction is None
+    assert answer.insights()[0].startswith("nothing is fused: the only subgraph is one operator")
+    assert len(answer.insights()) == 2
+    with pytest.raises(UnsupportedError, match="none of its operators runs as a kernel"):
+        workspace.fusion(f"{programs}:flat", "tpu_v4")
+
+
+def test_what_cannot_run_says_why(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
+        workspace.fusion("resnet18", "coral")
+    with pytest.raises(UsageError, match="fusion takes one runtime, found eager, graph"):
+        workspace.fusion("resnet18", "tpu_v4", runtime=("eager", "graph"))
+
+
+def run(hardware: Hardware, work: WorkloadColumns, runtime: str = "fused", precision: str = "int8") -> RunColumns:
+    return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
+
+
+def with_l3(capacity_bytes: float) -> Hardware:
+    """Return the toy KPU with another last level."""
+    toy = chip.kpu()
+    return attrs.evolve(toy, memory_levels=(*toy.memory_levels[:2], chip.level("l3", capacity_bytes)))
+
+
+def test_a_block_worked_out_by_hand() -> None:
+    # 16 x 16 pixels of 3 channels to 8, a byte each: 768 in, 216 weights, 2048 out, 4 x 8 parameters of the batch norm
+    found = run(with_l3(16 * chip.MIB), columns(ConvBlock(), image(1, 3, 16))).operators
+    assert found.moved_bytes.tolist() == [768 + 216, 32, 2048]
+    assert found.separate_moved_bytes.tolist() == [768 + 216 + 2048, 2048 + 32 + 2048, 2048 + 2048]
+    # what is handed on stays in the last level either way: off chip go the image, the weights and the result
+    assert found.dram_bytes.tolist() == found.separate_dram_bytes.tolist() == [768 + 216, 32, 2048]
+    assert found.kernel_count.tolist() == [1, 0, 0]
+    assert found.separate_kernel_count.tolist() == [1, 1, 1]
+    # 16 blocks of 16 x 16 outputs at once: 27 steps, 32 to fill and drain. 8 blocks of 2 x 256 and 256 operations, 16 a
+    # clock; the relu waits for its bytes at 50 GB/s. A program costs 1 us
+    assert found.separate_latency_fs.tolist() == [1_059_000_000, 1_032_000_000, 1_040_960_000]
+    # fused, the three wait for their bytes together: 19.68 + 0.64 + 40.96 ns, longer than the 59 ns of the array
+    assert found.latency_fs.sum() == 1_061_280_000
+    assert np.abs(found.latency_fs - [1_019_680_000, 640_000, 40_960_000]).max() <= 1
+    assert found.pass_bytes.tolist() == found.separate_pass_bytes.tolist() == [0, 0, 0]
+
+
+def test_a_last_level_that_is_too_small_makes_fusing_save_bytes_off_chip() -> None:
+    found = run(with_l3(2 * chip.KIB), columns(ConvBlock(), image(1, 3, 16))).operators
+    # alone none of the three fits 2048 bytes, fused each does
+    assert found.separate_dram_bytes.tolist() == found.separate_moved_bytes.tolist() == [3032, 4128, 4096]
+    assert found.dram_bytes.tolist() == [984, 32, 2048]
+
+
+@pytest.mark.parametrize("runtime", ["fused", "graph", "eager"])
+def test_separate_is_the_run_of_separate_kernels_to_the_last_femtojoule(runtime: str) -> None:
+    work = columns(ConvBlock(), image(1, 3, 16))
+    toy = chip.kpu()
+    found, separate = run(toy, work, runtime), run(toy, work, "graph" if runtime == "fused" else runtime)
+    assert int(found.operators.separate_energy_fj.sum()) == separate.energy_fj
+    assert found.operators.separate_latency_fs.tolist() == separate.operators.latency_fs.tolist()
+    # static power is 1 W, so that a femtosecond less is a femtojoule less
+    static = toy.reference.position(STATIC_ACTION) if runtime == "fused" else None
+    if static is not None:
+        leaked = [int(one.ledger.energy_fj[one.ledger.action_index == static].sum()) for one in (separate, found)]
+        assert leaked[0] - leaked[1] == separate.latency_fs - found.latency_fs == 2_070_680_000
+
+
+def test_passes_worked_out_by_hand() -> None:
+    block = run(chip.gpu(), columns(ConvBlock(), image(1, 3, 16)), precision="fp32")
+    # 2048 results of four bytes, written and read once more: the batch norm and relu run behind a library's convolution
+    assert block.operators.pass_bytes.tolist() == [2 * 2048 * 4, 0, 0]
+    assert block.operators.separate_pass_bytes.tolist() == [0, 0, 0]
+    assert block.subgraphs.pass_bytes.tolist() == [2 * 2048 * 4]
+    # a bias is merged by a compiler, and added in a kernel of its own without one
+    conv = run(chip.gpu(), columns(BiasedConv(), image(1, 3, 16)), precision="fp32")
+    assert conv.operators.pass_bytes.tolist() == [0]
+    assert conv.operators.separate_pass_bytes.tolist() == [2 * 2048 * 4]
+    assert run(chip.cpu(), columns(Mlp(), image(1, 1, 8)), precision="fp32").operators.pass_bytes.sum() == 0
+
+
+@pytest.fixture(scope="module")
+def book() -> Book:
+    """A subgraph of 4 J and 1 s in place of 6 J and 2 s, and one of 6 J in place of 5 J, both in 3 s."""
+    book = Book()
+    book.add_run(
+        [
+            Part(time_s=1.0, compute_j=4.0, separate_j=6.0, separate_s=2.0, pattern="conv2d+relu"),
+            Part(time_s=3.0, memory_j=6.0, separate_j=5.0, separate_s=3.0, pattern="linear", dram_bytes=8.0),
+        ]
+    )
+    return book
+
+
+def ask(book: Book, name: str) -> list[dict[str, Any]]:
+    return run_query(book.connection, find_query(f"fusion.{name}"), {"run_a": 1, "run_b": 1}).records()
+
+
+def test_numbers_by_hand(book: Book) -> None:
+    (total,) = ask(book, "total")
+    assert (total["energy_j"], total["separate_energy_j"], total["saved_energy_j"]) == (10.0, 11.0, 1.0)
+    assert (total["latency_s"], total["separate_latency_s"], total["saved_latency_s"]) == (4.0, 5.0, 1.0)
+    assert (total["edp_js"], total["separate_edp_js"], total["saved_edp_js"]) == (40.0, 55.0, 15.0)
+    assert (total["saved_energy_fraction"], total["saved_latency_fraction"]) == (1 / 11, 0.2)
+    first, second = ask(book, "pattern")
+    assert [first["fusion_pattern"], second["fusion_pattern"]] == ["conv2d+relu", "linear"]
+    # (2 J x 9 s + 21 J x 1 s) / 2 and (-1 J x 9 s) / 2
+    assert [first["saved_edp_share_js"], second["saved_edp_share_js"]] == [19.5, -4.5]
+    assert [first["saved_edp_share_fraction"], second["saved_edp_share_fraction"]] == [1.3, -0.3]
+    # (4 J x 4 s + 10 J x 1 s) / 2 of 40 Js, (6 J x 5 s + 11 J x 2 s) / 2 of 55 Js
+    assert [first["edp_share_js"], first["separate_edp_share_js"]] == [13.0, 26.0]
+    assert [second["saved_energy_fraction"], second["saved_latency_fraction"]] == [-0.2, 0.0]
+    assert [first["saved_dram_fraction"], second["saved_dram_fraction"]] == [None, 0.0]
+    assert ask(book, "subgraph")[1]["name"] == "part1"
+
+
+def test_runs_of_different_workloads_have_no_difference(book: Book) -> None:
+    other = Book()
+    other.add_run([Part(time_s=1.0)])
+    other.add_run([Part(time_s=1.0), Part(time_s=1.0)])
+    for name in ("total", "pattern", "subgraph", "operator"):
+        rows = run_query(other.connection, find_query(f"fusion.{name}"), {"run_a": 1, "run_b": 2}).rows
+        assert rows == ()
+
+
+def rows_of(table: Table[FusionSubgraph], **values: Any) -> Sequence[FusionSubgraph]:
+    return [attrs.evolve(table[0], **values)]
+
+
+@pytest.mark.parametrize(
+    ("values", "total", "told"),
+    [
+        ({"pass_bytes": 8.0}, {}, "writes and reads its result again"),
+        ({}, {"clock_fraction": 0.5}, "the power cap leaves 50.0 % of the clock fused and 100.0 % separately"),
+        ({"saved_dram_bytes": -1.0}, {}, "more goes off chip"),
+        ({}, {}, "keeps its units busy for longer"),
+    ],
+)
+def test_a_cost_has_its_reason(
+    values: dict[str, Any], total: dict[str, Any], told: str, answers: Mapping[str, FusionAnswer]
+) -> None:
+    answer = answers["dpu"]
+    rows = rows_of(
+        answer.subgraphs, saved_energy_fj=-1, saved_energy_j=-1e-3, saved_latency_fs=2, saved_latency_s=2e-3, **values
+    )
+    (line,) = tell_costs(rows, attrs.evolve(answer.total, **total))
+    assert line.startswith(f"fusing costs in 1 subgraph, {rows[0].name}: 1 mJ more but 2 ms less than separately; ")
+    assert told in line
+    assert tell_costs(answer.subgraphs, answer.total) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "total", "told"),
+    [
+        ({}, {"separate_runtime": "eager"}, "the host launches every kernel"),
+        ({"separate_pass_bytes": 8.0}, {}, "adds a bias in the convolution's kernel"),
+        ({"saved_dram_bytes": 8.0}, {}, "leave the weights room on chip"),
+        ({}, {"clock_fraction": 0.5}, "the power cap"),
+        ({}, {}, "a compiler's own kernel"),
+    ],
+)
+def test_a_change_without_fusing_has_its_reason(
+    values: dict[str, Any], total: dict[str, Any], told: str, answers: Mapping[str, FusionAnswer]
+) -> None:
+    answer = answers["dpu"]
+    whole = attrs.evolve(answer.total, **total)
+    saved = {"saved_energy_fj": whole.energy_fj, "saved_energy_j": 2e-3, "saved_latency_fs": 1, "saved_latency_s": 1e-3}
+    rows = rows_of(answer.subgraphs, kernel_count=1, separate_kernel_count=1, **saved, **values)
+    (line,) = tell_unfused(rows, whole)
+    assert line.startswith("1 subgraph is one kernel either way and takes 2 mJ and 1 ms less: ")
+    assert told in line
+
+
+@pytest.mark.parametrize("level", ["run", *PARTS])
+def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
+    answer = answers["gpu"]
+    document = json.loads(write(answer.document(by=level), "json"))
+    table = list(csv.DictReader(io.StringIO(write(answer.document(by=level), "csv"))))
+    rows = [document["total"]] if level == "run" else document[f"{level}s"]
+    assert len(table) == len(rows)
+    for cells, row in zip(table, rows, strict=True):
+        assert list(cells) == list(row)
+    records = {"run": None, "pattern": FusionPattern, "subgraph": FusionSubgraph, "operator": FusionOperator}
+    record = records[level]
+    if record is not None:
+        assert {field.name for field in attrs.fields(record)} <= set(rows[0])
+    assert {"total", "patterns", "subgraphs", "operators", "insights", "notes", "next_steps"} <= document.keys()
+
+
+@pytest.mark.parametrize("level", ["run", *PARTS])
+def test_a_table_fits_a_narrow_terminal(level: FusionDivision, joulemap: Run, database: Path) -> None:
+    done = joulemap(
+        "fusion", "resnet18", "h100_sxm5", "--level", level, "--limit", 3, "--db", database, variables={"COLUMNS": "80"}
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = done.stdout.partition("Next steps")[0]
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "energy saved" in " ".join(shown.split()) or level == "run" or re.search(r"energy +(of +)?time", shown)
+    assert ("(exact)" in shown) == (level != "run")
+    for number in ("kernels", "off chip", "moved by kernels", "moved by passes"):
+        assert re.search(rf"^{number} ", shown, re.MULTILINE)
+
+
+def test_steps_lead_on(joulemap: Run, database: Path) -> None:
+    done = joulemap("fusion", "resnet18", "tpu_v4", "--runtime", "eager", "--db", database)
+    steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+    assert [step[0] for step in steps] == ["fusion", "analyze", "query"]
+    for step in steps:
+        again = joulemap(*step)
+        assert (again.returncode, again.stderr) == (0, ""), step
+
+
+def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
+    done = joulemap("fusion", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
+    assert done.returncode == ExitCode.OK
+    for name in ("total@1", "pattern@1", "subgraph@1", "operator@1"):
+        assert f"-- fusion.{name}: " in done.stderr
