@@ -149,10 +149,16 @@ from joulemap.answer.sweep.row import (
     SweepSeries as SweepSeries,
     SweepWinner as SweepWinner,
 )
-from joulemap.answer.utilization import (
-    Pairing as Pairing,
-    Utilization as Utilization,
+from joulemap.answer.utilization.answer import (
     UtilizationAnswer as UtilizationAnswer,
+)
+from joulemap.answer.utilization.row import (
+    BatchZone as BatchZone,
+    Grade as Grade,
+    Pairing as Pairing,
+    PrecisionGain as PrecisionGain,
+    Remedy as Remedy,
+    Utilization as Utilization,
     UtilizationFlag as UtilizationFlag,
 )
 from joulemap.catalog.load import (
