@@ -38,11 +38,16 @@ from joulemap.answer.compare.model import (
     ModelFigure as ModelFigure,
     ModelsAnswer as ModelsAnswer,
 )
-from joulemap.answer.compare.ranking import (
+from joulemap.answer.compare.rank import (
     HardwareNumber as HardwareNumber,
+    ModelMix as ModelMix,
+    Placement as Placement,
     RankedHardware as RankedHardware,
-    RankingAnswer as RankingAnswer,
+    Strength as Strength,
     UtilizationSpread as UtilizationSpread,
+)
+from joulemap.answer.compare.ranking import (
+    RankingAnswer as RankingAnswer,
 )
 from joulemap.answer.compare.summary import (
     CompareAnswer as CompareAnswer,

@@ -147,7 +147,8 @@ class Workspace:
     ) -> RankingAnswer:
         """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
 
-        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph.
+        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph with
+        the units that it is placed on and what bounds it.
         """
         from joulemap.answer.compare.ranking import rank
 
