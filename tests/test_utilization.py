@@ -204,8 +204,9 @@ def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
         add(0.5, 4.0, precision="fp16", batch=2),
         add(0.5, 4.0, precision="fp64"),
         add(0.8, 7.0, runtime="graph"),
-        add(1.1, 2.0, hardware="small", peak_ops_per_s=50.0),
-        add(0.5, 20.0, hardware="large", peak_ops_per_s=200.0),
+        add(1.1, 2.0, hardware="small", peak_ops_per_s=50.0, units=2),
+        add(0.5, 20.0, hardware="large", peak_ops_per_s=200.0, units=8),
+        add(0.9, 7.0, hardware="like"),
     ]
     rows = {row["remedy"]: row for row in ask(book, "utilization.remedy", run_ids=[asked], other_ids=other)}
     # batch 8 takes 0.475 s and 3.75 J an inference, 4.49 times less together; 4 is within 90 % of it? 2 x 2 = 4 < 4.04
@@ -222,7 +223,10 @@ def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
     assert (rows["fewer units"]["choice"], rows["fewer units"]["is_better"]) == ("small", True)
     assert rows["other runtime"]["place"] is None, "a runtime does not follow from arithmetic that bounds"
     assert rows["more units"]["is_better"] is False
-    assert set(rows) == {"larger batch", "lower precision", "other runtime", "fewer units", "more units"}
+    assert (rows["another chip"]["choice"], rows["another chip"]["is_better"]) == ("like", True)
+    assert set(rows) == {
+        "larger batch", "lower precision", "other runtime", "fewer units", "more units", "another chip",
+    }  # fmt: skip
 
 
 def test_the_zone_is_where_both_are_near_their_best() -> None:

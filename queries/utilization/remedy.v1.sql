@@ -16,7 +16,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 bound = { type = "VARCHAR", meaning = "what bounds most of its time: compute, memory or launch; ties go to the first" }
 bound_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that it bounds" }
-remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a smaller chip of the class), more units (a larger one), or another chip (of another class, capped no higher); chips share a deployment with it" }
+remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
 place = { type = "INTEGER", meaning = "its place among the remedies for what bounds the run; null for one that does not follow from it" }
 choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
 is_better = { type = "BOOLEAN", meaning = "gain_ratio reaches least_gain_ratio, and no unit goes unused at a higher energy" }
@@ -47,6 +47,7 @@ WITH one AS (
         c.compute_utilization_fraction,
         c.is_projection,
         r.peak_ops_per_s,
+        r.units_total_count,
         f.tdp_w
     FROM configurations(list_concat($run_ids, $other_ids)) AS c
     JOIN run AS r ON r.run_id = c.run_id
@@ -88,9 +89,17 @@ pair AS (
             WHEN o.batch <> b.batch OR o.precision <> b.precision OR o.runtime <> b.runtime THEN NULL
             WHEN o.hardware = b.hardware THEN CASE WHEN o.tdp_w < b.tdp_w THEN 'lower power mode' END
             WHEN o.power_mode <> 'default' OR NOT list_has_any(o.deployment, b.deployment) THEN NULL
-            WHEN o.architecture = b.architecture AND o.peak_ops_per_s < b.peak_ops_per_s THEN 'fewer units'
-            WHEN o.architecture = b.architecture AND o.peak_ops_per_s > b.peak_ops_per_s THEN 'more units'
-            WHEN o.architecture <> b.architecture AND o.tdp_w <= b.tdp_w THEN 'another chip'
+            WHEN
+                o.architecture = b.architecture
+                AND o.units_total_count < b.units_total_count
+                AND o.peak_ops_per_s < b.peak_ops_per_s
+                THEN 'fewer units'
+            WHEN
+                o.architecture = b.architecture
+                AND o.units_total_count > b.units_total_count
+                AND o.peak_ops_per_s > b.peak_ops_per_s
+                THEN 'more units'
+            WHEN o.tdp_w <= b.tdp_w THEN 'another chip'
         END AS remedy,
         o.run_id AS chosen_run_id,
         o.batch,

@@ -97,11 +97,11 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     return selection
 
 
-def name_configuration(name: str) -> str:
-    """Return a hardware as answers name it, from an id, alias or file with a power mode or without."""
+def name_configuration(name: str, settings: Settings | None = None) -> str:
+    """Return a hardware as answers name it under settings, from an id, alias or file with a power mode or without."""
     from joulemap.domain.settings import Settings
 
-    ((entry, mode), *_) = select_hardware(Settings(hardware=(name,))).pairs
+    ((entry, mode), *_) = select_hardware(attrs.evolve(settings or Settings(), hardware=(name,))).pairs
     return name_pair(entry.id, mode)
 
 

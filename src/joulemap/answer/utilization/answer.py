@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.run import BOUNDS
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
 from joulemap.answer.utilization.row import (
     BatchZone,
     Grade,
@@ -37,6 +37,12 @@ GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilizati
 
 SHOWN_FLAGS: Final = 12
 """Flags that people see; programs get all."""
+
+SHOWN_ADVICE: Final = 8
+"""Hardware that people see advice on; programs get all."""
+
+SHOWN_GAINS: Final = 40
+"""Rows of precisions that people see; programs get all."""
 
 SHOWN_REMEDIES: Final = 3
 """Remedies for one hardware that people see; programs get all."""
@@ -85,7 +91,7 @@ class UtilizationAnswer(RunAnswer):
         sections = (
             Section("Utilization", self._figures()),
             Section("Flags", Lines(cut_lines(self.reasons(), SHOWN_FLAGS))),
-            Section("What would use it better", Lines(self.advice())),
+            Section("What would use it better", Lines(cut_lines(self.advice(), SHOWN_ADVICE, "hardware"))),
             Section("Good batches", self._batches()),
             Section("What each precision gains", self._gains()),
             Section("Which hardware suits which size of model", self._winners()),
@@ -201,12 +207,15 @@ class UtilizationAnswer(RunAnswer):
                 ("compute", "compute_utilization_fraction"),
                 ("against", "baseline_precision"),
             ),
+            limit=SHOWN_GAINS,
             keep=("precision", "speed-up", "energy", "peak", "against"),
             projected=self.scope.projected,
         )
+        rest = len(self.precisions) - SHOWN_GAINS
+        more = f"{rest} more rows, which --format json has; " if rest > 0 else ""
         text = (
-            "energy is that of an inference over that at fp32, or at the widest precision where there is no fp32; "
-            "whether the model keeps its accuracy is not part of it"
+            f"{more}energy is that of an inference over that at fp32, or at the widest precision where there is no "
+            "fp32; whether the model keeps its accuracy is not part of it"
         )
         return drawn, Text(text)
 
@@ -336,7 +345,9 @@ def _bound(row: Utilization) -> str:
 def _shares(row: Utilization) -> list[tuple[str, float]]:
     """Return what bounds how much of the time, most first."""
     shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
-    return sorted(((name, share) for name, share in shares if share), key=lambda one: -one[1])
+    return sorted(
+        ((name, share) for name, share in shares if share and share >= SHOWN_FRACTION), key=lambda one: -one[1]
+    )
 
 
 def _distribution(row: Utilization) -> str:
@@ -362,7 +373,7 @@ def _zone(row: BatchZone) -> str:
     batches = row.zone_batches
     if len(batches) > 1 and batches == row.batches[row.batches.index(batches[0]) :][: len(batches)]:
         return f"{batches[0]} to {batches[-1]}"
-    return ", ".join(map(str, batches)) or "none has both"
+    return ", ".join(map(str, batches)) or ("none runs" if row.best_batch is None else "none has both")
 
 
 def _most(row: BatchZone) -> str:
