@@ -19,10 +19,10 @@ bound_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs 
 remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
 place = { type = "INTEGER", meaning = "its place among the remedies for what bounds the run; null for one that does not follow from it" }
 choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
-is_better = { type = "BOOLEAN", meaning = "gain_ratio reaches least_gain_ratio, and no unit goes unused at a higher energy" }
-gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio x energy_ratio: how many times less energy x time an inference takes" }
+is_better = { type = "BOOLEAN", meaning = "gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
+gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: how many times less energy x time an inference takes" }
 throughput_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the run: above 1 is faster" }
-energy_ratio = { type = "DOUBLE", meaning = "energy per inference of the run over that of the choice: above 1 is less energy" }
+energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the run: below 1 is less" }
 latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over that of the run: above 1 is longer" }
 chosen_utilization_fraction = { type = "DOUBLE", meaning = "compute utilization of the choice" }
 tried_count = { type = "BIGINT", meaning = "evaluated runs that it was chosen from" }
@@ -109,7 +109,7 @@ pair AS (
         o.is_projection,
         o.compute_utilization_fraction AS chosen_utilization_fraction,
         o.throughput_per_s / b.throughput_per_s AS throughput_ratio,
-        b.energy_per_inference_j / o.energy_per_inference_j AS energy_ratio,
+        o.energy_per_inference_j / b.energy_per_inference_j AS energy_ratio,
         o.latency_s / b.latency_s AS latency_ratio,
         o.throughput_per_s / b.throughput_per_s * (b.energy_per_inference_j / o.energy_per_inference_j) AS gain_ratio
     FROM one AS b
@@ -190,7 +190,7 @@ SELECT
     c.remedy,
     p.place,
     c.choice,
-    c.gain_ratio >= $least_gain_ratio AND (c.remedy <> 'fewer units' OR c.energy_ratio >= 1e0) AS is_better,
+    c.gain_ratio >= $least_gain_ratio AND (c.remedy <> 'fewer units' OR c.energy_ratio <= 1e0) AS is_better,
     c.gain_ratio,
     c.throughput_ratio,
     c.energy_ratio,

@@ -225,6 +225,9 @@ from joulemap.errors import (
     ExitCode as ExitCode,
     JoulemapError as JoulemapError,
 )
+from joulemap.plan.budget import (
+    Budget as Budget,
+)
 from joulemap.plan.run import (
     RunTally as RunTally,
 )

@@ -360,7 +360,7 @@ def _distribution(row: Utilization) -> str:
 
 def _gain(row: Remedy) -> str:
     """Return what a choice does to throughput, energy and the latency of a batch."""
-    text = f"{_times(row.throughput_ratio)} the throughput, {_times(1.0 / row.energy_ratio)} the energy"
+    text = f"{_times(row.throughput_ratio)} the throughput, {_times(row.energy_ratio)} the energy"
     is_waiting = row.remedy == "larger batch"
     return f"{text}, {_times(row.latency_ratio)} the latency" if is_waiting else text
 

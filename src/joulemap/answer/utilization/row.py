@@ -153,7 +153,7 @@ class Remedy:
     gain_ratio: float
     throughput_ratio: float
     energy_ratio: float
-    """Above 1 is less energy."""
+    """Below 1 is less energy."""
     latency_ratio: float
     chosen_utilization_fraction: float
     tried_count: int
