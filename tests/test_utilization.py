@@ -18,6 +18,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.answer.utilization.row import Utilization
+from joulemap.answer.utilization.variant import rebatch
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query
@@ -414,6 +415,47 @@ def test_a_model_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path:
     assert document["models"] == ["./it's; mine/net.py:net"]
     assert {row["least_flop_count"] for row in document["rows"]} == {10}
     assert len({row["least_flop_count"] for row in document["pairings"]}) > 5
+
+
+FIXED = """
+import torch
+
+
+class Fixed(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.linear(x.reshape(1, 12), torch.ones(4, 12))
+
+
+def fixed():
+    return Fixed()
+
+
+def free():
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
+"""
+
+
+def test_batches_of_an_input_that_was_given(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(FIXED)
+    arguments = ("tpu_v4", "--precision", "bf16", "--format", "json")
+    free = json.loads(joulemap("utilization", "net.py:free", *arguments, "--input", "2,3,4").stdout)
+    assert [zone["batches"] for zone in free["zones"]] == [[1, 2, 4, 16, 64]]
+    assert {row["remedy"] for row in free["remedies"]} >= {"larger batch", "lower precision"}
+    assert free["untraced"] == ""
+    done = joulemap("utilization", "net.py:fixed", *arguments, "--input", "1,3,4")
+    fixed = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert [zone["batches"] for zone in fixed["zones"]] == [[1]]
+    assert "larger batch" not in {row["remedy"] for row in fixed["remedies"]}
+    assert [note for note in fixed["notes"] if note.startswith("other batches were not tried: ")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1,3,64", "8,3,64"), ("ids=1,128:int64", "ids=8,128:int64"), ("x1=1,4", "x1=8,4"), ("2,4", "2,4"), ("1", "8")],
+)
+def test_an_input_at_another_batch(text: str, expected: str) -> None:
+    assert rebatch(text, 1, 8) == expected
 
 
 def test_an_empty_database_answers_with_no_rows(joulemap: Run) -> None:

@@ -41,6 +41,9 @@ SHOWN_FLAGS: Final = 12
 SHOWN_ADVICE: Final = 8
 """Hardware that people see advice on; programs get all."""
 
+SHOWN_RIVALS: Final = 3
+"""Hardware that the next step pairs with models of other sizes, besides the one that is used least."""
+
 SHOWN_GAINS: Final = 40
 """Rows of precisions that people see; programs get all."""
 
@@ -83,7 +86,7 @@ class UtilizationAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences; a list is empty where its table was not asked for."""
         empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
-        told = {"reasons": self.reasons(), "advice": self.advice(), "notes": self.notes()}
+        told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice(), "notes": self.notes()}
         return {**empty, **super().data(), **told}
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
@@ -270,10 +273,10 @@ class UtilizationAnswer(RunAnswer):
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         model = self.scope.model
-        worst = self.scope.spell([row.hardware for row in self.rows if row.status == "ok"][-1])
+        *others, worst = [self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"]
         steps = [["analyze", model, worst, "--level", "subgraph", *repeated]]
         if not self.pairings:
-            steps.append(["utilization", model, worst, "--pairing", *repeated])
+            steps.append(["utilization", model, *others[:SHOWN_RIVALS], worst, "--pairing", *repeated])
         if "--batch" not in repeated:
             steps.append(["sweep", model, "--hardware", worst, *repeated])
         return steps

@@ -86,7 +86,7 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
     found: list[int] = []
     untraced = ""
     for batch in sorted({*TRACED_BATCHES, own}):
-        inputs = tuple(_rebatch(text, own, batch) for text in plan.settings.inputs)
+        inputs = tuple(rebatch(text, own, batch) for text in plan.settings.inputs)
         try:
             found += _evaluate(source, _evolve(plan, batch=batch, inputs=inputs))
         except ModelError as error:
@@ -94,7 +94,7 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
     return tuple(found), untraced
 
 
-def _rebatch(text: str, own: int, batch: int) -> str:
+def rebatch(text: str, own: int, batch: int) -> str:
     """Return an input with another batch, where it has the model's; one of another size first stays as it is."""
     found = _LEADING.match(text)
     return f"{found[1]}{batch}{text[found.end() :]}" if found and int(found[2]) == own else text
