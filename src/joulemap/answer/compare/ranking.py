@@ -114,10 +114,11 @@ class RankingAnswer(RunAnswer):
         """Return what the model is made of, in words."""
         first = self.mix[0]
         macs = show_quantity(float(first.all_mac_count), "MAC") if first.all_mac_count else "no MACs"
-        whole = f"{show_count(first.all_subgraph_count, 'subgraph')} of {first.all_operator_count} operators, {macs}"
+        operators = show_count(first.all_operator_count, "operator")
+        whole = f"{show_count(first.all_subgraph_count, 'subgraph')} of {operators}, {macs}"
         told = [str(one) for one in self.mix if one.mac_count]
         others = [f"{one.operator_count} {one.kind.replace('_', ' ')}" for one in self.mix if not one.mac_count]
-        told += [f"without MACs {', '.join(others)}"] if others else []
+        told += [f"{'without MACs ' if told else ''}{', '.join(others)}"] if others else []
         return f"{whole}: {'; '.join(told)}"
 
     def describe_strengths(self) -> list[str]:
