@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines
-from joulemap.answer.run import BOUNDS
-from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
+from joulemap.answer.scope import holding_scope
 from joulemap.answer.utilization.row import (
     BatchZone,
     Grade,
@@ -19,6 +18,17 @@ from joulemap.answer.utilization.row import (
     Remedy,
     Utilization,
     UtilizationFlag,
+)
+from joulemap.answer.utilization.sentence import (
+    tell_advantage,
+    tell_bound,
+    tell_distribution,
+    tell_gain,
+    tell_least_energy,
+    tell_median,
+    tell_most_used,
+    tell_size,
+    tell_zone,
 )
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.table import Table
@@ -49,9 +59,6 @@ SHOWN_GAINS: Final = 40
 
 SHOWN_REMEDIES: Final = 3
 """Remedies for one hardware that people see; programs get all."""
-
-IDLE_FRACTION: Final = 0.2
-"""Of the units: what is worth a word."""
 
 NAMED: Final = ("larger batch", "lower precision")
 """Remedies whose choice says by itself what it is."""
@@ -122,7 +129,7 @@ class UtilizationAnswer(RunAnswer):
                 ("idle", "idle_units_fraction"),
                 ("power", "average_power_w"),
                 ("TOPS/W", lambda row: "" if row.ops_per_j is None else f"{row.ops_per_j / 1e12:.3g}"),
-                ("time bound by", _bound),
+                ("time bound by", tell_bound),
                 ("flags", "flags"),
             ),
             keep=(
@@ -151,7 +158,7 @@ class UtilizationAnswer(RunAnswer):
             return []
         remedies = {run_id: list(rows) for run_id, rows in groupby(self.remedies, lambda row: row.run_id)}
         return [
-            f"{self.scope.mark(row.hardware)}: {_distribution(row)}. {self._advise(remedies.get(row.run_id, []))}"
+            f"{self.scope.mark(row.hardware)}: {tell_distribution(row)}. {self._advise(remedies.get(row.run_id, []))}"
             for row in self.rows
             if row.status == "ok"
         ]
@@ -160,8 +167,8 @@ class UtilizationAnswer(RunAnswer):
         """Return what gains follow from what bounds a run, and what was tried for that in vain."""
         following = [row for row in remedies if row.place is not None]
         better = [row for row in following if row.is_better]
-        vain = [f"{self._name(row)} ({_gain(row)})" for row in following if not row.is_better]
-        told = "; ".join(f"{self._name(row)} ({_gain(row)})" for row in better[:SHOWN_REMEDIES])
+        vain = [f"{self._name(row)} ({tell_gain(row)})" for row in following if not row.is_better]
+        told = "; ".join(f"{self._name(row)} ({tell_gain(row)})" for row in better[:SHOWN_REMEDIES])
         text = f"Better: {told}." if told else "Nothing that was tried for that is better."
         return f"{text} No gain: {'; '.join(vain)}." if vain else text
 
@@ -177,10 +184,10 @@ class UtilizationAnswer(RunAnswer):
             self.zones,
             (
                 ("hardware", "hardware"),
-                ("good batches", _zone),
+                ("good batches", tell_zone),
                 ("best", lambda row: "" if row.best_batch is None else str(row.best_batch)),
-                ("most of its peak", _most),
-                ("least energy", _least),
+                ("most of its peak", tell_most_used),
+                ("least energy", tell_least_energy),
                 ("latency", lambda row: show_quantity(row.latency_s, "s")),
                 ("memory", lambda row: show_quantity(row.peak_memory_bytes, "B")),
                 ("refused", lambda row: "" if row.refused_batch is None else f"from {row.refused_batch}"),
@@ -232,12 +239,15 @@ class UtilizationAnswer(RunAnswer):
             grid(
                 self.pairings,
                 (
-                    ("FLOPs", lambda row: _size(row.least_flop_count) + (" *" if row.least_flop_count == own else "")),
+                    (
+                        "FLOPs",
+                        lambda row: tell_size(row.least_flop_count) + (" *" if row.least_flop_count == own else ""),
+                    ),
                     ("goal", lambda row: GOALS[row.goal]),
                     ("hardware", "hardware"),
                     ("wins", lambda row: f"{row.won_count} of {row.contest_count}"),
-                    ("median", _median),
-                    ("against the next", _advantage),
+                    ("median", tell_median),
+                    ("against the next", tell_advantage),
                     ("utilization", "median_utilization_fraction"),
                     ("models", "model_count"),
                     ("hardware tried", "hardware_count"),
@@ -337,69 +347,3 @@ def _check_grades(bounds: Sequence[float]) -> list[float]:
             f"grades are {', '.join(f'{bound:g}' for bound in bounds)}, expected four that fall, e.g. 0.7,0.5,0.3,0.1"
         )
     return list(bounds)
-
-
-def _bound(row: Utilization) -> str:
-    """Return what bounds most of the time."""
-    shares = _shares(row)
-    return f"{shares[0][0]} {show_share(shares[0][1])}" if shares else ""
-
-
-def _shares(row: Utilization) -> list[tuple[str, float]]:
-    """Return what bounds how much of the time, most first."""
-    shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
-    return sorted(
-        ((name, share) for name, share in shares if share and share >= SHOWN_FRACTION), key=lambda one: -one[1]
-    )
-
-
-def _distribution(row: Utilization) -> str:
-    bounds = ", ".join(f"{name} {show_share(share)}" for name, share in _shares(row))
-    text = f"{row.compute_grade}, {show_share(row.compute_utilization_fraction)} of its peak; time bound by {bounds}"
-    if row.idle_units_fraction is not None and row.idle_units_fraction >= IDLE_FRACTION:
-        text += f"; {show_share(row.idle_units_fraction)} of its {row.unit_name}s idle"
-    return text
-
-
-def _gain(row: Remedy) -> str:
-    """Return what a choice does to throughput, energy and the latency of a batch."""
-    text = f"{_times(row.throughput_ratio)} the throughput, {_times(row.energy_ratio)} the energy"
-    is_waiting = row.remedy == "larger batch"
-    return f"{text}, {_times(row.latency_ratio)} the latency" if is_waiting else text
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.3g}x"
-
-
-def _zone(row: BatchZone) -> str:
-    batches = row.zone_batches
-    if len(batches) > 1 and batches == row.batches[row.batches.index(batches[0]) :][: len(batches)]:
-        return f"{batches[0]} to {batches[-1]}"
-    return ", ".join(map(str, batches)) or ("none runs" if row.best_batch is None else "none has both")
-
-
-def _most(row: BatchZone) -> str:
-    if row.best_utilization_fraction is None:
-        return ""
-    return f"{show_share(row.best_utilization_fraction)} at {row.utilization_batch}"
-
-
-def _least(row: BatchZone) -> str:
-    if row.least_energy_per_inference_j is None:
-        return ""
-    return f"{show_quantity(row.least_energy_per_inference_j, 'J')} at {row.energy_batch}"
-
-
-def _size(least_flop_count: int) -> str:
-    if not least_flop_count:
-        return "no MACs"
-    return f"{show_quantity(least_flop_count, '')} to {show_quantity(10 * least_flop_count, '')}"
-
-
-def _median(row: Pairing) -> str:
-    return show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
-
-
-def _advantage(row: Pairing) -> str:
-    return "" if row.median_advantage_ratio is None else f"{row.median_advantage_ratio:.3g}x better"
