@@ -180,11 +180,11 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
             "one",
             lambda: len(workspace.edp(MODEL, HARDWARE[0], against=HARDWARE[1:], batch=BATCH).comparison),
         ),
-        ("utilization", "one", lambda: len(workspace.utilization(MODEL, every).rows)),
+        ("utilization", "one", lambda: len(workspace.utilization(MODEL, every, has_advice=False).rows)),
         (
             "utilization --pairing",
             "all",
-            lambda: len(workspace.utilization(MODEL, every, is_pairing=True).pairings or ()),
+            lambda: len(workspace.utilization(MODEL, every, has_advice=False, is_pairing=True).pairings or ()),
         ),
         ("sweep", "one", lambda: len(workspace.sweep(MODEL, hardware=HARDWARE, batch=BATCHES).points)),
         (

@@ -341,7 +341,7 @@ def test_the_page_names_every_energy_scale() -> None:
 ASKED = {
     "compare": ("--hardware", TARGET),
     "analyze": (TARGET,),
-    "utilization": (TARGET,),
+    "utilization": (TARGET, "--no-advice"),
     "edp": (TARGET,),
     "sweep": ("--hardware", TARGET, "--batch", "1"),
     "pareto": ("--hardware", TARGET, "--batch", "1", "--precision", "fp32", "--x", "latency", "--y", "energy"),

@@ -14,7 +14,7 @@ from joulemap.catalog.load import load_catalogue, load_text
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import node_factor
 from joulemap.catalog.schema import HardwareFile
-from joulemap.catalog.sheet import load_assumptions, load_models, load_regions
+from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_scenarios
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import TOLERANCE, Hardware
@@ -259,8 +259,9 @@ def test_what_is_published_was_read_where_it_was_published(hardware: Hardware) -
     assert [row for row in told if "to be verified" in row[2]] == []
 
 
-def test_prices_and_grids_are_published_only_where_that_was_read() -> None:
+def test_prices_grids_and_budgets_are_published_only_where_that_was_read() -> None:
     told = [one.quantity for one in load_assumptions()] + [one.intensity for one in load_regions()]
+    told += [one.power_budget for one in load_scenarios().values() if one.power_budget is not None]
     assert [one for one in told if one.basis == "published" and SECOND_HAND.search(f"{one.source}; {one.note}")] == []
 
 

@@ -289,7 +289,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
         ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
         ("edp", "resnet18", "kpu_t256", "--against", "tpu_v4,h100_sxm5"),
         ("fusion", "resnet18", "tpu_v4", "--runtime", "eager"),
-        ("utilization", "resnet18", "--pairing"),
+        ("utilization", "resnet18", "--no-advice"),
         ("sweep", "resnet18", "--batch", "1", "--runtime", "fused,graph"),
         ("sql", "SELECT run_id, hardware, energy_j, created_at FROM runs ORDER BY run_id"),
         ("query", "run", "edp.distribution", "-p", "run_id=1"),

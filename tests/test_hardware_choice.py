@@ -16,6 +16,7 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
 from joulemap.catalog.load import list_architectures, load_catalogue, load_files, load_hardware
+from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.catalogue import DEFAULT_BY_CLASS, DEFAULT_HARDWARE, HardwareEntry, find_entry
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
@@ -79,15 +80,81 @@ def test_modes_filters_and_defaults() -> None:
         chosen(hardware=("kpu_t64@99W",))
     with pytest.raises(UnknownNameError, match="xeon_8490h has none"):
         chosen(hardware=("xeon_8490h",), power_mode="15W")
-    edge = {name.partition("@")[0] for name in chosen(deployment=("edge",))}
+    edge = {name.partition("@")[0] for name in chosen(deployment=("edge",), power_budget_w=1000.0)}
     assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment}
-    both = {name.partition("@")[0] for name in chosen(deployment=("edge",), architecture=("gpu",))}
+    both = {name.partition("@")[0] for name in chosen(deployment=("edge",), architecture=("gpu",), power_budget_w=1e3)}
     assert both == {name for name in edge if ENTRIES[name].architecture == "gpu"}
     with_mode = chosen(deployment=("edge", "embedded"), power_mode="15W")
     assert with_mode
     assert all(name.endswith("@15W") for name in with_mode)
     with pytest.raises(UsageError, match="no hardware is of architecture cgra and for datacenter"):
         chosen(architecture=("cgra",), deployment=("datacenter",))
+
+
+def test_a_mode_that_is_the_default_by_another_name_is_no_other_operating_point() -> None:
+    twins = {name: entry.default_names for name, entry in ENTRIES.items() if entry.default_names}
+    assert twins == {
+        "jetson_agx_orin_64gb_gpu": ("MAXN",),
+        "jetson_agx_orin_cpu": ("MAXN",),
+        "jetson_orin_nano_8gb": ("MAXN_SUPER",),
+        "jetson_orin_nx_16gb": ("40W",),
+        "jetson_thor_t5000": ("130W",),
+        "kpu_t256": ("30W",),
+        "kpu_t64": ("6W",),
+        "kpu_t768": ("60W",),
+    }
+    for name, entry in ENTRIES.items():
+        every = select_hardware(Settings(hardware=(name,)), "every mode").pairs
+        assert [mode for _, mode in every] == list(entry.distinct_modes)
+        assert set(entry.distinct_modes) | set(entry.default_names) == {"default", *entry.power_modes}
+    assert chosen(hardware=("kpu_t64@6W",)) == ["kpu_t64@6W"]
+
+
+@pytest.mark.parametrize(
+    ("name", "budget_w", "mode"),
+    [
+        ("jetson_orin_nano_8gb", 7.0, "7W"),
+        ("jetson_orin_nano_8gb", 15.0, "15W"),
+        ("jetson_orin_nano_8gb", 25.0, "default"),
+        ("kpu_t256", 15.0, "15W"),
+        ("kpu_t256", 40.0, "default"),
+        ("kpu_t256", 60.0, "50W"),
+        ("cloud_ai_100_pro", 12.0, None),
+        ("cloud_ai_100_pro", 12.05, "12W"),
+        ("raspberry_pi_5", 15.0, "default"),
+        ("h100_sxm5", 15.0, None),
+    ],
+)
+def test_within_a_budget_a_chip_runs_at_its_largest_mode(name: str, budget_w: float, mode: str | None) -> None:
+    other = "coral_edge_tpu"
+    selection = select_hardware(Settings(hardware=(name, other), power_budget_w=budget_w))
+    found = [f"{entry.id}@{one}" for entry, one in selection.pairs]
+    assert found == [*([f"{name}@{mode}"] if mode else []), f"{other}@default"]
+    assert list(selection.left_out) == ([] if mode else [name])
+
+
+def test_every_mode_within_a_budget_that_was_asked_for() -> None:
+    settings = Settings(hardware=("kpu_t64",), power_budget_w=7.0)
+    assert [mode for _, mode in select_hardware(settings, "every mode").pairs] == ["default", "3W"]
+    deployed = Settings(deployment=("embedded",), hardware=("kpu_t64", "jetson-orin-nx@25W"))
+    assert [mode for _, mode in select_hardware(deployed, "every mode").pairs] == ["default", "3W", "10W", "25W"]
+    assert [mode for _, mode in select_hardware(deployed).pairs] == ["10W", "25W"]
+
+
+def test_a_scenario_is_deployments_with_a_budget() -> None:
+    for name, scenario in load_scenarios().items():
+        selection = select_hardware(Settings(scenario=name))
+        for entry, mode in selection.pairs:
+            assert set(entry.deployment) & set(scenario.deployment)
+            assert scenario.power_budget is None or entry.caps[mode] <= scenario.power_budget.value
+    assert {"datacenter", "edge", "embedded"} <= set(load_scenarios())
+    assert select_hardware(Settings(deployment=("datacenter", "edge"))).budget is None
+    with pytest.raises(UnknownNameError, match="unknown scenario 'robt'; did you mean robot"):
+        select_hardware(Settings(scenario="robt"))
+    with pytest.raises(UsageError, match="no hardware keeps within 1 W: coral_edge_tpu: at least 2 W"):
+        select_hardware(Settings(hardware=("coral_edge_tpu",), power_budget_w=1.0))
+    with pytest.raises(UsageError, match="power_budget_w is 0, expected above 0"):
+        Settings(power_budget_w=0.0)
 
 
 def test_the_template_knows_what_the_files_say() -> None:

@@ -247,7 +247,7 @@ READING = [
     ("recommend", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1", "--max-power", "1W"),
     ("cost", "resnet18", "--hardware", "tpu_v4", "--precision", "fp32", "--batch", "1"),
     ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
-    ("utilization", "resnet18", "--pairing"),
+    ("utilization", "resnet18", "--no-advice"),
     ("architectures", "--precision", "fp32", "--architecture", "cpu,gpu,tpu,kpu"),
     ("sweep", "resnet18", "--batch", "1", "--precision", "fp32,bf16"),
     ("query", "run", "run.list"),

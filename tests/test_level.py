@@ -136,6 +136,61 @@ def test_a_ranking_worked_out_by_hand(book: Book) -> None:
     ]
 
 
+def test_strengths_are_held_against_the_median_and_the_peak() -> None:
+    book = Book()
+    for hardware, time_s, energy_j, mac_count in (("a", 1.0, 4.0, 40), ("b", 2.0, 10.0, 10), ("c", 4.0, 11.0, 1)):
+        part = Part(time_s=time_s, compute_j=energy_j, mac_count=mac_count, launch_s=0.75 * time_s)
+        book.add_run([part], model=hardware, hardware=hardware)
+    rows = {(row["hardware"], row["aspect"]): row for row in ask(book, "compare.strength", run_ids=[1, 2, 3])}
+    assert len(rows) == 3 * 7
+    told = {key: row["verdict"] for key, row in rows.items()}
+    # medians: 10 J, 2 s, 4 W; utilization 0.8, 0.1 and 0.005; 1 of 4 units, three quarters of the time in launches
+    assert (told["a", "energy_per_inference"], rows["a", "energy_per_inference"]["median_ratio"]) == ("strength", 2.5)
+    assert (told["b", "energy_per_inference"], told["c", "energy_per_inference"]) == ("even", "even")
+    assert (told["c", "latency"], rows["c", "latency"]["median_ratio"]) == ("weakness", 0.5)
+    assert [told[name, "utilization"] for name in "abc"] == ["strength", "weakness", "weakness"]
+    assert (rows["b", "utilization"]["grade"], rows["b", "utilization"]["median_ratio"]) == ("poor", None)
+    assert (told["a", "idle"], rows["a", "idle"]["value"]) == ("weakness", 0.75)
+    assert (told["a", "launch"], told["a", "memory"]) == ("weakness", "even")
+    assert len(ask(book, "compare.strength", run_ids=[2])) == 7
+
+
+def test_the_mix_of_a_model_adds_up(workspace: Workspace) -> None:
+    answer = workspace.rank_hardware("mobilenet_v2", has_subgraphs=True)
+    mix = {row.kind: row for row in answer.mix}
+    assert sum(row.operator_count for row in answer.mix) == answer.mix[0].all_operator_count
+    assert sum(row.mac_count for row in answer.mix) == answer.mix[0].all_mac_count
+    assert_close(sum(row.mac_fraction or 0.0 for row in answer.mix), 1.0, rel=1e-12)
+    assert (mix["depthwise_conv"].operator_count, mix["linear"].subgraph_count) == (17, 1)
+    assert "depthwise convolutions 6.9 % of the MACs (17 operators in 17 subgraphs)" in answer.describe_model()
+
+
+def test_placements_add_up_to_the_run(workspace: Workspace) -> None:
+    answer = workspace.rank_hardware("mobilenet_v2", has_subgraphs=True)
+    assert answer.placements
+    for row in answer.rows:
+        own = [one for one in answer.placements if one.run_id == row.run_id]
+        assert_close(sum(one.latency_s for one in own), row.latency_s or 0.0, rel=1e-9)
+        assert_close(sum(one.energy_j for one in own), row.energy_per_inference_j or 0.0, rel=1e-9)
+        assert [one.latency_s for one in own] == sorted((one.latency_s for one in own), reverse=True)
+
+
+def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspace: Workspace) -> None:
+    place = ("--precision", "int8", "--format", "json", "--db", workspace.path)
+    done = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", *place)
+    document = json.loads(done.stdout)
+    modes = {row["hardware"].partition("@")[0]: row["power_mode"] for row in document["rows"]}
+    assert (modes["jetson_orin_nano_8gb"], modes["kpu_t256"], modes["coral_edge_tpu"]) == ("15W", "15W", "default")
+    assert len(modes) == len(document["rows"])
+    assert all(row["tdp_w"] <= 15.0 == document["power_budget_w"] for row in document["rows"])
+    assert document["left_out"]["rtx_4090"] == "at least 450 W"
+    assert all(row["microarchitecture"] for row in document["rows"])
+    drawn = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", "--precision", "int8",
+                     "--verbose", "--details", "--db", workspace.path)  # fmt: skip
+    for text in ("Model", "Strengths and weaknesses", "microarchitecture", "Allocation on 1.", "within 15 W"):
+        assert text in drawn.stdout
+
+
 def test_the_spread_names_who_is_responsible(book: Book) -> None:
     first, second = ask(book, "compare.spread", run_ids=[1, 2, 3])
     # 100 operations in 1 s of 100 ops/s; over the run 100 in 4 s

@@ -16,8 +16,10 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.utilization import Utilization, UtilizationAnswer
-from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.answer.utilization.row import Utilization
+from joulemap.answer.utilization.variant import rebatch
+from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -124,11 +126,11 @@ def test_a_run_that_multiplies_nothing_and_one_that_moves_nothing() -> None:
     assert (busy["roofline_ops_per_s"], busy["roofline_fraction"]) == (100.0, 1.0)
 
 
-def contest(book: Book, model: str, batch: int, parameter_count: int, **runs: tuple[float, float]) -> None:
+def contest(book: Book, model: str, batch: int, flop_count: int, **runs: tuple[float, float]) -> None:
     for hardware, (time_s, energy_j) in runs.items():
         book.add_run(
-            [Part(time_s=time_s, compute_j=energy_j, mac_count=5)],
-            model=model, hardware=hardware, batch=batch, parameter_count=parameter_count,
+            [Part(time_s=time_s, compute_j=energy_j, mac_count=flop_count // 2 * batch)],
+            model=model, hardware=hardware, batch=batch,
         )  # fmt: skip
 
 
@@ -141,7 +143,7 @@ def test_advice_is_counted_from_runs() -> None:
     contest(book, "large", 1, 100, fast=(1.0, 4.0), lean=(2.0, 2.0))
     contest(book, "lonely", 1, 10, lean=(0.1, 0.1))
     rows = ask(book, "utilization.pairing")
-    assert [(row["least_parameter_count"], row["batch"], row["goal"], row["hardware"]) for row in rows] == [
+    assert [(row["least_flop_count"], row["batch"], row["goal"], row["hardware"]) for row in rows] == [
         (10, 1, "energy", "lean"),
         (10, 1, "latency", "fast"),
         (10, 1, "utilization", "fast"),
@@ -158,8 +160,8 @@ def test_advice_is_counted_from_runs() -> None:
     assert (first["median_value"], first["median_advantage_ratio"], first["unit"]) == (2.0, 2.5, "J")
     assert (first["runner_up"], first["runner_up_won_count"], first["hardware_count"]) == ("fast", 1, 2)
     assert rows[1]["runner_up"] is None
-    assert {row["least_parameter_count"] for row in ask(book, "utilization.pairing", parameter_count=30)} == {10}
-    assert ask(book, "utilization.pairing", parameter_count=5) == []
+    assert {row["batch"] for row in ask(book, "utilization.pairing", batch=8)} == {8}
+    assert ask(book, "utilization.pairing", hardware=["fast", "other"]) == []
     assert ask(book, "utilization.pairing", precision="int8") == []
 
 
@@ -170,6 +172,95 @@ def test_advice_takes_the_newest_run_and_the_first_name_of_a_tie() -> None:
     contest(book, "net", 1, 10, a=(1.0, 1.0))
     row = ask(book, "utilization.pairing")[0]
     assert (row["hardware"], row["won_count"], row["median_advantage_ratio"]) == ("a", 1, 1.0)
+
+
+def test_grades_begin_where_they_say() -> None:
+    book = Book()
+    own = {row["grade"]: row["least_fraction"] for row in ask(book, "utilization.grade")}
+    assert own == {"excellent": 0.7, "good": 0.5, "fair": 0.3, "poor": 0.1, "very poor": 0.0}
+    for index, mac_count in enumerate((35, 34, 25, 15, 5, 4, 0), 1):
+        book.add_run([Part(time_s=1.0, compute_j=1.0, mac_count=mac_count)], model=f"net{index}")
+    rows = {row["run_id"]: row for row in ask(book, "utilization.summary", run_ids=list(range(1, 8)))}
+    graded = [rows[index]["compute_grade"] for index in range(1, 8)]
+    assert graded == ["excellent", "good", "good", "fair", "poor", "very poor", "very poor"]
+    (moved,) = ask(book, "utilization.summary", run_ids=[4], grade_bounds=[0.3, 0.2, 0.1, 0.05])
+    assert moved["compute_grade"] == "excellent"
+    with pytest.raises(SqlError, match="expected four bounds of grades, from excellent down to poor, found 1"):
+        ask(book, "utilization.grade", grade_bounds=[0.5])
+
+
+def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
+    book = Book()
+
+    def add(time_s: float, energy_j: float, **settings: Any) -> int:
+        batch = settings.get("batch", 1)
+        return book.add_run([Part(time_s=time_s, compute_j=energy_j, mac_count=5 * batch)], **settings)
+
+    asked = add(1.0, 8.0)
+    other = [
+        add(1.2, 10.0, batch=2),
+        add(2.0, 16.0, batch=4),
+        add(3.8, 30.0, batch=8),
+        add(0.9, 9.0, precision="int8"),
+        add(0.5, 4.0, precision="fp16", batch=2),
+        add(0.5, 4.0, precision="fp64"),
+        add(0.8, 7.0, runtime="graph"),
+        add(1.1, 2.0, hardware="small", peak_ops_per_s=50.0, units=2),
+        add(0.5, 20.0, hardware="large", peak_ops_per_s=200.0, units=8),
+        add(0.9, 7.0, hardware="like"),
+    ]
+    rows = {row["remedy"]: row for row in ask(book, "utilization.remedy", run_ids=[asked], other_ids=other)}
+    # batch 8 takes 0.475 s and 3.75 J an inference, 4.49 times less together; 4 is within 90 % of it? 2 x 2 = 4 < 4.04
+    batch = rows["larger batch"]
+    assert (batch["choice"], batch["is_better"], batch["place"], batch["tried_count"]) == ("batch 8", True, 1, 3)
+    assert_close(batch["throughput_ratio"], 8.0 / 3.8, rel=1e-12)
+    assert_close(batch["energy_ratio"], 30.0 / 64.0, rel=1e-12)
+    assert_close(batch["gain_ratio"], 8.0 / 3.8 * 64.0 / 30.0, rel=1e-12)
+    assert_close(batch["latency_ratio"], 3.8, rel=1e-12)
+    near = ask(book, "utilization.remedy", run_ids=[asked], other_ids=other, near_fraction=0.89)
+    assert [row["choice"] for row in near if row["remedy"] == "larger batch"] == ["batch 4"]
+    # faster by 1 / 0.9, but 9 J against 8: no gain
+    assert (rows["lower precision"]["choice"], rows["lower precision"]["is_better"]) == ("int8", False)
+    assert (rows["fewer units"]["choice"], rows["fewer units"]["is_better"]) == ("small", True)
+    assert rows["other runtime"]["place"] is None, "a runtime does not follow from arithmetic that bounds"
+    assert rows["more units"]["is_better"] is False
+    assert (rows["another chip"]["choice"], rows["another chip"]["is_better"]) == ("like", True)
+    assert set(rows) == {
+        "larger batch", "lower precision", "other runtime", "fewer units", "more units", "another chip",
+    }  # fmt: skip
+
+
+def test_the_zone_is_where_both_are_near_their_best() -> None:
+    book = Book()
+    # utilization 0.1, 0.4, 0.38, 0.2; inferences per joule 0.5, 1, 2, 2
+    for batch, time_s, energy_j in ((1, 1.0, 2.0), (2, 0.5, 2.0), (4, 4.0 / 3.8, 2.0), (8, 4.0, 4.0)):
+        book.add_run([Part(time_s=time_s, compute_j=energy_j, mac_count=5 * batch)], batch=batch)
+    book.add_run([], batch=16, refusal="too large")
+    (row,) = ask(book, "utilization.zone", run_ids=[1, 2, 3, 4, 5])
+    assert (row["batches"], row["zone_batches"], row["best_batch"]) == ([1, 2, 4, 8, 16], [4], 4)
+    assert (row["utilization_batch"], row["energy_batch"]) == (2, 4)
+    assert (row["refused_batch"], row["refusal"], row["run_id"]) == (16, "too large", 3)
+    (strict,) = ask(book, "utilization.zone", run_ids=[1, 2, 3, 4, 5], zone_fraction=1.0)
+    assert strict["zone_batches"] == []
+
+
+def test_a_precision_is_held_against_fp32_or_the_widest() -> None:
+    book = Book()
+    for hardware, precisions in (("a", ("fp64", "int8", "fp32")), ("b", ("int4", "int8"))):
+        for index, precision in enumerate(precisions, 1):
+            part = Part(time_s=float(index), compute_j=2.0 * index, mac_count=5)
+            book.add_run([part], hardware=hardware, precision=precision)
+    rows = ask(book, "utilization.precision", run_ids=[1, 2, 3, 4, 5])
+    told = [(row["hardware"], row["precision"], row["baseline_precision"]) for row in rows]
+    assert told == [
+        ("a", "fp32", "fp32"),
+        ("a", "fp64", "fp32"),
+        ("a", "int8", "fp32"),
+        ("b", "int8", "int8"),
+        ("b", "int4", "int8"),
+    ]
+    assert [round(row["speedup_ratio"], 9) for row in rows] == [1.0, 3.0, 1.5, 1.0, 2.0]
+    assert [round(row["energy_ratio"], 9) for row in rows] == [1.0, round(1 / 3, 9), round(2 / 3, 9), 1.0, 0.5]
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +320,35 @@ def test_flags_are_raised_where_the_rows_say(answers: Mapping[str, UtilizationAn
     assert "low_compute" in seen
 
 
+def test_every_remedy_is_true_of_the_stored_runs(
+    workspace: Workspace, answers: Mapping[str, UtilizationAnswer]
+) -> None:
+    runs = {row["run_id"]: row for row in workspace.sql("SELECT * FROM runs").records()}
+    for answer in answers.values():
+        assert answer.remedies
+        for row in answer.remedies:
+            own, chosen = runs[row.run_id], runs[row.chosen_run_id]
+            assert_close(row.throughput_ratio, chosen["throughput_per_s"] / own["throughput_per_s"], rel=1e-9)
+            energy = chosen["energy_per_inference_j"] / own["energy_per_inference_j"]
+            assert_close(row.energy_ratio, energy, rel=1e-9)
+            assert not row.is_better or row.throughput_ratio / energy >= 1.05
+        advice = answer.advice()
+        assert len(advice) == len([row for row in answer.rows if row.status == "ok"])
+        for row in answer.remedies:
+            shown = [line for line in advice if f"({row.throughput_ratio:.3g}x the throughput" in line]
+            assert row.place is None or row.is_better or shown
+
+
+def test_without_advice_nothing_else_is_evaluated(tmp_path: Path) -> None:
+    alone = Workspace(tmp_path / "alone.duckdb")
+    answer = alone.utilization("resnet18", has_advice=False)
+    assert (answer.remedies, answer.zones, answer.precisions, answer.advice()) == (None, None, None, [])
+    assert alone.sql("SELECT count(*) AS n FROM runs").records() == [{"n": 4}]
+    for grades in ([0.5], [0.1, 0.2, 0.3, 0.4], [2.0, 0.5, 0.3, 0.1]):
+        with pytest.raises(UsageError, match="grades"):
+            alone.utilization("resnet18", grades=grades)
+
+
 def test_limits_can_be_moved(workspace: Workspace) -> None:
     strict = workspace.utilization(
         "resnet18", hardware=HARDWARE[:4], min_compute_fraction=1.0, max_bandwidth_fraction=0.0, max_idle_fraction=0.0
@@ -257,7 +377,7 @@ def test_json_and_csv_hold_the_same_cells(model: str, answers: Mapping[str, Util
 def test_people_see_every_hardware_and_its_flags(form: str, answers: Mapping[str, UtilizationAnswer]) -> None:
     for answer in answers.values():
         text = write(answer.document(), form)
-        for section in ("Utilization", "Flags", "Which hardware suits models of this size", "Notes", "Next steps"):
+        for section in ("Utilization", "Flags", "Which hardware suits which size of model", "Notes", "Next steps"):
             assert section in text
         assert all(row.hardware in text for row in answer.rows)
         assert "~kpu_t256" in text
@@ -293,7 +413,49 @@ def test_a_model_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path:
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
     assert document["models"] == ["./it's; mine/net.py:net"]
-    assert {row["least_parameter_count"] for row in document["pairings"]} == {10}
+    assert {row["least_flop_count"] for row in document["rows"]} == {10}
+    assert len({row["least_flop_count"] for row in document["pairings"]}) > 5
+
+
+FIXED = """
+import torch
+
+
+class Fixed(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.linear(x.reshape(1, 12), torch.ones(4, 12))
+
+
+def fixed():
+    return Fixed()
+
+
+def free():
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
+"""
+
+
+def test_batches_of_an_input_that_was_given(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(FIXED)
+    arguments = ("tpu_v4", "--precision", "bf16", "--format", "json")
+    free = json.loads(joulemap("utilization", "net.py:free", *arguments, "--input", "2,3,4").stdout)
+    assert [zone["batches"] for zone in free["zones"]] == [[1, 2, 4, 16, 64]]
+    assert {row["remedy"] for row in free["remedies"]} >= {"larger batch", "lower precision"}
+    assert free["untraced"] == ""
+    done = joulemap("utilization", "net.py:fixed", *arguments, "--input", "1,3,4")
+    fixed = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert [zone["batches"] for zone in fixed["zones"]] == [[1]]
+    assert "larger batch" not in {row["remedy"] for row in fixed["remedies"]}
+    assert [note for note in fixed["notes"] if note.startswith("other batches were not tried: ")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1,3,64", "8,3,64"), ("ids=1,128:int64", "ids=8,128:int64"), ("x1=1,4", "x1=8,4"), ("2,4", "2,4"), ("1", "8")],
+)
+def test_an_input_at_another_batch(text: str, expected: str) -> None:
+    assert rebatch(text, 1, 8) == expected
 
 
 def test_an_empty_database_answers_with_no_rows(joulemap: Run) -> None:

@@ -12,6 +12,8 @@ sort = { type = "VARCHAR", default = "efficiency", meaning = "a metric of runs: 
 rank = { type = "BIGINT", meaning = "1 for the best; ties go to the first name; null for a refused run" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
+microarchitecture = { type = "VARCHAR", meaning = "the vendor's name of the design" }
+power_mode = { type = "VARCHAR", meaning = "operating point; default for that of its plain name" }
 deployment = { type = "VARCHAR[]", meaning = "where it is used" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 sort = { type = "VARCHAR", meaning = "what it is ranked by" }
@@ -22,6 +24,10 @@ average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency"
 inferences_per_s_per_w = { type = "DOUBLE", unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
@@ -38,6 +44,8 @@ WITH answered AS (
         r.average_power_w,
         r.energy_per_inference_j,
         r.inferences_per_j,
+        r.compute_utilization_fraction,
+        r.units_used_count,
         metric_value($sort, r) AS value
     FROM runs AS r
     WHERE list_contains($run_ids, r.run_id)
@@ -57,7 +65,11 @@ asked AS (
         r.runtime,
         r.configured_hardware AS hardware,
         r.architecture,
+        v.microarchitecture,
+        r.power_mode,
         r.deployment,
+        r.unit_name,
+        r.units_total_count,
         r.is_projection,
         r.refusal,
         f.tdp_w,
@@ -66,9 +78,12 @@ asked AS (
         s.average_power_w,
         s.energy_per_inference_j,
         s.inferences_per_j,
+        s.compute_utilization_fraction,
+        s.units_used_count,
         s.value,
         as_cost(is_higher_better($sort), s.value) AS cost
     FROM run_configurations AS r
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN answered AS s ON s.run_id = r.run_id
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
     WHERE list_contains($run_ids, r.run_id)
@@ -77,6 +92,8 @@ SELECT
     CASE WHEN cost IS NOT NULL THEN row_number() OVER (ORDER BY cost NULLS LAST, hardware, run_id) END AS rank,
     hardware,
     architecture,
+    microarchitecture,
+    power_mode,
     deployment,
     CASE WHEN refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     $sort AS sort,
@@ -87,6 +104,10 @@ SELECT
     inferences_per_j AS inferences_per_s_per_w,
     energy_per_inference_j,
     tdp_w,
+    compute_utilization_fraction,
+    units_used_count,
+    units_total_count,
+    unit_name,
     batch,
     precision,
     runtime,

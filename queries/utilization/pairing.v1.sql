@@ -3,14 +3,15 @@ name = "utilization.pairing"
 version = 1
 schema = 1
 summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
-grain = "one row per decade of parameters, precision, batch and goal"
-order = ["least_parameter_count", "precision", "batch", "goal in the order energy, latency, utilization"]
+grain = "one row per class of FLOPs, precision, batch and goal"
+order = ["least_flop_count", "precision", "batch", "goal in the order energy, latency, utilization"]
 [parameters]
-parameter_count = { type = "BIGINT", default = 0, meaning = "only the decade that holds this many parameters; 0 for all" }
 precision = { type = "VARCHAR", default = "", meaning = "only runs at this precision; empty for all" }
+batch = { type = "INTEGER", default = 0, meaning = "only runs at this batch; 0 for all" }
 runtime = { type = "VARCHAR", default = "", meaning = "only runs of this runtime; empty for all" }
+hardware = { type = "VARCHAR[]", default = [], meaning = "only these, with @MODE where the power mode is not the default; empty for all" }
 [columns]
-least_parameter_count = { type = "BIGINT", meaning = "a decade of model sizes begins here: 1, 10, 100 ...; 0 for models without parameters" }
+least_flop_count = { type = "BIGINT", meaning = "a class of model sizes begins here: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
 precision = { type = "VARCHAR", meaning = "precision" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 goal = { type = "VARCHAR", meaning = "energy: least energy per inference; latency: least latency; utilization: most of its peak" }
@@ -34,10 +35,6 @@ WITH chosen AS (
         r.run_id,
         r.workload_id,
         r.model,
-        CASE
-            WHEN r.parameter_count = 0 THEN 0
-            ELSE CAST(pow(10, length(CAST(r.parameter_count AS VARCHAR)) - 1) AS BIGINT)
-        END AS least_parameter_count,
         r.batch,
         r.precision,
         r.runtime,
@@ -48,25 +45,31 @@ WITH chosen AS (
     FROM run_configurations AS r
     WHERE r.refusal IS NULL
         AND ($precision = '' OR r.precision = $precision)
+        AND (len($hardware) = 0 OR list_contains($hardware, r.configured_hardware))
+        AND ($batch = 0 OR r.batch = $batch)
         AND ($runtime = '' OR r.runtime = $runtime)
-        AND (
-            $parameter_count = 0
-            OR length(CAST(r.parameter_count AS VARCHAR)) = length(CAST($parameter_count AS VARCHAR))
-        )
     QUALIFY row_number() OVER (
         PARTITION BY r.workload_id, r.precision, r.runtime, r.hardware, r.power_mode ORDER BY r.run_id DESC
     ) = 1
 ),
 work AS (
-    SELECT c.workload_id, c.runtime, CAST(sum(q.mac_count) AS DOUBLE) AS mac_count
-    FROM (SELECT workload_id, runtime, min(run_id) AS run_id FROM chosen GROUP BY workload_id, runtime) AS c
+    SELECT
+        c.workload_id,
+        c.runtime,
+        CAST(sum(q.mac_count) AS DOUBLE) AS mac_count,
+        flop_class(CAST(sum(q.mac_count) AS BIGINT), any_value(c.batch)) AS least_flop_count
+    FROM (
+        SELECT workload_id, runtime, any_value(batch) AS batch, min(run_id) AS run_id
+        FROM chosen
+        GROUP BY workload_id, runtime
+    ) AS c
     JOIN run_operator AS o ON o.run_id = c.run_id
     JOIN workload_operator AS q ON q.workload_id = c.workload_id AND q.operator_index = o.operator_index
     GROUP BY c.workload_id, c.runtime
 ),
 candidate AS (
     SELECT
-        c.least_parameter_count,
+        k.least_flop_count,
         c.model,
         c.workload_id,
         c.batch,
@@ -87,7 +90,7 @@ candidate AS (
 ),
 entry AS (
     SELECT
-        c.least_parameter_count,
+        c.least_flop_count,
         c.model,
         c.workload_id,
         c.batch,
@@ -106,7 +109,7 @@ entry AS (
 ),
 placed AS (
     SELECT
-        e.least_parameter_count,
+        e.least_flop_count,
         e.precision,
         e.batch,
         e.goal.position AS position,
@@ -129,7 +132,7 @@ placed AS (
 ),
 contest AS (
     SELECT
-        least_parameter_count,
+        least_flop_count,
         precision,
         batch,
         goal,
@@ -137,11 +140,11 @@ contest AS (
         count(DISTINCT model) AS model_count,
         count(DISTINCT hardware) AS hardware_count
     FROM placed
-    GROUP BY least_parameter_count, precision, batch, goal
+    GROUP BY least_flop_count, precision, batch, goal
 ),
 score AS (
     SELECT
-        least_parameter_count,
+        least_flop_count,
         precision,
         batch,
         position,
@@ -156,11 +159,11 @@ score AS (
         median(advantage_ratio) FILTER (WHERE rank = 1) AS median_advantage_ratio,
         median(compute_utilization_fraction) FILTER (WHERE rank = 1) AS median_utilization_fraction
     FROM placed
-    GROUP BY least_parameter_count, precision, batch, position, goal, unit, hardware
+    GROUP BY least_flop_count, precision, batch, position, goal, unit, hardware
 ),
 ranked AS (
     SELECT
-        least_parameter_count,
+        least_flop_count,
         precision,
         batch,
         position,
@@ -178,10 +181,10 @@ ranked AS (
         lead(hardware) OVER by_wins AS next_hardware,
         lead(won_count) OVER by_wins AS next_won_count
     FROM score
-    WINDOW by_wins AS (PARTITION BY least_parameter_count, precision, batch, goal ORDER BY won_count DESC, hardware)
+    WINDOW by_wins AS (PARTITION BY least_flop_count, precision, batch, goal ORDER BY won_count DESC, hardware)
 )
 SELECT
-    r.least_parameter_count,
+    r.least_flop_count,
     r.precision,
     r.batch,
     r.goal,
@@ -201,9 +204,9 @@ SELECT
     r.is_projection
 FROM ranked AS r
 JOIN contest AS c
-    ON c.least_parameter_count = r.least_parameter_count
+    ON c.least_flop_count = r.least_flop_count
     AND c.precision = r.precision
     AND c.batch = r.batch
     AND c.goal = r.goal
 WHERE r.rank = 1
-ORDER BY r.least_parameter_count, r.precision, r.batch, r.position
+ORDER BY r.least_flop_count, r.precision, r.batch, r.position

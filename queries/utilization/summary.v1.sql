@@ -10,6 +10,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows 
 min_compute_fraction = { type = "DOUBLE", default = 0.2, meaning = "compute utilization below which a run is flagged" }
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "least shares that are excellent, good, fair and poor; empty for those of `utilization.grade`" }
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
@@ -18,9 +19,12 @@ runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
+flop_count = { type = "BIGINT", meaning = "operations of one inference, two per MAC" }
+least_flop_count = { type = "BIGINT", meaning = "the class of model sizes that it is in begins here, as in `utilization.pairing`" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "2 x MACs over latency" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak at this precision and power mode" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_grade = { type = "VARCHAR", meaning = "compute_utilization_fraction in a word: excellent, good, fair, poor or very poor" }
 attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bytes moved off chip over latency" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
@@ -32,6 +36,7 @@ ridge_ratio = { type = "DOUBLE", meaning = "dram_intensity_ops_per_byte over the
 roof = { type = "VARCHAR", meaning = "memory below the ridge point, else compute" }
 roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "the roof: the lesser of the peak and intensity x bandwidth" }
 roofline_fraction = { type = "DOUBLE", meaning = "attained over the roof" }
+roofline_grade = { type = "VARCHAR", meaning = "roofline_fraction in a word" }
 compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that compute bounds" }
 memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
 launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
@@ -65,6 +70,8 @@ WITH allocation AS (
 answered AS (
     SELECT
         s.run_id,
+        2 * s.mac_count // s.batch AS flop_count,
+        flop_class(s.mac_count, s.batch) AS least_flop_count,
         s.attained_ops_per_s,
         s.compute_utilization_fraction,
         a.dram_bytes / seconds(a.latency_fs) AS attained_bytes_per_s,
@@ -107,6 +114,8 @@ asked AS (
         r.memory_bandwidth_bytes_per_s,
         t.tdp_w,
         r.peak_ops_per_s / r.memory_bandwidth_bytes_per_s AS ridge_ops_per_byte,
+        s.flop_count,
+        s.least_flop_count,
         s.attained_ops_per_s,
         s.compute_utilization_fraction,
         s.attained_bytes_per_s,
@@ -137,9 +146,12 @@ SELECT
     hardware,
     architecture,
     CASE WHEN refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
+    flop_count,
+    least_flop_count,
     attained_ops_per_s,
     peak_ops_per_s,
     compute_utilization_fraction,
+    grade(compute_utilization_fraction, $grade_bounds) AS compute_grade,
     attained_bytes_per_s,
     memory_bandwidth_bytes_per_s,
     bandwidth_utilization_fraction,
@@ -155,6 +167,7 @@ SELECT
     END AS roof,
     roofline_ops_per_s,
     attained_ops_per_s / nullif(roofline_ops_per_s, 0e0) AS roofline_fraction,
+    grade(attained_ops_per_s / nullif(roofline_ops_per_s, 0e0), $grade_bounds) AS roofline_grade,
     compute_time_fraction,
     memory_time_fraction,
     launch_time_fraction,

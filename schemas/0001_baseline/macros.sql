@@ -21,6 +21,31 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 -- memory, nor drawn whatever is computed.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'static');
 
+-- Least shares of a peak that are graded excellent, good, fair and poor: those that a person gave, or for an empty list
+-- these. What is less is very poor.
+CREATE MACRO grade_bounds(bounds) AS
+    CASE len(bounds)
+        WHEN 0 THEN [0.7e0, 0.5e0, 0.3e0, 0.1e0]
+        WHEN 4 THEN bounds
+        ELSE error('expected four bounds of grades, from excellent down to poor, found ' || len(bounds))
+    END;
+CREATE MACRO grades() AS ['excellent', 'good', 'fair', 'poor', 'very poor'];
+CREATE MACRO grade(share, bounds) AS
+    CASE
+        WHEN share IS NOT NULL THEN grades()[1 + len(list_filter(grade_bounds(bounds), lambda least: share < least))]
+    END;
+
+-- The class of model sizes that a workload is in: the power of ten, of the operations of one inference, that it begins at.
+CREATE MACRO flop_class(mac_count, batch) AS
+    CASE
+        WHEN mac_count < batch THEN 0
+        ELSE CAST(pow(10, length(CAST(2 * mac_count // batch AS VARCHAR)) - 1) AS BIGINT)
+    END;
+
+-- Precisions from wide to narrow: the place of one among them.
+CREATE MACRO precision_place("precision") AS
+    list_position(['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], "precision");
+
 -- Energy of a group of ledger lines by part, exact.
 CREATE MACRO energy_by_part(part, energy_fj) AS {
     'energy_fj': sum(energy_fj),

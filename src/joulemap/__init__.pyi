@@ -46,11 +46,16 @@ from joulemap.answer.compare.model import (
     ModelFigure as ModelFigure,
     ModelsAnswer as ModelsAnswer,
 )
-from joulemap.answer.compare.ranking import (
+from joulemap.answer.compare.rank import (
     HardwareNumber as HardwareNumber,
+    ModelMix as ModelMix,
+    Placement as Placement,
     RankedHardware as RankedHardware,
-    RankingAnswer as RankingAnswer,
+    Strength as Strength,
     UtilizationSpread as UtilizationSpread,
+)
+from joulemap.answer.compare.ranking import (
+    RankingAnswer as RankingAnswer,
 )
 from joulemap.answer.compare.summary import (
     CompareAnswer as CompareAnswer,
@@ -184,10 +189,16 @@ from joulemap.answer.sweep.row import (
     SweepSeries as SweepSeries,
     SweepWinner as SweepWinner,
 )
-from joulemap.answer.utilization import (
-    Pairing as Pairing,
-    Utilization as Utilization,
+from joulemap.answer.utilization.answer import (
     UtilizationAnswer as UtilizationAnswer,
+)
+from joulemap.answer.utilization.row import (
+    BatchZone as BatchZone,
+    Grade as Grade,
+    Pairing as Pairing,
+    PrecisionGain as PrecisionGain,
+    Remedy as Remedy,
+    Utilization as Utilization,
     UtilizationFlag as UtilizationFlag,
 )
 from joulemap.answer.validate import (
@@ -263,6 +274,9 @@ from joulemap.domain.workload import (
 from joulemap.errors import (
     ExitCode as ExitCode,
     JoulemapError as JoulemapError,
+)
+from joulemap.plan.budget import (
+    Budget as Budget,
 )
 from joulemap.plan.run import (
     RunTally as RunTally,

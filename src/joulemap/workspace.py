@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from joulemap.answer.record import Run
     from joulemap.answer.sanity import SanityAnswer
     from joulemap.answer.sweep.answer import SweepAnswer
-    from joulemap.answer.utilization import UtilizationAnswer
+    from joulemap.answer.utilization.answer import UtilizationAnswer
     from joulemap.answer.validate import OperatorScore, PredictionScore
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.configuration import Precision
@@ -185,7 +185,8 @@ class Workspace:
     ) -> RankingAnswer:
         """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
 
-        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph.
+        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph with
+        the units that it is placed on and what bounds it.
         """
         from joulemap.answer.compare.ranking import rank
 
@@ -436,23 +437,36 @@ class Workspace:
         min_compute_fraction: float = 0.2,
         max_bandwidth_fraction: float = 0.9,
         max_idle_fraction: float = 0.8,
+        grades: Sequence[float] = (),
+        has_advice: bool = True,
         is_pairing: bool = False,
         **keywords: Unpack[SettingsKeywords],
     ) -> UtilizationAnswer:
         """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
 
         A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
-        its class sustains, and above `max_idle_fraction` of the units idle. `is_pairing` asks all stored runs which
-        hardware suits models of this size. Raises as `compare`, UsageError for a limit that is not from 0 to 1.
+        its class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak
+        that are excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes
+        and on other hardware; without it nothing but the runs themselves is evaluated. `is_pairing` evaluates a few
+        models of each size and asks the stored runs on this hardware, on all where it is one, which suits which. Raises
+        as `compare`, UsageError for a limit or grade that is not from 0 to 1.
         """
-        from joulemap.answer.utilization import judge
+        from joulemap.answer.utilization.answer import judge
 
         limits = {
             "min_compute_fraction": min_compute_fraction,
             "max_bandwidth_fraction": max_bandwidth_fraction,
             "max_idle_fraction": max_idle_fraction,
         }
-        return judge(self._source, model, settings.with_keywords(keywords), limits, is_pairing=is_pairing)
+        return judge(
+            self._source,
+            model,
+            settings.with_keywords(keywords),
+            limits,
+            grades,
+            has_advice=has_advice,
+            is_pairing=is_pairing,
+        )
 
     def sweep(
         self,

@@ -17,6 +17,7 @@ from joulemap.store.run import find_configurations, find_outcomes, find_projecte
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.plan.budget import Budget
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 SHOWN_FRACTION: Final = 0.0005
 """Of an energy: what is less rounds to nothing."""
+
+SHOWN_LEFT_OUT: Final = 12
+"""Hardware without a mode within a power budget that people see; programs get all."""
 
 TIE_RATIO: Final = 1.0005
 """What is closer than this looks alike at the digits shown."""
@@ -76,6 +80,10 @@ class Scope:
     """Run -> why its hardware cannot run it, for those that were refused."""
     spelling: Mapping[str, str]
     """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
+    budget: Budget | None
+    """What no power mode was to be capped above."""
+    left_out: Mapping[str, str]
+    """Hardware without a power mode within the budget -> what it takes."""
     projected: frozenset[str]
     """Hardware whose key numbers are projections or estimates."""
     caveats: Table[Caveat]
@@ -127,8 +135,24 @@ class Scope:
         return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
 
     def describe(self) -> list[str]:
-        """Return a line for each calibration that the runs used and for each caveat."""
-        return [*map(describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
+        """Return a line for the power budget, for each calibration that the runs used and for each caveat."""
+        return [
+            *self._describe_budget(),
+            *map(describe_calibration, self.calibrations),
+            *map(_describe_caveat, self.caveats),
+        ]
+
+    def _describe_budget(self) -> list[str]:
+        if self.budget is None:
+            return []
+        lines = [f"each hardware at its largest power mode within {self.budget}"]
+        if self.left_out:
+            told = [f"{self.mark(name)} ({reason})" for name, reason in self.left_out.items()]
+            rest = len(told) - SHOWN_LEFT_OUT
+            more = f" and {rest} more, which --format json has" if rest > 0 else ""
+            shown = ", ".join(told[:SHOWN_LEFT_OUT])
+            lines.append(f"left out, no mode within {self.budget.power_w:g} W: {shown}{more}")
+        return lines
 
     def data(self) -> dict[str, Any]:
         """Return what programs get of it."""
@@ -139,6 +163,8 @@ class Scope:
             "runtimes": self.settings.runtime,
             "run_ids": self.run_ids,
             "unsupported": self.refusals,
+            "power_budget_w": None if self.budget is None else self.budget.power_w,
+            "left_out": dict(self.left_out),
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
         }
@@ -151,6 +177,8 @@ def find_scope(runs: StoredRuns) -> Scope:
         models=tuple(dict.fromkeys(model.request.model for model in plan.models)),
         settings=plan.settings,
         spelling=plan.selection.spelling,
+        budget=plan.selection.budget,
+        left_out=plan.selection.left_out,
         **_find_of_runs(runs.connection, ids),
     )
 
@@ -176,6 +204,8 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
         models=models,
         settings=Settings(precision=precisions, runtime=runtimes),  # type: ignore[arg-type]
         spelling={},
+        budget=None,
+        left_out={},
         **_find_of_runs(connection, list(run_ids)),
     )
 

@@ -11,7 +11,14 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from joulemap.catalog.digest import DATA, ZOO
-from joulemap.domain.catalogue import ArchitectureNote, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
+from joulemap.domain.catalogue import (
+    ArchitectureNote,
+    CostAssumption,
+    GridRegion,
+    ModelEntry,
+    Scenario,
+    ShippedWorkload,
+)
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import UnknownNameError
 
@@ -95,6 +102,29 @@ def find_region(name: str) -> GridRegion:
         if asked in (region.region, region.name.lower()):
             return region
     raise UnknownNameError("grid region", name, [known for region in regions for known in (region.region, region.name)])
+
+
+@cache
+def load_scenarios() -> dict[str, Scenario]:
+    """Return the scenarios by name."""
+    return {
+        row["scenario"]: Scenario(
+            name=row["scenario"],
+            deployment=row["deployment"].split(),
+            power_budget=_quantity(row, "power_budget_w", "W") if row["power_budget_w"] else None,
+            note=row["note"],
+        )
+        for row in _read(DATA / "scenario" / "scenario.csv")
+    }
+
+
+def find_scenario(name: str) -> Scenario:
+    """Return the scenario of this name, whatever the case; UnknownNameError names those that there are."""
+    scenarios = load_scenarios()
+    found = scenarios.get(name.strip().lower())
+    if found is None:
+        raise UnknownNameError("scenario", name, scenarios)
+    return found
 
 
 def _quantity(row: Row, column: str, unit: str) -> Quantity:

@@ -46,9 +46,14 @@ def compare(
         RankMetricName | None, typer.Option(help="Rank the hardware by this.", show_default="no ranking")
     ] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="With the ranking: geometry, memory, power, utilization, bottlenecks.")
+        bool,
+        typer.Option(
+            "--details", help="With the ranking: microarchitecture, geometry, memory, power, utilization, bottlenecks."
+        ),
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="With the ranking: every subgraph.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With the ranking: every subgraph, its units and what bounds it.")
+    ] = False,
     limit: Annotated[
         int, typer.Option(min=1, help="Subgraphs or operators to show in a table; json and csv have all.")
     ] = 60,
@@ -67,6 +72,7 @@ def compare(
     joulemap compare resnet18 --hardware l4,tpu_v4 --level subgraph --by category --precision int8
     joulemap compare resnet18 mobilenet_v2 --hardware h100_sxm5,kpu_t256 --metric edp
     joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --details
+    joulemap compare resnet18 --scenario robot --precision int8 --sort efficiency
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024

@@ -130,7 +130,35 @@ class ModeOptions:
 
 
 @attrs.frozen(kw_only=True)
-class FilterOptions(ModeOptions):
+class ScenarioOptions(ModeOptions):
+    """Where hardware is used, and the power that it gets there."""
+
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario",
+            help="Hardware for a use, at its largest power mode within the power there: datacenter, edge, embedded, "
+            "robot, camera or stick.",
+            show_default="any",
+        ),
+    ] = ""
+    power_budget: Annotated[
+        str,
+        typer.Option(
+            "--power-budget",
+            help="Run each hardware at its largest power mode capped within this, e.g. 15W.",
+            show_default="that of the scenario or deployment",
+        ),
+    ] = ""
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them; UsageError names the option that cannot be read."""
+        budget = read_quantity("--power-budget", self.power_budget, "W")
+        return {**super().keywords(), "scenario": self.scenario, "power_budget_w": budget}
+
+
+@attrs.frozen(kw_only=True)
+class FilterOptions(ScenarioOptions):
     """Which hardware is asked about, beside names."""
 
     architecture: Annotated[

@@ -64,7 +64,7 @@ def sweep(
         answer = workspace.sweep(models, settings, max_latency_s=budget)
     again = (
         *repeat_options(run, ("batch", "precision", "runtime")),
-        *repeat_options(hardware, ("hardware", "architecture", "deployment", "power_mode")),
+        *repeat_options(hardware, ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")),
         *(("--max-latency", max_latency) if max_latency else ()),
     )
     repeated = (*repeat_options(run, ("inputs", "arguments", "calibration")), *output.repeat_database())

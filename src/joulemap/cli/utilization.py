@@ -9,7 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import FilterOptions, Model, RunOptions
-from joulemap.cli.value import split_names
+from joulemap.cli.value import read_fractions, split_names
 
 
 @command
@@ -24,8 +24,23 @@ def utilization(
     ] = None,
     *,
     pairing: Annotated[
-        bool, typer.Option("--pairing", help="Also ask all stored runs which hardware suits models of this size.")
+        bool,
+        typer.Option("--pairing", help="Also say which of the hardware suits which size of model, by what is stored."),
     ] = False,
+    advice: Annotated[
+        bool,
+        typer.Option(
+            help="Say what would use each hardware better: evaluates other batches, precisions, power modes and "
+            "hardware."
+        ),
+    ] = True,
+    grades: Annotated[
+        str,
+        typer.Option(
+            help="Least shares of a peak that are excellent, good, fair and poor, e.g. 0.7,0.5,0.3,0.1.",
+            show_default="`joulemap query run utilization.grade`",
+        ),
+    ] = "",
     min_compute: Annotated[float, typer.Option(help="Flag compute utilization below this, from 0 to 1.")] = 0.2,
     max_bandwidth: Annotated[
         float, typer.Option(help="Flag a share of the sustained bandwidth above this, from 0 to 1.")
@@ -37,7 +52,8 @@ def utilization(
 ) -> None:
     """Show how much of each hardware a model uses, where it stands on the roofline, and what is unhealthy about it.
 
-    json also has the reasons of the flags and the pairing, csv the table of hardware.
+    What would be better is evaluated, never a rule of thumb: each remedy has its gain. json has every row and sentence,
+    csv the table of hardware.
 
     \b
     joulemap utilization resnet18
@@ -52,6 +68,8 @@ def utilization(
         min_compute_fraction=min_compute,
         max_bandwidth_fraction=max_bandwidth,
         max_idle_fraction=max_idle,
+        grades=read_fractions("--grades", grades),
+        has_advice=advice,
         is_pairing=pairing,
     )
     output.write(answer.document(repeated=output.repeat(run)))

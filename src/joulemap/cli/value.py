@@ -42,6 +42,14 @@ def read_number(option: str, text: str, unit: str) -> float | None:
         raise UsageError(f"{option}: {error}") from error
 
 
+def read_fractions(option: str, text: str) -> tuple[float, ...]:
+    """Return the numbers of `0.7,0.5`; UsageError names the option."""
+    try:
+        return tuple(float(part) for part in split_names(text))
+    except ValueError:
+        raise UsageError(f"{option}: {text!r} is not a list of numbers; write 0.7,0.5,0.3,0.1") from None
+
+
 def read_batches(text: str) -> tuple[int, ...]:
     """Return the numbers of `1,2,4` or `1,2,4,...,128`, where the dots continue equal steps or equal factors.
 

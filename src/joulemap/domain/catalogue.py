@@ -14,7 +14,7 @@ from joulemap.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
-    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.hardware import Hardware, PowerMode
 
 DEFAULT_BY_CLASS: Final[Mapping[str, str]] = {
     "cpu": "xeon_8490h",
@@ -42,12 +42,23 @@ DEFAULT_MODE: Final = "default"
 """The power mode of a chip that is in none of its named ones."""
 
 
+STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power")
+"""What a power mode may state of a hardware."""
+
+ALIKE: Final = 0.03
+"""Numbers that agree within this share are those of one operating point."""
+
+
 def fold_name(name: str) -> str:
     """Return a hardware's name as names are compared: case, `-`, `_` and spaces do not matter."""
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
+def _numbers(values: Iterable[float]) -> tuple[float, ...]:
     return tuple(values)
 
 
@@ -61,6 +72,10 @@ class HardwareEntry:
     aliases: tuple[str, ...] = attrs.field(converter=_texts)
     power_modes: tuple[str, ...] = attrs.field(converter=_texts)
     """Names of its modes beside the default one."""
+    default_names: tuple[str, ...] = attrs.field(converter=_texts)
+    """Those of them that are the default one by another name."""
+    caps_w: tuple[float, ...] = attrs.field(converter=_numbers)
+    """The power cap of the default mode, then of each other."""
     precisions: tuple[str, ...] = attrs.field(converter=_texts)
     digest: str
 
@@ -73,9 +88,21 @@ class HardwareEntry:
             deployment=hardware.deployment,
             aliases=hardware.aliases,
             power_modes=(mode.name for mode in hardware.power_modes),
+            default_names=_name_default(hardware),
+            caps_w=(hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes)),
             precisions=hardware.peaks,
             digest=hardware.digest,
         )
+
+    @property
+    def caps(self) -> dict[str, float]:
+        """Power mode -> its cap in W, the default one first."""
+        return dict(zip((DEFAULT_MODE, *self.power_modes), self.caps_w, strict=True))
+
+    @property
+    def distinct_modes(self) -> tuple[str, ...]:
+        """The modes that are different operating points: the default one, and those that are not it by another name."""
+        return (DEFAULT_MODE, *(mode for mode in self.power_modes if mode not in self.default_names))
 
     def has_mode(self, name: str) -> bool:
         """Whether it has a power mode of this name."""
@@ -98,6 +125,20 @@ class HardwareEntry:
             return name != asked, max(factor, 1.0 / factor), factor < 1.0, order.index(name)
 
         return cast("Precision", min(self.precisions, key=distance))
+
+
+def _name_default(hardware: Hardware) -> tuple[str, ...]:
+    """Return the power modes that are a hardware's default one by another name."""
+    return tuple(mode.name for mode in hardware.power_modes if _is_alike(hardware, mode))
+
+
+def _is_alike(hardware: Hardware, mode: PowerMode) -> bool:
+    """Whether what a mode states agrees with the hardware's own numbers."""
+    for name in STATED:
+        stated, own = getattr(mode, name), getattr(hardware, name)
+        if stated is not None and abs(stated.value - own.value) > ALIKE * own.value:
+            return False
+    return True
 
 
 def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
@@ -213,3 +254,15 @@ class GridRegion:
     year: int
     intensity: Quantity
     """In g/kWh of CO2 equivalents, unless its note says otherwise."""
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """Where hardware is used, and the power that a chip gets there."""
+
+    name: str = attrs.field(validator=_filled)
+    """`datacenter`, `edge` and `embedded` are deployments; others are made of them."""
+    deployment: tuple[str, ...] = attrs.field(converter=_texts)
+    power_budget: Quantity | None
+    """In W; None where it is planned for the chip."""
+    note: str

@@ -114,6 +114,28 @@ def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
     return dict(value or {})
 
 
+Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+
+
+def _within(low: float, high: float, *, is_open: bool) -> Check:
+    """Refuse a number that is not between two others; `is_open` leaves out the lower one."""
+
+    def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        if value is None:
+            return
+        if not (low < value if is_open else low <= value) or not value <= high:
+            word = "above" if is_open else "at least"
+            most = "" if high == math.inf else f" and at most {high:g}"
+            raise UsageError(f"{attribute.name} is {value:g}, expected {word} {low:g}{most}")
+        if math.isinf(value):
+            raise UsageError(f"{attribute.name} is {value:g}, expected a finite number")
+
+    return check
+
+
+_ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
+
+
 @attrs.frozen(kw_only=True)
 class Settings:
     """What runs are asked for, beside their models: every combination of the values of each field."""
@@ -123,6 +145,11 @@ class Settings:
     filters leave of the catalogue, or without filters for those that the question takes by itself."""
     architecture: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
+    scenario: str = ""
+    """Where hardware is used (`robot`, `camera` …), with its deployments and the power that a chip gets there."""
+    power_budget_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """What the power cap of a mode may be; each hardware named without a mode runs at its largest within it. None for
+    the budget of the scenario or deployment, if it has one."""
     power_mode: str = ""
     """Of hardware that is named without one; empty for the default mode, or every mode where the question takes all."""
     batch: tuple[int, ...] = attrs.field(default=(), converter=_batches, validator=_check_batch)
@@ -183,28 +210,8 @@ class SettingsKeywords(RunKeywords, total=False):
     hardware: str | Hardware | Iterable[str | Hardware]
     architecture: str | Iterable[str]
     deployment: Deployment | Iterable[Deployment]
-
-
-Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
-
-
-def _within(low: float, high: float, *, is_open: bool) -> Check:
-    """Refuse a number that is not between two others; `is_open` leaves out the lower one."""
-
-    def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        if value is None:
-            return
-        if not (low < value if is_open else low <= value) or not value <= high:
-            word = "above" if is_open else "at least"
-            most = "" if high == math.inf else f" and at most {high:g}"
-            raise UsageError(f"{attribute.name} is {value:g}, expected {word} {low:g}{most}")
-        if math.isinf(value):
-            raise UsageError(f"{attribute.name} is {value:g}, expected a finite number")
-
-    return check
-
-
-_ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
+    scenario: str
+    power_budget_w: float | None
 
 
 @attrs.frozen(kw_only=True)

@@ -15,7 +15,7 @@ from joulemap.domain.catalogue import HardwareEntry, fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.resource import package_version
 from joulemap.store import connection as store
-from joulemap.store.catalogue import find_current_hardware, has_catalogue
+from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, using
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
@@ -144,4 +144,4 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
                 find_seen=partial(find_sights, profile.hardware),
             )
     Digester(connection).seal_tables()
-    return find_current_hardware(connection, catalogue.digest)
+    return catalogue.entries

@@ -11,6 +11,7 @@ import attrs
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.errors import UnknownNameError, UsageError
+from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ class Selection:
     pairs: tuple[tuple[HardwareEntry, str], ...]
     own: Mapping[str, Hardware]
     """What to write to ask for it -> the hardware of a file or record."""
+    budget: Budget | None = None
+    """What no mode is capped above."""
+    left_out: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware without a mode within the budget -> why."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -56,6 +61,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     Raises UnknownNameError for a name that does not exist, CatalogueError for a file that is wrong or takes a name of
     the catalogue, UsageError where nothing is left.
     """
+    settings = enter_scenario(settings)
     names, own = read_names(settings.hardware)
     known = known_hardware()
     for label, hardware in own.items():
@@ -73,7 +79,14 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
-    return Selection(pairs=chosen, own=own)
+    budget = find_budget(settings)
+    if budget is None or (default == "every mode" and not budget.is_asked):
+        return Selection(pairs=chosen, own=own)
+    kept, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode")
+    if not kept:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
+    return Selection(pairs=kept, own=own, budget=budget, left_out=left_out)
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
@@ -84,11 +97,11 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     return selection
 
 
-def name_configuration(name: str) -> str:
-    """Return a hardware as answers name it, from an id, alias or file with a power mode or without."""
+def name_configuration(name: str, settings: Settings | None = None) -> str:
+    """Return a hardware as answers name it under settings, from an id, alias or file with a power mode or without."""
     from joulemap.domain.settings import Settings
 
-    ((entry, mode), *_) = select_hardware(Settings(hardware=(name,))).pairs
+    ((entry, mode), *_) = select_hardware(attrs.evolve(settings or Settings(), hardware=(name,))).pairs
     return name_pair(entry.id, mode)
 
 
@@ -131,7 +144,7 @@ def _pairs(
     if names:
         pairs = [pair for name in names for pair in _find(known, name, power_mode, default)]
     else:
-        is_filtered = settings.architecture or settings.deployment or power_mode
+        is_filtered = settings.architecture or settings.deployment or power_mode or settings.power_budget_w
         entries = [known[name] for name in DEFAULT_HARDWARE]
         if is_filtered or default != "four":
             entries = list(known.values())
@@ -146,7 +159,7 @@ def _pairs(
 def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]:
     if power_mode:
         return [entry.find_mode(power_mode)] if entry.has_mode(power_mode) else []
-    return [DEFAULT_MODE, *(entry.power_modes if default == "every mode" else ())]
+    return list(entry.distinct_modes) if default == "every mode" else [DEFAULT_MODE]
 
 
 def _find(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
-from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, HardwareEntry, ModelEntry, ShippedWorkload
+from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import write_hardware
@@ -17,35 +15,6 @@ def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
     """Whether the database holds this catalogue."""
     sql = "SELECT 1 FROM catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
     return bool(connection.execute(sql, [catalogue_digest]).fetchall())
-
-
-def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict[str, HardwareEntry]:
-    """Return id -> entry if the database holds this catalogue, else an empty mapping."""
-    rows = connection.execute(
-        """
-        SELECT
-            c.hardware,
-            v.architecture,
-            v.deployment,
-            v.aliases,
-            coalesce(list(m.power_mode ORDER BY m.mode_index) FILTER (WHERE m.power_mode IS NOT NULL), []),
-            (
-                SELECT list(p.precision ORDER BY p.precision_index)
-                FROM hardware_precision AS p
-                WHERE p.hardware_digest = c.hardware_digest
-            ),
-            c.hardware_digest
-        FROM catalogue_entry AS c
-        JOIN hardware_version AS v ON v.hardware_digest = c.hardware_digest
-        LEFT JOIN hardware_power_mode AS m ON m.hardware_digest = c.hardware_digest
-        WHERE c.catalogue_digest = ?
-        GROUP BY ALL
-        ORDER BY min(c.hardware_index)
-        """,
-        [catalogue_digest],
-    ).fetchall()
-    names = [field.name for field in attrs.fields(HardwareEntry)]
-    return {row[0]: HardwareEntry(**dict(zip(names, row, strict=True))) for row in rows}
 
 
 def write_catalogue(

@@ -63,12 +63,6 @@ def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str,
     return tuple(str(name) for (name,) in connection.execute(statement, [list(run_ids)]).fetchall())
 
 
-def find_parameter_count(connection: Connection, run_id: int) -> int:
-    """Return how many parameters the model of a stored run has."""
-    statement = "SELECT w.parameter_count FROM run AS r JOIN workload AS w USING (workload_id) WHERE r.run_id = ?"
-    return int(connection.execute(statement, [run_id]).fetchall()[0][0])
-
-
 def mark_newest(connection: Connection) -> None:
     """Make the flags of all runs those of `newest_runs`, after runs were added."""
     connection.execute(

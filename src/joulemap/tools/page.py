@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.catalog.load import list_architectures, load_class
+from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.metric import METRICS
+from joulemap.domain.quantity import Quantity
 from joulemap.tools.count import find_formula, read_counts, write_counts
 from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
@@ -144,12 +146,28 @@ def _quote(names: Iterable[str]) -> str:
     return " ".join(f"`{name}`" for name in plain or names)
 
 
+def list_scenarios() -> Iterator[str]:
+    """Yield the scenarios with the power that a chip gets there."""
+    yield from _table(
+        ("scenario", "hardware for", "power budget", "basis", "source"),
+        (
+            (f"`{one.name}`", ", ".join(one.deployment), *_tell_budget(one.power_budget))
+            for one in load_scenarios().values()
+        ),
+    )
+
+
+def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
+    return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
+
+
 PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
     "actions": list_actions,
     "elements": list_elements,
     "metrics": list_metrics,
     "operators": list_operators,
     "scales": list_scales,
+    "scenarios": list_scenarios,
 }
 
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.contest import Contender, lay_out
-from joulemap.answer.run import BOUNDS, TimedOutcome
+from joulemap.answer.compare.rank import (
+    HardwareNumber,
+    ModelMix,
+    Placement,
+    RankedHardware,
+    Strength,
+    UtilizationSpread,
+)
+from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
-from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -24,90 +32,11 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 
-@attrs.frozen
-class RankedHardware(TimedOutcome):
-    """One hardware in the order that a deployment asks for."""
+SHOWN_STRENGTHS: Final = 5
+"""Hardware whose strengths and weaknesses people see without details; programs get all."""
 
-    query: ClassVar[str] = "compare.ranking"
-
-    rank: int | None
-    deployment: list[str]
-    sort: str
-    best_ratio: float | None
-    inferences_per_s_per_w: float | None
-    energy_per_inference_j: float | None
-    tdp_w: float | None
-    precision: str
-    runtime: str
-
-
-@attrs.frozen
-class UtilizationSpread:
-    """How utilization spreads over the subgraphs of a run, and what bounds them."""
-
-    query: ClassVar[str] = "compare.spread"
-
-    hardware: str
-    mean_utilization_fraction: float | None
-    min_utilization_fraction: float | None
-    min_kind: str | None
-    min_name: str | None
-    max_utilization_fraction: float | None
-    max_kind: str | None
-    max_name: str | None
-    idle_kind: str | None
-    idle_time_fraction: float | None
-    subgraph_count: int
-    compute_bound_count: int
-    memory_bound_count: int
-    launch_bound_count: int
-    compute_time_fraction: float | None
-    memory_time_fraction: float | None
-    launch_time_fraction: float | None
-    run_id: int
-
-    def __str__(self) -> str:
-        """Return the mean utilization, its ends with who is responsible, and the time without MACs."""
-        text = f"{show_share(self.mean_utilization_fraction)} on average"
-        if self.min_utilization_fraction is not None:
-            text += (
-                f"; least {show_share(self.min_utilization_fraction)} ({self.min_kind} {self.min_name}), "
-                f"most {show_share(self.max_utilization_fraction)} ({self.max_kind} {self.max_name})"
-            )
-        if self.idle_kind is not None:
-            time = show_share(self.idle_time_fraction)
-            text += f"; {time} of the time in subgraphs without MACs, most of it {self.idle_kind}"
-        return text
-
-
-@attrs.frozen
-class HardwareNumber:
-    """A number of what the hardware of a run is made of."""
-
-    query: ClassVar[str] = "compare.geometry"
-
-    hardware: str
-    section: str
-    quantity: str
-    value: float
-    unit: str
-    basis: str
-    unit_name: str
-    memory_type: str
-    fact_index: int
-    run_id: int
-
-    def __str__(self) -> str:
-        """Return the number with what it is, in words."""
-        name = self.quantity.removeprefix("geometry.").removeprefix("memory.").removeprefix("power_mode.")
-        name = name.replace("_", " ").replace(".", " ")
-        if self.quantity == "unit_count":
-            return f"{self.value:g} {self.unit_name}s"
-        if self.unit == "1":
-            return f"{name} {self.value:g}"
-        if self.quantity == "memory_capacity":
-            name = self.memory_type
-        return f"{name} {show_quantity(self.value, self.unit)}"
+SHOWN_PLACEMENTS: Final = 8
+"""Subgraphs that people see placed on each hardware; programs get all."""
 
 
 @attrs.frozen(kw_only=True)
@@ -117,26 +46,42 @@ class RankingAnswer(RunAnswer):
     sort: RankMetricName
     rows: Table[RankedHardware]
     """The best first, refused ones last."""
+    mix: Table[ModelMix]
+    """What the model is made of."""
+    strengths: Table[Strength]
+    """What each hardware is good and bad at."""
     spread: Table[UtilizationSpread] | None
     """One per evaluated run; None unless asked for."""
     numbers: Table[HardwareNumber] | None
     """Of each hardware; None unless asked for."""
     subgraphs: Table[Contender] | None
     """Subgraph by subgraph; None unless asked for."""
+    placements: Table[Placement] | None
+    """Subgraph by subgraph on each hardware, those that take longest first; None unless asked for."""
 
     def data(self) -> dict[str, Any]:
         """Return what programs get; a list is empty where its table was not asked for."""
-        return {"spread": [], "numbers": [], "subgraphs": [], **super().data(), "sort": self.sort}
+        empty: dict[str, Any] = {"spread": [], "numbers": [], "subgraphs": [], "placements": []}
+        return {**empty, **super().data(), "sort": self.sort}
 
     def document(self, *, limit: int = 60, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` subgraphs; csv holds the ranking."""
         scope = self.scope
-        sections = [Section(f"Ranked by {self.sort}", self._ranking())]
+        sections = [
+            Section("Model", Text(self.describe_model())),
+            Section(f"Ranked by {self.sort}", self._ranking()),
+            Section("Strengths and weaknesses", self._strengths()),
+        ]
         spread = {one.run_id: one for one in self.spread or ()}
         sections += [
             Section(f"{row.rank}. {scope.mark(row.hardware)}", self._facts(row, spread[row.run_id]))
             for row in self.rows
             if row.run_id in spread
+        ]
+        sections += [
+            Section(f"Allocation on {row.rank}. {scope.mark(row.hardware)}", self._allocation(row, limit))
+            for row in self.rows
+            if self.placements is not None and row.status == "ok"
         ]
         if self.subgraphs:
             metric = self.subgraphs[0].metric.capitalize()
@@ -157,15 +102,75 @@ class RankingAnswer(RunAnswer):
                 ("inferences/s/W", lambda row: _plain(row.inferences_per_s_per_w)),
                 ("energy/inference", "energy_per_inference_j"),
                 ("tdp", "tdp_w"),
+                ("of its peak", "compute_utilization_fraction"),
+                ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
+                ("microarchitecture", "microarchitecture"),
             ),
             keep=("hardware", "latency", "power", "inferences/s/W"),
             projected=self.scope.projected,
         )
 
+    def describe_model(self) -> str:
+        """Return what the model is made of, in words."""
+        first = self.mix[0]
+        macs = show_quantity(float(first.all_mac_count), "MAC") if first.all_mac_count else "no MACs"
+        operators = show_count(first.all_operator_count, "operator")
+        whole = f"{show_count(first.all_subgraph_count, 'subgraph')} of {operators}, {macs}"
+        told = [str(one) for one in self.mix if one.mac_count]
+        others = [f"{one.operator_count} {one.kind.replace('_', ' ')}" for one in self.mix if not one.mac_count]
+        told += [f"{'without MACs ' if told else ''}{', '.join(others)}"] if others else []
+        return f"{whole}: {'; '.join(told)}"
+
+    def describe_strengths(self) -> list[str]:
+        """Return for each hardware what it is good and bad at, with numbers; none for one that is neither."""
+        lines = []
+        for row in self.rows:
+            own = [one for one in self.strengths if one.run_id == row.run_id]
+            told = [
+                f"{label}: {', '.join(str(one) for one in own if one.verdict == verdict)}"
+                for label, verdict in (("strong", "strength"), ("weak", "weakness"))
+                if any(one.verdict == verdict for one in own)
+            ]
+            lines += [f"{self.scope.mark(row.hardware)}: {'; '.join(told)}"] if told else []
+        return lines
+
+    def _strengths(self) -> tuple[Lines | Text, ...]:
+        lines = self.describe_strengths()
+        shown = lines if self.spread is not None else lines[:SHOWN_STRENGTHS]
+        rest = len(lines) - len(shown)
+        more = (Text(f"{rest} more hardware; --details shows all"),) if rest else ()
+        return (Lines(tuple(shown)), *more)
+
+    def _allocation(self, row: RankedHardware, limit: int) -> tuple[Grid | Text, ...]:
+        assert self.placements is not None
+        own = [one for one in self.placements if one.run_id == row.run_id]
+        most = min(limit, SHOWN_PLACEMENTS)
+        drawn = grid(
+            attrs.evolve(self.placements, rows=tuple(own)),
+            (
+                ("subgraph", "subgraph"),
+                ("time", "latency_s"),
+                ("of the run", "latency_fraction"),
+                ("bound by", "bottleneck"),
+                ("units", lambda one: show_units(one.units_used_count, one.units_total_count, one.unit_name)),
+                ("of its peak", "compute_utilization_fraction"),
+                ("tiles", lambda one: show_plain(one.tile_count)),
+                ("waves", lambda one: show_plain(one.wave_count)),
+                ("energy", "energy_j"),
+                ("pattern", "fusion_pattern"),
+            ),
+            limit=most,
+            keep=("time", "bound by", "units", "of its peak", "energy"),
+        )
+        rest = len(own) - most
+        more = (Text(f"{rest} more subgraphs that take less time; --format json has all"),) if rest > 0 else ()
+        return (drawn, *more)
+
     def _facts(self, row: RankedHardware, spread: UtilizationSpread) -> Grid:
         """Return what one hardware is made of, and how its utilization spreads."""
         numbers = [one for one in self.numbers or () if one.run_id == row.run_id]
-        facts = [
+        facts = [("microarchitecture", row.microarchitecture)]
+        facts += [
             (section, "; ".join(str(one) for one in numbers if one.section == section))
             for section in ("geometry", "memory", "power", "peak")
         ]
@@ -209,8 +214,11 @@ def rank(
         return RankingAnswer(
             scope=scope,
             sort=sort,
+            mix=fetch(connection, ModelMix, run_ids=ids),
+            strengths=fetch(connection, Strength, run_ids=ids),
             spread=fetch(connection, UtilizationSpread, run_ids=ids) if has_details else None,
             numbers=fetch(connection, HardwareNumber, run_ids=ids) if has_details else None,
             subgraphs=fetch(connection, Contender, run_ids=ids, metric=metric) if has_subgraphs else None,
+            placements=fetch(connection, Placement, run_ids=ids) if has_subgraphs else None,
             rows=rows(),
         )

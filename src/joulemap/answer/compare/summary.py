@@ -214,7 +214,7 @@ def compare(source: Source, model: str, settings: Settings, baseline: str) -> Co
     """Return one model on several hardware, as `Workspace.compare` documents it."""
     settings.check_single("compare")
     plan = plan_runs((model,), settings)
-    baseline = name_configuration(baseline) if baseline else ""
+    baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
         answer = CompareAnswer(

@@ -1,0 +1,70 @@
+/*
+name = "compare.allocation"
+version = 1
+schema = 1
+summary = "Where each subgraph of several runs is placed, how long it takes there and what bounds it"
+grain = "one row per evaluated run and subgraph"
+order = ["position in run_ids", "run_id", "latency_s descending", "subgraph_index"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at; refused ones are left out" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+subgraph_index = { type = "INTEGER", meaning = "subgraph of the workload" }
+subgraph = { type = "VARCHAR", meaning = "operator that leads it" }
+fusion_pattern = { type = "VARCHAR", meaning = "its operations in order" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "of its kernels" }
+latency_fraction = { type = "DOUBLE", meaning = "of the run" }
+bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time" }
+compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units, padded tiles and partial waves included" }
+memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level" }
+launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of its kernels" }
+units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave" }
+units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+tile_count = { type = "DOUBLE", meaning = "tiles of work" }
+wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH work AS (
+    SELECT o.run_id, o.subgraph_index, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
+    FROM run_operator AS o
+    JOIN run AS r ON r.run_id = o.run_id
+    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    WHERE list_contains($run_ids, o.run_id) AND list_contains($run_ids, r.run_id)
+    GROUP BY o.run_id, o.subgraph_index
+),
+energy AS (
+    SELECT o.run_id, o.subgraph_index, sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN run_operator AS o ON o.run_id = l.run_id AND o.operator_index = l.operator_index
+    WHERE list_contains($run_ids, l.run_id) AND list_contains($run_ids, o.run_id)
+    GROUP BY o.run_id, o.subgraph_index
+)
+SELECT
+    r.configured_hardware AS hardware,
+    s.subgraph_index,
+    g.name AS subgraph,
+    g.pattern AS fusion_pattern,
+    seconds(s.latency_fs) AS latency_s,
+    fraction(s.latency_fs, sum(s.latency_fs) OVER (PARTITION BY s.run_id)) AS latency_fraction,
+    s.bottleneck,
+    s.compute_s,
+    s.memory_s,
+    s.launch_s,
+    s.units_used_count,
+    r.units_total_count,
+    r.unit_name,
+    s.tile_count,
+    s.wave_count,
+    2 * coalesce(w.mac_count, 0) / nullif(seconds(s.latency_fs), 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    joules(coalesce(e.energy_fj, 0)) AS energy_j,
+    s.run_id
+FROM run_subgraph AS s
+JOIN run_configurations AS r ON r.run_id = s.run_id
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
+LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
+WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
+ORDER BY list_position($run_ids, s.run_id), s.run_id, s.latency_fs DESC, s.subgraph_index

@@ -1,0 +1,66 @@
+/*
+name = "compare.mix"
+version = 1
+schema = 1
+summary = "What the model of several runs is made of, by kind of operator"
+grain = "one row per workload of the runs asked for and kind of its operators, views apart"
+order = ["model", "workload_id", "mac_count descending", "operator_count descending", "kind"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+kind = { type = "VARCHAR", meaning = "what an operator is to a mapping model: conv, depthwise_conv, linear, matmul, pool ..." }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs with an operator of the kind" }
+operator_count = { type = "BIGINT", meaning = "operators of the kind" }
+operator_fraction = { type = "DOUBLE", meaning = "of all operators" }
+mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the batch" }
+mac_fraction = { type = "DOUBLE", meaning = "of all MACs; null where there are none" }
+all_subgraph_count = { type = "BIGINT", meaning = "subgraphs of the workload, those of views apart" }
+all_operator_count = { type = "BIGINT", meaning = "operators of the workload, views apart" }
+all_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the workload" }
+workload_id = { type = "INTEGER", meaning = "number of the workload" }
+*/
+WITH chosen AS (
+    SELECT DISTINCT workload_id
+    FROM run
+    WHERE list_contains($run_ids, run_id)
+),
+whole AS (
+    SELECT
+        o.workload_id,
+        count(DISTINCT o.subgraph_index) AS all_subgraph_count,
+        count(*) AS all_operator_count,
+        CAST(sum(o.mac_count) AS BIGINT) AS all_mac_count
+    FROM workload_operator AS o
+    JOIN chosen AS c ON c.workload_id = o.workload_id
+    WHERE o.kind <> 'view'
+    GROUP BY o.workload_id
+),
+mix AS (
+    SELECT
+        o.workload_id,
+        o.kind,
+        count(DISTINCT o.subgraph_index) AS subgraph_count,
+        count(*) AS operator_count,
+        CAST(sum(o.mac_count) AS BIGINT) AS mac_count
+    FROM workload_operator AS o
+    JOIN chosen AS c ON c.workload_id = o.workload_id
+    WHERE o.kind <> 'view'
+    GROUP BY o.workload_id, o.kind
+)
+SELECT
+    g.model,
+    m.kind,
+    m.subgraph_count,
+    m.operator_count,
+    fraction(m.operator_count, w.all_operator_count) AS operator_fraction,
+    m.mac_count,
+    fraction(m.mac_count, w.all_mac_count) AS mac_fraction,
+    w.all_subgraph_count,
+    w.all_operator_count,
+    w.all_mac_count,
+    m.workload_id
+FROM mix AS m
+JOIN whole AS w ON w.workload_id = m.workload_id
+JOIN workload AS g ON g.workload_id = m.workload_id
+ORDER BY g.model, m.workload_id, m.mac_count DESC, m.operator_count DESC, m.kind

@@ -1,0 +1,100 @@
+/*
+name = "compare.strength"
+version = 1
+schema = 1
+summary = "What each of several runs is good and bad at, against the median of them and against its own peak"
+grain = "one row per evaluated run and aspect"
+order = ["position in run_ids", "run_id", "aspect in the order energy_per_inference, latency, power, utilization, idle, launch, memory"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones are left out" }
+least_ratio = { type = "DOUBLE", default = 1.2, meaning = "times better than the median from which it is a strength, times worse from which it is a weakness" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "of grades of utilization, as for `utilization.summary`: good or better is a strength, poor or worse a weakness" }
+least_idle_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the units idle, from which it is a weakness" }
+least_launch_fraction = { type = "DOUBLE", default = 0.2, meaning = "of the time bound by launches, from which it is a weakness" }
+least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the time bound by memory, from which it is a weakness" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+aspect = { type = "VARCHAR", meaning = "energy_per_inference, latency and power against the median; utilization of the peak; idle: units without work; launch and memory: time that they bound" }
+verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
+value = { type = "DOUBLE", meaning = "in unit" }
+unit = { type = "VARCHAR", meaning = "J, s, W, or 1 for a fraction" }
+median_value = { type = "DOUBLE", meaning = "of all evaluated runs asked for" }
+median_ratio = { type = "DOUBLE", meaning = "median over value: above 1 is less than the median; null for an aspect that is held against itself" }
+grade = { type = "VARCHAR", meaning = "of utilization; null for other aspects" }
+unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+run_count = { type = "BIGINT", meaning = "evaluated runs that the median is of" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH spent AS (
+    SELECT
+        run_id,
+        sum(latency_fs) AS latency_fs,
+        sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS launch_fs,
+        sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS memory_fs,
+        sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs
+    FROM run_subgraph
+    WHERE list_contains($run_ids, run_id)
+    GROUP BY run_id
+),
+one AS (
+    SELECT
+        c.run_id,
+        c.configured_hardware AS hardware,
+        r.unit_name,
+        unnest([
+            {'position': 1, 'aspect': 'energy_per_inference', 'unit': 'J', 'value': c.energy_per_inference_j},
+            {'position': 2, 'aspect': 'latency', 'unit': 's', 'value': c.latency_s},
+            {'position': 3, 'aspect': 'power', 'unit': 'W', 'value': c.average_power_w},
+            {'position': 4, 'aspect': 'utilization', 'unit': '1', 'value': c.compute_utilization_fraction},
+            {
+                'position': 5,
+                'aspect': 'idle',
+                'unit': '1',
+                'value': 1e0 - fraction(s.unit_fs, s.latency_fs) / r.units_total_count
+            },
+            {'position': 6, 'aspect': 'launch', 'unit': '1', 'value': fraction(s.launch_fs, s.latency_fs)},
+            {'position': 7, 'aspect': 'memory', 'unit': '1', 'value': fraction(s.memory_fs, s.latency_fs)}
+        ]) AS said
+    FROM configurations($run_ids) AS c
+    JOIN run_configurations AS r ON r.run_id = c.run_id
+    JOIN spent AS s ON s.run_id = c.run_id
+    WHERE c.refusal IS NULL
+),
+held AS (
+    SELECT
+        run_id,
+        hardware,
+        unit_name,
+        said.position AS position,
+        said.aspect AS aspect,
+        said.unit AS unit,
+        said.value AS value,
+        median(said.value) OVER (PARTITION BY said.aspect) AS median_value,
+        CASE
+            WHEN said.unit <> '1' THEN median(said.value) OVER (PARTITION BY said.aspect) / nullif(said.value, 0e0)
+        END AS median_ratio,
+        CASE WHEN said.aspect = 'utilization' THEN grade(said.value, $grade_bounds) END AS grade,
+        count(*) OVER (PARTITION BY said.aspect) AS run_count
+    FROM one
+)
+SELECT
+    hardware,
+    aspect,
+    CASE
+        WHEN median_ratio >= $least_ratio OR grade IN ('excellent', 'good') THEN 'strength'
+        WHEN median_ratio * $least_ratio <= 1e0 OR grade IN ('poor', 'very poor') THEN 'weakness'
+        WHEN aspect = 'idle' AND value >= $least_idle_fraction THEN 'weakness'
+        WHEN aspect = 'launch' AND value >= $least_launch_fraction THEN 'weakness'
+        WHEN aspect = 'memory' AND value >= $least_memory_fraction THEN 'weakness'
+        ELSE 'even'
+    END AS verdict,
+    value,
+    unit,
+    median_value,
+    median_ratio,
+    grade,
+    unit_name,
+    run_count,
+    run_id
+FROM held
+ORDER BY list_position($run_ids, run_id), run_id, position

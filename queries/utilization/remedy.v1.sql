@@ -1,0 +1,213 @@
+/*
+name = "utilization.remedy"
+version = 1
+schema = 1
+summary = "What would use the hardware of runs better: the best of other runs that differ in one thing, and what it gains"
+grain = "one row per evaluated run and thing that some evaluated other run differs in"
+order = ["position in run_ids", "run_id", "place, those without one last", "remedy"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to better" }
+other_ids = { type = "INTEGER[]", meaning = "runs of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "of grades, as for `utilization.summary`: a run that computes for most of its time and is good or better is at its roof" }
+least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "gain from which another run is better" }
+near_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the largest gain: the least batch that has it is chosen" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+bound = { type = "VARCHAR", meaning = "what bounds most of its time: compute, memory or launch; ties go to the first" }
+bound_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that it bounds" }
+remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
+place = { type = "INTEGER", meaning = "its place among the remedies for what bounds the run; null for one that does not follow from it" }
+choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
+is_better = { type = "BOOLEAN", meaning = "gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
+gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: how many times less energy x time an inference takes" }
+throughput_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the run: above 1 is faster" }
+energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the run: below 1 is less" }
+latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over that of the run: above 1 is longer" }
+chosen_utilization_fraction = { type = "DOUBLE", meaning = "compute utilization of the choice" }
+tried_count = { type = "BIGINT", meaning = "evaluated runs that it was chosen from" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the chosen hardware are projections or estimates" }
+chosen_run_id = { type = "INTEGER", meaning = "run of the choice" }
+run_id = { type = "INTEGER", meaning = "run to better" }
+*/
+WITH one AS (
+    SELECT
+        c.run_id,
+        c.hardware,
+        c.configured_hardware,
+        c.power_mode,
+        c.architecture,
+        c.deployment,
+        c.precision,
+        c.batch,
+        c.runtime,
+        c.latency_s,
+        c.throughput_per_s,
+        c.energy_per_inference_j,
+        c.compute_utilization_fraction,
+        c.is_projection,
+        r.peak_ops_per_s,
+        r.units_total_count,
+        f.tdp_w
+    FROM configurations(list_concat($run_ids, $other_ids)) AS c
+    JOIN run AS r ON r.run_id = c.run_id
+    LEFT JOIN (
+        SELECT hardware_digest, max(value) AS tdp_w
+        FROM hardware_fact
+        WHERE quantity = 'tdp'
+        GROUP BY hardware_digest
+    ) AS f ON f.hardware_digest = c.hardware_digest
+    WHERE c.refusal IS NULL
+),
+spent AS (
+    SELECT run_id, bottleneck AS bound, sum(latency_fs) AS latency_fs
+    FROM run_subgraph
+    WHERE list_contains($run_ids, run_id)
+    GROUP BY run_id, bottleneck
+),
+bounded AS (
+    SELECT
+        run_id,
+        bound,
+        fraction(latency_fs, sum(latency_fs) OVER (PARTITION BY run_id)) AS bound_time_fraction
+    FROM spent
+    QUALIFY row_number() OVER (PARTITION BY run_id ORDER BY latency_fs DESC, bound) = 1
+),
+pair AS (
+    SELECT
+        b.run_id,
+        CASE
+            WHEN o.configured_hardware = b.configured_hardware THEN
+                CASE
+                    WHEN o.precision = b.precision AND o.runtime = b.runtime AND o.batch > b.batch THEN 'larger batch'
+                    WHEN
+                        o.batch = b.batch AND o.runtime = b.runtime
+                        AND precision_place(o.precision) > precision_place(b.precision)
+                        THEN 'lower precision'
+                    WHEN o.batch = b.batch AND o.precision = b.precision AND o.runtime <> b.runtime THEN 'other runtime'
+                END
+            WHEN o.batch <> b.batch OR o.precision <> b.precision OR o.runtime <> b.runtime THEN NULL
+            WHEN o.hardware = b.hardware THEN CASE WHEN o.tdp_w < b.tdp_w THEN 'lower power mode' END
+            WHEN o.power_mode <> 'default' OR NOT list_has_any(o.deployment, b.deployment) THEN NULL
+            WHEN
+                o.architecture = b.architecture
+                AND o.units_total_count < b.units_total_count
+                AND o.peak_ops_per_s < b.peak_ops_per_s
+                THEN 'fewer units'
+            WHEN
+                o.architecture = b.architecture
+                AND o.units_total_count > b.units_total_count
+                AND o.peak_ops_per_s > b.peak_ops_per_s
+                THEN 'more units'
+            WHEN o.tdp_w <= b.tdp_w THEN 'another chip'
+        END AS remedy,
+        o.run_id AS chosen_run_id,
+        o.batch,
+        o.precision,
+        o.runtime,
+        o.configured_hardware,
+        o.is_projection,
+        o.compute_utilization_fraction AS chosen_utilization_fraction,
+        o.throughput_per_s / b.throughput_per_s AS throughput_ratio,
+        o.energy_per_inference_j / b.energy_per_inference_j AS energy_ratio,
+        o.latency_s / b.latency_s AS latency_ratio,
+        o.throughput_per_s / b.throughput_per_s * (b.energy_per_inference_j / o.energy_per_inference_j) AS gain_ratio
+    FROM one AS b
+    JOIN one AS o ON o.run_id <> b.run_id
+    WHERE list_contains($run_ids, b.run_id)
+),
+chosen AS (
+    SELECT
+        run_id,
+        remedy,
+        chosen_run_id,
+        CASE remedy
+            WHEN 'larger batch' THEN 'batch ' || batch
+            WHEN 'lower precision' THEN "precision"
+            WHEN 'other runtime' THEN runtime
+            ELSE configured_hardware
+        END AS choice,
+        is_projection,
+        chosen_utilization_fraction,
+        throughput_ratio,
+        energy_ratio,
+        latency_ratio,
+        gain_ratio,
+        count(*) OVER (PARTITION BY run_id, remedy) AS tried_count
+    FROM (
+        SELECT
+            run_id,
+            remedy,
+            chosen_run_id,
+            batch,
+            "precision",
+            runtime,
+            configured_hardware,
+            is_projection,
+            chosen_utilization_fraction,
+            throughput_ratio,
+            energy_ratio,
+            latency_ratio,
+            gain_ratio,
+            gain_ratio >= $near_fraction * max(gain_ratio) OVER (PARTITION BY run_id, remedy) AS is_near
+        FROM pair
+        WHERE remedy IS NOT NULL
+    )
+    QUALIFY row_number() OVER (
+        PARTITION BY run_id, remedy
+        ORDER BY
+            CASE WHEN remedy = 'larger batch' AND is_near THEN batch END NULLS LAST,
+            gain_ratio DESC,
+            chosen_run_id
+    ) = 1
+),
+placed (state, remedy, place) AS (
+    VALUES
+        ('launch', 'other runtime', 1),
+        ('launch', 'larger batch', 2),
+        ('launch', 'fewer units', 3),
+        ('launch', 'lower power mode', 4),
+        ('launch', 'another chip', 5),
+        ('memory', 'lower precision', 1),
+        ('memory', 'larger batch', 2),
+        ('memory', 'other runtime', 3),
+        ('memory', 'lower power mode', 4),
+        ('memory', 'another chip', 5),
+        ('compute', 'larger batch', 1),
+        ('compute', 'fewer units', 2),
+        ('compute', 'lower precision', 3),
+        ('compute', 'lower power mode', 4),
+        ('compute', 'another chip', 5),
+        ('roof', 'lower precision', 1),
+        ('roof', 'more units', 2),
+        ('roof', 'another chip', 3)
+)
+SELECT
+    b.configured_hardware AS hardware,
+    b.compute_utilization_fraction,
+    s.bound,
+    s.bound_time_fraction,
+    c.remedy,
+    p.place,
+    c.choice,
+    c.gain_ratio >= $least_gain_ratio AND (c.remedy <> 'fewer units' OR c.energy_ratio <= 1e0) AS is_better,
+    c.gain_ratio,
+    c.throughput_ratio,
+    c.energy_ratio,
+    c.latency_ratio,
+    c.chosen_utilization_fraction,
+    c.tried_count,
+    c.is_projection,
+    c.chosen_run_id,
+    b.run_id
+FROM chosen AS c
+JOIN one AS b ON b.run_id = c.run_id
+JOIN bounded AS s ON s.run_id = c.run_id
+LEFT JOIN placed AS p
+    ON p.remedy = c.remedy
+    AND p.state = CASE
+        WHEN s.bound = 'compute' AND grade(b.compute_utilization_fraction, $grade_bounds) IN ('excellent', 'good')
+            THEN 'roof'
+        ELSE s.bound
+    END
+ORDER BY list_position($run_ids, b.run_id), b.run_id, p.place NULLS LAST, c.remedy

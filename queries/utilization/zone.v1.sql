@@ -1,0 +1,86 @@
+/*
+name = "utilization.zone"
+version = 1
+schema = 1
+summary = "The batches at which a hardware is used well: utilization and inferences per joule near the best of a series"
+grain = "one row per model, hardware, precision and runtime of the runs asked for"
+order = ["model", "first position in run_ids"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs at several batches" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most utilization and of the most inferences per joule: what has both is in the zone" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+batches = { type = "INTEGER[]", meaning = "batches that were tried, refused ones included" }
+zone_batches = { type = "INTEGER[]", meaning = "those in the zone; empty where none has both" }
+best_batch = { type = "INTEGER", meaning = "the one with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
+best_utilization_fraction = { type = "DOUBLE", meaning = "the most compute utilization of any batch" }
+utilization_batch = { type = "INTEGER", meaning = "the batch that has it; ties go to the smallest" }
+least_energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of any batch" }
+energy_batch = { type = "INTEGER", meaning = "the batch that has it; ties go to the smallest" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "of a batch at best_batch" }
+peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations at best_batch" }
+refused_batch = { type = "INTEGER", meaning = "the smallest batch that was refused; null where none was" }
+refusal = { type = "VARCHAR", meaning = "why" }
+run_id = { type = "INTEGER", meaning = "run at best_batch" }
+*/
+WITH one AS (
+    SELECT
+        model,
+        configured_hardware AS hardware,
+        "precision",
+        runtime,
+        batch,
+        run_id,
+        compute_utilization_fraction AS utilization,
+        inferences_per_j,
+        latency_s,
+        energy_per_inference_j,
+        peak_memory_bytes,
+        refusal,
+        list_position($run_ids, run_id) AS position
+    FROM configurations($run_ids)
+),
+compared AS (
+    SELECT
+        model,
+        hardware,
+        "precision",
+        runtime,
+        batch,
+        run_id,
+        utilization,
+        inferences_per_j,
+        latency_s,
+        energy_per_inference_j,
+        peak_memory_bytes,
+        refusal,
+        position,
+        utilization >= $zone_fraction * max(utilization) OVER series
+            AND inferences_per_j >= $zone_fraction * max(inferences_per_j) OVER series AS is_in_zone
+    FROM one
+    WINDOW series AS (PARTITION BY model, hardware, "precision", runtime)
+)
+SELECT
+    model,
+    hardware,
+    "precision",
+    runtime,
+    list(batch ORDER BY batch) AS batches,
+    coalesce(list(batch ORDER BY batch) FILTER (WHERE is_in_zone), []) AS zone_batches,
+    arg_min(batch, {'cost': -utilization * inferences_per_j, 'batch': batch}) FILTER (WHERE refusal IS NULL) AS best_batch,
+    max(utilization) AS best_utilization_fraction,
+    arg_min(batch, {'cost': -utilization, 'batch': batch}) FILTER (WHERE refusal IS NULL) AS utilization_batch,
+    min(energy_per_inference_j) AS least_energy_per_inference_j,
+    arg_min(batch, {'cost': energy_per_inference_j, 'batch': batch}) FILTER (WHERE refusal IS NULL) AS energy_batch,
+    arg_min(latency_s, {'cost': -utilization * inferences_per_j, 'batch': batch}) FILTER (WHERE refusal IS NULL) AS latency_s,
+    arg_min(peak_memory_bytes, {'cost': -utilization * inferences_per_j, 'batch': batch}) FILTER (WHERE refusal IS NULL)
+        AS peak_memory_bytes,
+    min(batch) FILTER (WHERE refusal IS NOT NULL) AS refused_batch,
+    arg_min(refusal, batch) FILTER (WHERE refusal IS NOT NULL) AS refusal,
+    arg_min(run_id, {'cost': -utilization * inferences_per_j, 'batch': batch}) FILTER (WHERE refusal IS NULL) AS run_id
+FROM compared
+GROUP BY model, hardware, "precision", runtime
+ORDER BY model, min(position)

@@ -1,0 +1,1 @@
+"""A run's energy-delay product."""

@@ -1,0 +1,349 @@
+"""The use that a model makes of each hardware, what is unhealthy about it and why, and what would use it better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer, cut_lines
+from joulemap.answer.scope import holding_scope
+from joulemap.answer.utilization.row import (
+    BatchZone,
+    Grade,
+    Pairing,
+    PrecisionGain,
+    Remedy,
+    Utilization,
+    UtilizationFlag,
+)
+from joulemap.answer.utilization.sentence import (
+    tell_advantage,
+    tell_bound,
+    tell_distribution,
+    tell_gain,
+    tell_least_energy,
+    tell_median,
+    tell_most_used,
+    tell_size,
+    tell_zone,
+)
+from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
+from joulemap.domain.table import Table
+from joulemap.errors import UsageError
+from joulemap.plan.run import plan_runs
+from joulemap.plan.selection import name_pair
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.store.query import fetch, start
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "most of its peak"}
+
+SHOWN_FLAGS: Final = 12
+"""Flags that people see; programs get all."""
+
+SHOWN_ADVICE: Final = 8
+"""Hardware that people see advice on; programs get all."""
+
+SHOWN_RIVALS: Final = 3
+"""Hardware that the next step pairs with models of other sizes, besides the one that is used least."""
+
+SHOWN_GAINS: Final = 40
+"""Rows of precisions that people see; programs get all."""
+
+SHOWN_REMEDIES: Final = 3
+"""Remedies for one hardware that people see; programs get all."""
+
+NAMED: Final = ("larger batch", "lower precision")
+"""Remedies whose choice says by itself what it is."""
+
+GAIN_NOTE: Final = (
+    "a remedy is a run that differs in one thing and takes 5 % less energy x time per inference, or better; of larger "
+    "batches the least within 90 % of the best"
+)
+
+
+@attrs.frozen(kw_only=True)
+class UtilizationAnswer(RunAnswer):
+    """One model on several hardware: how much of each it uses, what is unhealthy about it, and what would be better."""
+
+    rows: Table[Utilization]
+    """Highest compute utilization first, unsupported ones last."""
+    grades: Table[Grade]
+    """What the words mean."""
+    flags: Table[UtilizationFlag]
+    """In the order that the hardware was asked for."""
+    remedies: Table[Remedy] | None
+    """What would use each hardware better; None where it was not asked for."""
+    zones: Table[BatchZone] | None
+    """The batches at which each is used well; None where it was not asked for."""
+    precisions: Table[PrecisionGain] | None
+    """What each precision gains; None where it was not asked for."""
+    pairings: Table[Pairing] | None
+    """Who wins among all stored runs of models of each size, at this precision; None unless asked for."""
+    untraced: str
+    """Why the model could not be traced at other batches; empty where it could, or was not asked for."""
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the sentences; a list is empty where its table was not asked for."""
+        empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
+        told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice(), "notes": self.notes()}
+        return {**empty, **super().data(), **told}
+
+    def document(self, *, repeated: Sequence[str] = ()) -> Document:
+        """Return it; csv holds the rows."""
+        sections = (
+            Section("Utilization", self._figures()),
+            Section("Flags", Lines(cut_lines(self.reasons(), SHOWN_FLAGS))),
+            Section("What would use it better", Lines(cut_lines(self.advice(), SHOWN_ADVICE, "hardware"))),
+            Section("Good batches", self._batches()),
+            Section("What each precision gains", self._gains()),
+            Section("Which hardware suits which size of model", self._winners()),
+        )
+        steps = self._steps(repeated)
+        return self._compose(self.scope.title, sections, self.rows, notes=self.notes(), steps=steps)
+
+    def _figures(self) -> tuple[Grid | Text, ...]:
+        drawn = grid(
+            self.rows,
+            (
+                ("hardware", "hardware"),
+                ("compute", lambda row: show_share(row.compute_utilization_fraction) or "unsupported"),
+                ("grade", "compute_grade"),
+                ("attained", lambda row: show_quantity(row.attained_ops_per_s, "OPS")),
+                ("peak", lambda row: show_quantity(row.peak_ops_per_s, "OPS")),
+                ("bandwidth", "bandwidth_utilization_fraction"),
+                ("of sustained", "sustained_bandwidth_fraction"),
+                ("intensity", lambda row: show_quantity(row.dram_intensity_ops_per_byte, "ops/B")),
+                ("ridge", lambda row: show_quantity(row.ridge_ops_per_byte, "ops/B")),
+                ("roof", "roof"),
+                ("of the roof", "roofline_fraction"),
+                ("roof grade", "roofline_grade"),
+                ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
+                ("idle", "idle_units_fraction"),
+                ("power", "average_power_w"),
+                ("TOPS/W", lambda row: "" if row.ops_per_j is None else f"{row.ops_per_j / 1e12:.3g}"),
+                ("time bound by", tell_bound),
+                ("flags", "flags"),
+            ),
+            keep=(
+                "compute",
+                "grade",
+                "time bound by",
+                "of the roof",
+                "roof grade",
+                "idle",
+                "bandwidth",
+                "roof",
+                "power",
+            ),
+            projected=self.scope.projected,
+        )
+        bounds = ", ".join(f"{row.grade} from {row.least_fraction * 100:g} %" for row in self.grades.rows[:-1])
+        return drawn, Text(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
+
+    def reasons(self) -> list[str]:
+        """Return a sentence for each flag."""
+        return [f"{self.scope.mark(row.hardware)}: {row}" for row in self.flags]
+
+    def advice(self) -> list[str]:
+        """Return for each hardware what its time is spent on, and what would be better; empty if not asked for."""
+        if self.remedies is None:
+            return []
+        remedies = {run_id: list(rows) for run_id, rows in groupby(self.remedies, lambda row: row.run_id)}
+        return [
+            f"{self.scope.mark(row.hardware)}: {tell_distribution(row)}. {self._advise(remedies.get(row.run_id, []))}"
+            for row in self.rows
+            if row.status == "ok"
+        ]
+
+    def _advise(self, remedies: Sequence[Remedy]) -> str:
+        """Return what gains follow from what bounds a run, and what was tried for that in vain."""
+        following = [row for row in remedies if row.place is not None]
+        better = [row for row in following if row.is_better]
+        vain = [f"{self._name(row)} ({tell_gain(row)})" for row in following if not row.is_better]
+        told = "; ".join(f"{self._name(row)} ({tell_gain(row)})" for row in better[:SHOWN_REMEDIES])
+        text = f"Better: {told}." if told else "Nothing that was tried for that is better."
+        return f"{text} No gain: {'; '.join(vain)}." if vain else text
+
+    def _name(self, row: Remedy) -> str:
+        if row.remedy in NAMED:
+            return row.choice
+        return f"{row.remedy}, {mark_projected(row.choice, self.scope.projected)}"
+
+    def _batches(self) -> tuple[Grid | Text, ...]:
+        if not self.zones or all(len(row.batches) == 1 for row in self.zones):
+            return ()
+        drawn = grid(
+            self.zones,
+            (
+                ("hardware", "hardware"),
+                ("good batches", tell_zone),
+                ("best", lambda row: "" if row.best_batch is None else str(row.best_batch)),
+                ("most of its peak", tell_most_used),
+                ("least energy", tell_least_energy),
+                ("latency", lambda row: show_quantity(row.latency_s, "s")),
+                ("memory", lambda row: show_quantity(row.peak_memory_bytes, "B")),
+                ("refused", lambda row: "" if row.refused_batch is None else f"from {row.refused_batch}"),
+            ),
+            keep=("good batches", "most of its peak", "least energy", "latency", "refused"),
+            projected=self.scope.projected,
+        )
+        batches = ", ".join(map(str, self.zones[0].batches))
+        text = (
+            f"of {batches}: both utilization and inferences per joule within 90 % of the best; best, latency and "
+            "memory are of the one with the largest product"
+        )
+        return drawn, Text(text)
+
+    def _gains(self) -> tuple[Grid | Text, ...]:
+        if not self.precisions:
+            return ()
+        drawn = grid(
+            self.precisions,
+            (
+                ("hardware", "hardware"),
+                ("precision", "precision"),
+                ("speed-up", "speedup_ratio"),
+                ("energy", "energy_ratio"),
+                ("peak", "peak_ratio"),
+                ("memory", "memory_ratio"),
+                ("compute", "compute_utilization_fraction"),
+                ("against", "baseline_precision"),
+            ),
+            limit=SHOWN_GAINS,
+            keep=("precision", "speed-up", "energy", "peak", "against"),
+            projected=self.scope.projected,
+        )
+        rest = len(self.precisions) - SHOWN_GAINS
+        more = f"{rest} more rows, which --format json has; " if rest > 0 else ""
+        text = (
+            f"{more}energy is that of an inference over that at fp32, or at the widest precision where there is no "
+            "fp32; whether the model keeps its accuracy is not part of it"
+        )
+        return drawn, Text(text)
+
+    def _winners(self) -> tuple[Grid | Text, ...]:
+        if not self.pairings:
+            return ()
+        own = next(row.least_flop_count for row in self.rows if row.status == "ok")
+        settings = self.scope.settings
+        among = " on the hardware above" if len(self.rows) > 1 else ""
+        return (
+            grid(
+                self.pairings,
+                (
+                    (
+                        "FLOPs",
+                        lambda row: tell_size(row.least_flop_count) + (" *" if row.least_flop_count == own else ""),
+                    ),
+                    ("goal", lambda row: GOALS[row.goal]),
+                    ("hardware", "hardware"),
+                    ("wins", lambda row: f"{row.won_count} of {row.contest_count}"),
+                    ("median", tell_median),
+                    ("against the next", tell_advantage),
+                    ("utilization", "median_utilization_fraction"),
+                    ("models", "model_count"),
+                    ("hardware tried", "hardware_count"),
+                    ("second", self._second),
+                ),
+                keep=("goal", "hardware", "wins", "median", "utilization"),
+                projected=self.scope.projected,
+            ),
+            Text(
+                f"classes by operations of one inference, * that of {self.scope.model}; over the stored runs at batch "
+                f"{self.scope.batches[0]}, {settings.precision[0]}, {settings.runtime[0]}{among}; a contest is one "
+                "model on two or more hardware"
+            ),
+        )
+
+    def _second(self, row: Pairing) -> str:
+        return "" if row.runner_up is None else f"{self.scope.mark(row.runner_up)} ({row.runner_up_won_count})"
+
+    def notes(self) -> list[str]:
+        """Return what a reader must know of these rows."""
+        lines = self.scope.describe_refusals()
+        lines += [
+            f"{self.scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its "
+            "power cap; the peak is that of the full clock"
+            for row in self.rows
+            if row.clock_fraction is not None and row.clock_fraction < 1.0
+        ]
+        lines += [GAIN_NOTE] if self.remedies is not None else []
+        lines += [f"other batches were not tried: {self.untraced}"] if self.untraced else []
+        if any(row.is_projection for row in (*self.rows, *(self.pairings or ()))):
+            lines.append(PROJECTION_NOTE)
+        return lines + self.scope.describe()
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        model = self.scope.model
+        *others, worst = [self.scope.spell(row.hardware) for row in self.rows if row.status == "ok"]
+        steps = [["analyze", model, worst, "--level", "subgraph", *repeated]]
+        if not self.pairings:
+            steps.append(["utilization", model, *others[:SHOWN_RIVALS], worst, "--pairing", *repeated])
+        if "--batch" not in repeated:
+            steps.append(["sweep", model, "--hardware", worst, *repeated])
+        return steps
+
+
+def judge(
+    source: Source,
+    model: str,
+    settings: Settings,
+    limits: dict[str, float],
+    grades: Sequence[float],
+    *,
+    has_advice: bool,
+    is_pairing: bool,
+) -> UtilizationAnswer:
+    """Return how much of each hardware is used, as `Workspace.utilization` documents it."""
+    for name, value in limits.items():
+        _check_fraction(name, value)
+    bounds = _check_grades(grades)
+    settings.check_single("utilization")
+    plan = plan_runs((model,), settings)
+    variants = evaluate_variants(source, plan) if has_advice else None
+    if is_pairing:
+        evaluate_sizes(source, plan)
+    with holding_scope(source, plan) as (scope, connection, ids):
+        rows = start(connection, Utilization, run_ids=ids, **limits, grade_bounds=bounds)
+        given = variants or Variants(batch=(), precision=(), other=(), untraced="")
+        names = [name_pair(entry.id, mode) for entry, mode in plan.selection.pairs]
+        where = {"precision": settings.precision[0], "runtime": settings.runtime[0], "batch": scope.batches[0]}
+        return UtilizationAnswer(
+            scope=scope,
+            grades=fetch(connection, Grade, grade_bounds=bounds),
+            flags=fetch(connection, UtilizationFlag, run_ids=ids, **limits),
+            remedies=fetch(connection, Remedy, run_ids=ids, other_ids=given.ids, grade_bounds=bounds)
+            if variants
+            else None,
+            zones=fetch(connection, BatchZone, run_ids=list(given.batch)) if variants else None,
+            precisions=fetch(connection, PrecisionGain, run_ids=list(given.precision)) if variants else None,
+            pairings=fetch(connection, Pairing, **where, hardware=names if len(names) > 1 else [])
+            if is_pairing
+            else None,
+            untraced=given.untraced,
+            rows=rows(),
+        )
+
+
+def _check_fraction(name: str, value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise UsageError(f"{name} is {value:g}, expected from 0 to 1")
+
+
+def _check_grades(bounds: Sequence[float]) -> list[float]:
+    """Return bounds of grades; UsageError unless there are none, or four that fall."""
+    for bound in bounds:
+        _check_fraction("grades", bound)
+    if bounds and (len(bounds) != 4 or list(bounds) != sorted(set(bounds), reverse=True)):
+        raise UsageError(
+            f"grades are {', '.join(f'{bound:g}' for bound in bounds)}, expected four that fall, e.g. 0.7,0.5,0.3,0.1"
+        )
+    return list(bounds)

@@ -1,0 +1,86 @@
+"""What is said of a row about how well hardware is used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.answer.run import BOUNDS
+from joulemap.answer.scope import SHOWN_FRACTION
+from joulemap.answer.utilization.row import BatchZone, Pairing, Remedy, Utilization
+from joulemap.present.cell import show_quantity, show_share
+
+IDLE_FRACTION: Final = 0.2
+"""Of the units: what is worth a word."""
+
+
+def tell_bound(row: Utilization) -> str:
+    """Return what bounds most of the time."""
+    shares = _shares(row)
+    return f"{shares[0][0]} {show_share(shares[0][1])}" if shares else ""
+
+
+def _shares(row: Utilization) -> list[tuple[str, float]]:
+    """Return what bounds how much of the time, most first."""
+    shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
+    return sorted(
+        ((name, share) for name, share in shares if share and share >= SHOWN_FRACTION), key=lambda one: -one[1]
+    )
+
+
+def tell_distribution(row: Utilization) -> str:
+    """Return the grade of a run, what bounds how much of its time, and the units that are idle if they are many."""
+    bounds = ", ".join(f"{name} {show_share(share)}" for name, share in _shares(row))
+    text = f"{row.compute_grade}, {show_share(row.compute_utilization_fraction)} of its peak; time bound by {bounds}"
+    if row.idle_units_fraction is not None and row.idle_units_fraction >= IDLE_FRACTION:
+        text += f"; {show_share(row.idle_units_fraction)} of its {row.unit_name}s idle"
+    return text
+
+
+def tell_gain(row: Remedy) -> str:
+    """Return what a choice does to throughput, energy and the latency of a batch."""
+    text = f"{_times(row.throughput_ratio)} the throughput, {_times(row.energy_ratio)} the energy"
+    is_waiting = row.remedy == "larger batch"
+    return f"{text}, {_times(row.latency_ratio)} the latency" if is_waiting else text
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}x"
+
+
+def tell_zone(row: BatchZone) -> str:
+    """Return the good batches, those that follow each other by their ends."""
+    batches = row.zone_batches
+    if len(batches) > 1 and batches == row.batches[row.batches.index(batches[0]) :][: len(batches)]:
+        return f"{batches[0]} to {batches[-1]}"
+    return ", ".join(map(str, batches)) or ("none runs" if row.best_batch is None else "none has both")
+
+
+def tell_most_used(row: BatchZone) -> str:
+    """Return the most utilization, and the batch that has it; nothing where none runs."""
+    if row.best_utilization_fraction is None:
+        return ""
+    return f"{show_share(row.best_utilization_fraction)} at {row.utilization_batch}"
+
+
+def tell_least_energy(row: BatchZone) -> str:
+    """Return the least energy per inference, and the batch that has it; nothing where none runs."""
+    if row.least_energy_per_inference_j is None:
+        return ""
+    return f"{show_quantity(row.least_energy_per_inference_j, 'J')} at {row.energy_batch}"
+
+
+def tell_size(least_flop_count: int) -> str:
+    """Return where a class of sizes begins and ends."""
+    if not least_flop_count:
+        return "no MACs"
+    return f"{show_quantity(least_flop_count, '')} to {show_quantity(10 * least_flop_count, '')}"
+
+
+def tell_median(row: Pairing) -> str:
+    """Return the median of the quantity that was contested, where the winner won."""
+    return show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
+
+
+def tell_advantage(row: Pairing) -> str:
+    """Return how many times better the winner is than the next; nothing where that is not known."""
+    return "" if row.median_advantage_ratio is None else f"{row.median_advantage_ratio:.3g}x better"

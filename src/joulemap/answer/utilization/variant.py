@@ -1,0 +1,141 @@
+"""Runs that differ in one thing from those that are asked about: what they could be instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.settings import Settings
+from joulemap.errors import ModelError
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import Plan, plan_selected
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import ShippedWorkload
+    from joulemap.plan.source import Source
+
+BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
+
+TRACED_BATCHES: Final = (1, 4, 16, 64)
+"""Of a model that has to be traced at each."""
+
+_LEADING: Final = re.compile(r"((?:[^=]*=)?\s*)(\d+)")
+"""The first size of an input as it is written, after its name."""
+
+MODELS_OF_A_SIZE: Final = 2
+"""Models that are run for each class of FLOPs, to say what suits it."""
+
+
+@attrs.frozen(kw_only=True)
+class Variants:
+    """Ids of the runs that differ in one thing, by the thing; those that are asked about among them."""
+
+    batch: tuple[int, ...]
+    precision: tuple[int, ...]
+    other: tuple[int, ...]
+    """Power modes, runtimes and hardware."""
+    untraced: str
+    """Why the model could not be traced at other batches; empty where it could."""
+
+    @property
+    def ids(self) -> list[int]:
+        """All, each once."""
+        return list(dict.fromkeys((*self.batch, *self.precision, *self.other)))
+
+
+def evaluate_variants(source: Source, plan: Plan) -> Variants:
+    """Return the runs of a plan's model that differ in one thing, evaluated if they were not stored.
+
+    Batches are those of a sweep, fewer where each has to be traced; precisions all that the hardware has; power modes
+    all of it; and other hardware is all of the catalogue at its default mode. Raises as `holding_runs`.
+    """
+    batch, untraced = _evaluate_batches(source, plan)
+    return Variants(
+        batch=batch,
+        precision=_evaluate(source, _vary_precision(plan)),
+        other=(*_evaluate(source, _vary_place(plan)), *_evaluate(source, _vary_runtime(plan))),
+        untraced=untraced,
+    )
+
+
+def _evaluate(source: Source, plan: Plan) -> tuple[int, ...]:
+    with holding_runs(source, plan) as runs:
+        return runs.ids
+
+
+def _evolve(plan: Plan, **settings: object) -> Plan:
+    changed = attrs.evolve(plan.settings, **settings)  # type: ignore[arg-type]
+    return plan_selected((plan.models[0].request.model,), changed, plan.selection)
+
+
+def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]:
+    """Return the runs at several batches, and why the model could not be traced at one of them."""
+    own = plan.models[0].request.batch
+    if own is None:
+        return (), "the model brings its own inputs"
+    entry = plan.models[0].shipped
+    if entry is not None and entry.is_affine:
+        return _evaluate(source, _evolve(plan, batch=sorted({*BATCHES, own}))), ""
+    found: list[int] = []
+    untraced = ""
+    for batch in sorted({*TRACED_BATCHES, own}):
+        inputs = tuple(rebatch(text, own, batch) for text in plan.settings.inputs)
+        try:
+            found += _evaluate(source, _evolve(plan, batch=batch, inputs=inputs))
+        except ModelError as error:
+            untraced = untraced or str(error)
+    return tuple(found), untraced
+
+
+def rebatch(text: str, own: int, batch: int) -> str:
+    """Return an input with another batch, where it has the model's; one of another size first stays as it is."""
+    found = _LEADING.match(text)
+    return f"{found[1]}{batch}{text[found.end() :]}" if found and int(found[2]) == own else text
+
+
+def _vary_precision(plan: Plan) -> Plan:
+    known = (precision for entry, _ in plan.selection.pairs for precision in entry.precisions)
+    return _evolve(plan, precision=dict.fromkeys((*plan.settings.precision, *known)))
+
+
+def _vary_runtime(plan: Plan) -> Plan:
+    return _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("fused",) else plan
+
+
+def _vary_place(plan: Plan) -> Plan:
+    own = [(entry, mode) for entry, _ in plan.selection.pairs for mode in entry.distinct_modes]
+    others = [(entry, DEFAULT_MODE) for entry in known_hardware().values()]
+    selection = attrs.evolve(plan.selection, pairs=tuple(dict.fromkeys((*plan.selection.pairs, *own, *others))))
+    return plan_selected((plan.models[0].request.model,), plan.settings, selection)
+
+
+def evaluate_sizes(source: Source, plan: Plan) -> None:
+    """Evaluate a few of the models that ship traced, of every class of FLOPs, on the configurations of a plan."""
+    batch = plan.models[0].request.batch or 1
+    entries = [entry for entry in load_shipped().values() if batch == 1 or entry.is_affine]
+    names = [name for group in _by_size(entries) for name in _middle(group)]
+    own = plan.settings
+    settings = Settings(
+        hardware=own.hardware, precision=own.precision, runtime=own.runtime, batch=batch, calibration=own.calibration
+    )
+    _evaluate(source, plan_selected(names, settings, plan.selection))
+
+
+def _by_size(entries: Iterable[ShippedWorkload]) -> list[list[ShippedWorkload]]:
+    sizes: dict[int, list[ShippedWorkload]] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.mac_count, entry.model)):
+        sizes.setdefault(len(str(2 * entry.mac_count)), []).append(entry)
+    return list(sizes.values())
+
+
+def _middle(group: Sequence[ShippedWorkload]) -> list[str]:
+    """Return the models in the middle of a group that is in the order of sizes."""
+    first = max(0, (len(group) - MODELS_OF_A_SIZE) // 2)
+    return [entry.model for entry in group[first : first + MODELS_OF_A_SIZE]]
