@@ -283,7 +283,8 @@ def _level_counts(reads: dict[str, Floats], written: Floats, dram_read: Floats, 
     counts: ActionCounts = {}
     for name, following in zip(names, [*names[1:], None], strict=True):
         counts[name, "read"] = reads[name]
-        counts[name, "write"] = written + (dram_read if following is None else reads[following])
+        counts[name, "write"] = written
+        counts[name, "fill"] = dram_read if following is None else reads[following]
     if hardware.memory_levels[-1].per == "chip":
         read = reads[names[-1]]
         counts["mesh", "hop"] = (read + written) * hardware.coefficient("mesh_hops")

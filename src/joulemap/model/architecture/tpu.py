@@ -40,7 +40,8 @@ from joulemap.model.workload import Booleans, Floats
 
 VECTOR_BYTES: Final = 4.0
 """The vector unit computes in fp32."""
-VECTOR_OPERANDS: Final = 3.0
+VECTOR_SOURCES: Final = 2.0
+"""Operands that one of its operations reads; it writes one."""
 
 
 def find_last_level(hardware: Hardware) -> MemoryLevel:
@@ -166,6 +167,7 @@ class Tpu:
         transfers = ceil_divide(read_in + kernels.output_bytes, descriptor)
         cores = hardware.geometry["core_count"].value
         bundles = placement.cycles * cores
+        scalar = bundles * hardware.coefficient("scalar_per_bundle")
         tiles = placement.tile_count
         mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
         idle_slots = np.maximum(placement.slots * passes - mxu_macs, 0.0)
@@ -183,25 +185,32 @@ class Tpu:
             ("partial_sum", "drain"): results,
             ("vpu", "elementwise"): elementwise,
             ("vpu", "special_function"): work.special_count,
-            ("vector_register", "access"): VECTOR_OPERANDS * elementwise * VECTOR_BYTES,
+            ("vector_register", "read"): VECTOR_SOURCES * elementwise * VECTOR_BYTES,
+            ("vector_register", "write"): elementwise * VECTOR_BYTES,
             ("cross_lane", "permute"): np.where(is_moved, work.output_element_count, 0.0),
-            ("scalar_unit", "instruction"): bundles * hardware.coefficient("scalar_per_bundle"),
-            ("vmem", "read"): np.maximum(streamed, on_mxu * kernels.input_bytes) + vector_in + drained,
-            ("vmem", "write"): filled + kernels.output_bytes,
+            ("scalar_unit", "instruction"): scalar,
+            ("scalar_register", "access"): scalar,
+            ("vmem", "read"): np.maximum(streamed, on_mxu * kernels.input_bytes) + vector_in,
+            ("vmem", "write"): kernels.output_bytes,
+            ("vmem", "fill"): filled,
+            ("vmem", "drain"): drained,
             ("weight_fifo", "write"): stationary * on_mxu,
             ("weight_fifo", "read"): weights * placement.row_blocks * pass_item,
             ("accumulator", "access"): 2.0 * hardware.coefficient("bytes_per_accumulator") * results,
             ("cmem", "read"): cmem_read,
-            ("cmem", "write"): has_cmem * (kernels.output_bytes + placement.dram_read_bytes),
+            ("cmem", "write"): has_cmem * kernels.output_bytes,
+            ("cmem", "fill"): has_cmem * placement.dram_read_bytes,
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
-            ("dma", "descriptor"): transfers + ceil_divide(dram, descriptor),
+            ("dma", "chip_descriptor"): transfers,
+            ("dma", "descriptor"): ceil_divide(dram, descriptor),
             ("vliw_bundle", "fetch"): bundles,
             ("vliw_bundle", "decode"): bundles,
             ("sync_flag", "wait"): transfers + 2.0 * tiles,
             ("loop", "branch"): tiles,
             ("program", "launch"): kernels.host_launch_count,
-            ("onchip_wire", "transfer"): (read_in + kernels.output_bytes) * hardware.coefficient("wire_length"),
+            ("onchip_wire", "load"): read_in * hardware.coefficient("wire_length"),
+            ("onchip_wire", "store"): kernels.output_bytes * hardware.coefficient("wire_length"),
         }
 
 

@@ -58,7 +58,6 @@ SHARED_LANE_BYTES: Final = 16.0
 """What one lane reads of shared memory with one instruction."""
 LANES_PRICED: Final = 32.0
 """Lanes of the warp instruction that the catalogue prices; what drives lanes costs twice that for a wavefront of 64."""
-SECTOR_BYTES: Final = 32.0
 
 
 _VECTOR_MAC: Final = {
@@ -166,12 +165,9 @@ class Gpu:
         mac_lanes = vector_macs / packed
         plain = work.elementwise_count + work.special_count + indexed
         warp = hardware.geometry["warp_size"].value
-        warps = (
-            (mac_lanes + plain) / warp
-            + (l2_read + kernels.output_bytes) / (warp * REGISTER_BYTES)
-            + shared_read / (warp * SHARED_LANE_BYTES)
-        )
-        lane_groups = warps * warp / LANES_PRICED
+        moving = (l2_read + kernels.output_bytes) / REGISTER_BYTES + shared_read / SHARED_LANE_BYTES
+        warps = (mac_lanes + plain + moving) / warp
+        moving_groups = moving / LANES_PRICED
         tensor_instructions = tensor_macs / hardware.coefficient("mma_macs_per_instruction")
         engine = Engine.of(device, precision)
         idle_lanes = np.where(work.of_kind("softmax"), padded_rows(kernels) - work.output_element_count, 0.0)
@@ -181,7 +177,9 @@ class Gpu:
         fragment_scale = item / PRECISION_BYTES["fp16"]
         tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac") * fragment_scale
         k_blocks = ceil_divide(work.gemm_k, hardware.coefficient("k_block"))
-        arrivals = placement.tile_count * hardware.coefficient("warps_per_block") * k_blocks
+        warps_per_block = hardware.coefficient("warps_per_block")
+        arrivals = placement.tile_count * warps_per_block * k_blocks
+        sector = hardware.coefficient("cache_sector")
         fences = placement.units_used[kernels.leader]
         return {
             ("tensor_core", f"{precision}_mac"): tensor_macs,
@@ -196,14 +194,17 @@ class Gpu:
             ("register_file", "write"): plain * register + tensor_registers / 3.0,
             ("operand_collector", "transfer"): 3.0 * operands,
             ("instruction_cache", "fetch"): warps,
+            ("instruction_buffer", "access"): warps,
             ("decoder", "decode"): warps,
-            ("dispatcher", "dispatch"): lane_groups,
-            ("result_bus", "commit"): lane_groups,
+            ("dispatcher", "dispatch"): (mac_lanes + plain) / LANES_PRICED,
+            ("dispatcher", "memory_dispatch"): moving_groups,
+            ("result_bus", "commit"): warps * warp / LANES_PRICED,
             ("tensor_core", "instruction"): tensor_macs,
             ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
             ("simt_core", "issue_cycle"): placement.instruction_s * engine.issue_hz,
             ("shared_memory", "read"): shared_read,
             ("shared_memory", "write"): np.where(work.is_gemm, l2_read, 0.0),
+            ("l1", "tag_lookup"): (loaded + kernels.output_bytes) / sector,
             ("l1", "load"): loaded,
             ("l1", "store"): kernels.output_bytes,
             ("l2", "stream"): placement.near_bytes,
@@ -215,11 +216,12 @@ class Gpu:
             ("scoreboard", "check"): warps + tensor_instructions,
             ("divergence", "replay"): idle_lanes / LANES_PRICED * hardware.coefficient("idle_lane_share"),
             ("coalescing", "extra_sector"): np.where(
-                moves, kernels.moved_bytes / SECTOR_BYTES * hardware.coefficient("uncoalesced_share"), 0.0
+                moves, kernels.moved_bytes / sector * hardware.coefficient("uncoalesced_share"), 0.0
             ),
             ("barrier", "arrival"): np.where(work.is_gemm, arrivals, 0.0),
             ("coherence", "fence"): kernels.at_leader(fences),
             ("thread_block", "launch"): placement.tile_count,
+            ("thread", "start"): placement.tile_count * warps_per_block * warp,
             ("kernel", "launch"): kernels.host_launch_count,
         }
 
@@ -230,18 +232,19 @@ class Gpu:
         """Return the counts of the caches beyond the units: of an L2, an L3 behind it, or an L3 alone."""
         levels = {level.name: level for level in hardware.memory_levels}
         out, fills = kernels.output_bytes, placement.dram_read_bytes
-        counts: ActionCounts = {("crossbar", "transfer"): inner_read + out}
+        counts: ActionCounts = {("crossbar", "load"): inner_read, ("crossbar", "store"): out}
         if "l3" not in levels:
-            return {**counts, ("l2", "read"): inner_read, ("l2", "write"): out + fills}
+            return {**counts, ("l2", "read"): inner_read, ("l2", "write"): out, ("l2", "fill"): fills}
         read, written = inner_read, out
         if "l2" in levels:
             read, written = dram_bytes(kernels, levels["l2"].capacity.value, keeps_weights=True)
             counts |= {
                 ("l2", "read"): inner_read,
-                ("l2", "write"): out + read,
+                ("l2", "write"): out,
+                ("l2", "fill"): read,
                 ("l3", "transfer"): read + written,
             }
-        return {**counts, ("l3", "read"): read, ("l3", "write"): written + fills}
+        return {**counts, ("l3", "read"): read, ("l3", "write"): written, ("l3", "fill"): fills}
 
 
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
