@@ -137,7 +137,7 @@ def test_logic_scales_to_the_node_of_the_chip() -> None:
 
 def test_wires_do_not_scale_with_the_node() -> None:
     # 9.4 pJ, twice that at the board: at 4 nm what it is at 7
-    found = action(load_catalogue().find("h100_sxm5"), "crossbar", "transfer")
+    found = action(load_catalogue().find("h100_sxm5"), "crossbar", "load")
     assert_close(found.energy_per_action_fj, 9_400.0 * 2, rel=1e-12)
     assert "to 4 nm" not in found.source
 

@@ -194,7 +194,8 @@ def test_apple_computes_fp16_on_its_lanes_behind_one_cache() -> None:
     assert count(found, "l2", "read") == 0
     # without an L2 of its own, what the tiles read comes from the system-level cache
     assert count(found, "l3", "read") > 0
-    assert_close(count(found, "l3", "read") + 2 * MIB, count(found, "crossbar", "transfer"), rel=1e-12)
+    assert_close(count(found, "l3", "read"), count(found, "crossbar", "load"), rel=1e-12)
+    assert count(found, "crossbar", "store") == 2 * MIB
 
 
 def test_a_kernel_runs_on_one_of_two_dies() -> None:
@@ -214,9 +215,18 @@ def test_a_kernel_runs_on_one_of_two_dies() -> None:
 
 
 def test_a_wavefront_of_64_is_dispatched_as_two_warps() -> None:
+    def dispatched(found: RunColumns) -> float:
+        return count(found, "dispatcher", "dispatch") + count(found, "dispatcher", "memory_dispatch")
+
     wide, narrow = run(find("mi250x"), "fp16"), run(find("t4"), "fp16")
-    assert_close(count(wide, "dispatcher", "dispatch"), 2 * count(wide, "decoder", "decode"), rel=1e-12)
-    assert_close(count(narrow, "dispatcher", "dispatch"), count(narrow, "decoder", "decode"), rel=1e-12)
+    assert_close(dispatched(wide), 2 * count(wide, "decoder", "decode"), rel=1e-12)
+    assert_close(dispatched(narrow), count(narrow, "decoder", "decode"), rel=1e-12)
+
+
+def test_a_block_has_256_threads_whatever_a_warp_is() -> None:
+    for name in ("mi250x", "t4"):
+        found = run(find(name), "fp16")
+        assert count(found, "thread", "start") == 256 * count(found, "thread_block", "launch"), name
 
 
 def test_an_infinity_cache_serves_what_misses_l2() -> None:
@@ -224,8 +234,8 @@ def test_an_infinity_cache_serves_what_misses_l2() -> None:
     found = run(find("mi300x"), "fp16")
     assert count(found, "l3", "read") == 2 * MIB
     assert count(found, "l3", "transfer") == 4 * MIB
-    assert count(found, "l3", "write") == 2 * MIB + 2 * MIB
-    assert count(found, "l2", "write") == 2 * MIB + 2 * MIB
+    for level in ("l2", "l3"):
+        assert count(found, level, "write") == count(found, level, "fill") == 2 * MIB
 
 
 def test_an_unpublished_last_level_follows_units_and_clock() -> None:

@@ -25,6 +25,7 @@ from gpu_case import (
 )
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.product import native_seconds, smooth_max, stem_seconds
+from joulemap.model.architecture.gpu.time import time_operators
 from joulemap.model.workload import WorkloadColumns
 from models import Function, Gemm, columns, image
 
@@ -212,6 +213,8 @@ def test_a_stem_pays_for_addresses_and_for_its_rate() -> None:
     throughput = outputs / (2.5 * ISSUE_HZ) + outputs * 147 / (0.3 * MACS_PER_S["fp16"])
     found = float(stem_seconds(kernels, engine, sorts)[0])
     assert_close(found, norm(throughput, 147 * 200 / CLOCK_HZ), rel=1e-9)
+    # its blocks are not cut by shape: 64 x 64
+    assert time_operators(kernels, engine, np.zeros(1)).block_count.tolist() == [112 * 112 / 64]
     # on lanes it is a convolution as any other
     assert sorted_and_tiled(work, "fp32")[0].dense.tolist() == [True]
 

@@ -207,7 +207,6 @@ class Cpu:
         )
         reads = _level_reads(kernels, placement, loads * width + matrix_bytes, hardware)
         written = kernels.output_bytes
-        dram = placement.dram_read_bytes + placement.dram_write_bytes
         lane_precision = precision if precision in LANE_PRECISIONS else "fp32"
         counts: ActionCounts = {
             ("instruction_cache", "fetch"): instructions,
@@ -227,7 +226,8 @@ class Cpu:
             ("load_queue", "insert"): loads,
             ("store_queue", "insert"): stores,
             ("data_tlb", "lookup"): loads + stores,
-            ("dram_controller", "transfer"): dram,
+            ("dram_controller", "read"): placement.dram_read_bytes,
+            ("dram_controller", "write"): placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("vector_fma", f"{lane_precision}_mac"): vector_macs,

@@ -166,7 +166,6 @@ class Dsp:
         packets = packets + placement.matrix_packets
         scalar = packets * hardware.coefficient("scalar_per_packet")
         moved = crossing + written
-        dram = placement.dram_read_bytes + placement.dram_write_bytes
         transfers = ceil_divide(moved, hardware.coefficient("dma_block"))
         counts: ActionCounts = {
             ("vliw_packet", "fetch"): packets,
@@ -189,7 +188,8 @@ class Dsp:
             ("dma", "descriptor"): transfers,
             ("sync_flag", "wait"): transfers + placement.tile_count,
             ("layer", "configure"): kernels.at_leader(np.ones(kernels.kernel_count)),
-            ("dram_controller", "transfer"): dram,
+            ("dram_controller", "read"): placement.dram_read_bytes,
+            ("dram_controller", "write"): placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("program", "launch"): kernels.host_launch_count,

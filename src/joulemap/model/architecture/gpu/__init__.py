@@ -167,6 +167,7 @@ class Gpu:
         warp = hardware.geometry["warp_size"].value
         moving = (l2_read + kernels.output_bytes) / REGISTER_BYTES + shared_read / SHARED_LANE_BYTES
         warps = (mac_lanes + plain + moving) / warp
+        lane_groups = (mac_lanes + plain) / LANES_PRICED
         moving_groups = moving / LANES_PRICED
         tensor_instructions = tensor_macs / hardware.coefficient("mma_macs_per_instruction")
         engine = Engine.of(device, precision)
@@ -196,9 +197,10 @@ class Gpu:
             ("instruction_cache", "fetch"): warps,
             ("instruction_buffer", "access"): warps,
             ("decoder", "decode"): warps,
-            ("dispatcher", "dispatch"): (mac_lanes + plain) / LANES_PRICED,
+            ("dispatcher", "dispatch"): lane_groups,
             ("dispatcher", "memory_dispatch"): moving_groups,
-            ("result_bus", "commit"): warps * warp / LANES_PRICED,
+            ("result_bus", "commit"): lane_groups,
+            ("result_bus", "memory_commit"): moving_groups,
             ("tensor_core", "instruction"): tensor_macs,
             ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
             ("simt_core", "issue_cycle"): placement.instruction_s * engine.issue_hz,
@@ -209,11 +211,13 @@ class Gpu:
             ("l1", "store"): kernels.output_bytes,
             ("l2", "stream"): placement.near_bytes,
             **self._cache_counts(kernels, placement, device, l2_read),
-            ("dram_controller", "transfer"): placement.dram_read_bytes + placement.dram_write_bytes,
+            ("dram_controller", "read"): placement.dram_read_bytes,
+            ("dram_controller", "write"): placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("warp_scheduler", "schedule"): warps + tensor_instructions,
-            ("scoreboard", "check"): warps + tensor_instructions,
+            ("scoreboard", "reserve"): warps + tensor_instructions,
+            ("scoreboard", "release"): warps + tensor_instructions,
             ("divergence", "replay"): idle_lanes / LANES_PRICED * hardware.coefficient("idle_lane_share"),
             ("coalescing", "extra_sector"): np.where(
                 moves, kernels.moved_bytes / sector * hardware.coefficient("uncoalesced_share"), 0.0

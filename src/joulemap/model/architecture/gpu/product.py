@@ -287,15 +287,22 @@ def stem_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> Flo
     return np.where(sorts.stem, smooth_max(busy, chain), 0.0)
 
 
-def batched_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> tuple[Floats, Floats]:
-    """Return (busy seconds, blocks) of products of two activations: a fixed time for each block, and its MACs."""
+def plain_blocks(kernels: KernelColumns, sorts: Products) -> Floats:
+    """Return the blocks of products that are not cut by shape: of two activations, and over images; 0 for others."""
     work = kernels.work
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, PLAIN_EDGE) * ceil_divide(work.gemm_n, PLAIN_EDGE)
+    return np.where(sorts.batched | sorts.stem, blocks, 0.0)
+
+
+def batched_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> Floats:
+    """Return busy seconds of products of two activations: a fixed time for each block, and its MACs."""
+    work = kernels.work
+    blocks = plain_blocks(kernels, sorts)
     fixed = engine.value("batched_block_clocks") / engine.issue_hz
     macs = REFERENCE_TILE_AREA * ceil_divide(work.gemm_k, 16.0) * 16.0
     rate = engine.macs_per_s * engine.value("peak_efficiency.batched")
     busy = np.maximum(blocks, engine.units) * (fixed + macs / rate)
-    return np.where(sorts.batched, busy, 0.0), np.where(sorts.batched, blocks, 0.0)
+    return np.where(sorts.batched, busy, 0.0)
 
 
 def native_seconds(kernels: KernelColumns, engine: Engine, sorts: Products) -> tuple[Floats, Floats, Floats]:

@@ -35,6 +35,7 @@ from joulemap.model.architecture.gpu.product import (
     Tiling,
     batched_seconds,
     native_seconds,
+    plain_blocks,
     smooth_max,
     sort_products,
     stem_seconds,
@@ -91,7 +92,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     tiling = tile_products(kernels, engine, sorts)
     native, native_rate, native_macs = native_seconds(kernels, engine, sorts)
     is_native = native_macs > 0.0
-    batched, blocks = batched_seconds(kernels, engine, sorts)
+    batched = batched_seconds(kernels, engine, sorts)
     attends = _attends(kernels)
     products = np.where(is_native, native, tiling.busy_s)
     if engine.mode == "tensor":
@@ -119,7 +120,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         sharpness=sharpness,
         tiling=tiling,
         native_macs=native_macs,
-        block_count=blocks,
+        block_count=plain_blocks(kernels, sorts),
         looped_count=np.where(sorts.grouped & ~is_native & (group_width >= LOOPED_WIDTH), work.gemm_groups, 0.0),
         pass_bytes=passes.moved_bytes,
     )
