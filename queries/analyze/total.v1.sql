@@ -21,6 +21,8 @@ compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and i
 memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
 control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next" }
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
+overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor static" }
+overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
@@ -66,6 +68,7 @@ WITH ledger AS (
         sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
         sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
+        sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS overhead_fj,
         sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj,
         sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END) AS recalled_fj
     FROM ledger_line AS l
@@ -117,6 +120,8 @@ SELECT
     joules(l.memory_fj) AS memory_energy_j,
     joules(l.control_fj) AS control_energy_j,
     joules(l.static_fj) AS static_energy_j,
+    joules(l.overhead_fj) AS overhead_energy_j,
+    fraction(l.overhead_fj, l.energy_fj) AS overhead_fraction,
     r.energy_per_inference_j,
     fraction(l.assumed_fj, l.energy_fj) AS assumed_energy_fraction,
     fraction(l.recalled_fj, l.energy_fj) AS recalled_energy_fraction,

@@ -22,6 +22,8 @@ compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and i
 memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
 control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next" }
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
+overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor static" }
+overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
@@ -53,7 +55,8 @@ WITH ledger AS (
         sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
         sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
         sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
-        sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
+        sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
+        sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS overhead_fj
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE list_contains($run_ids, l.run_id)
@@ -101,6 +104,8 @@ SELECT
     joules(l.memory_fj) AS memory_energy_j,
     joules(l.control_fj) AS control_energy_j,
     joules(l.static_fj) AS static_energy_j,
+    joules(l.overhead_fj) AS overhead_energy_j,
+    fraction(l.overhead_fj, l.energy_fj) AS overhead_fraction,
     s.latency_s,
     s.throughput_per_s,
     s.average_power_w,

@@ -25,6 +25,8 @@ bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over pub
 units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor static" }
+overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
 energy_ratio = { type = "DOUBLE", meaning = "energy over the baseline's" }
 latency_ratio = { type = "DOUBLE", meaning = "latency over the baseline's" }
 baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to" }
@@ -55,9 +57,13 @@ certainty AS (
         fraction(sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
             AS assumed_energy_fraction,
         fraction(sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
-            AS recalled_energy_fraction
+            AS recalled_energy_fraction,
+        joules(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END)) AS overhead_energy_j,
+        fraction(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
+            AS overhead_fraction
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
     WHERE list_contains($run_ids, l.run_id)
     GROUP BY l.run_id
@@ -104,6 +110,8 @@ SELECT
     s.units_used_count,
     s.units_total_count,
     a.unit_name,
+    c.overhead_energy_j,
+    c.overhead_fraction,
     s.energy_j / b.energy_j AS energy_ratio,
     s.latency_s / b.latency_s AS latency_ratio,
     b.hardware AS baseline_hardware,

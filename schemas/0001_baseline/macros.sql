@@ -46,6 +46,20 @@ CREATE MACRO flop_class(mac_count, batch) AS
 CREATE MACRO precision_place("precision") AS
     list_position(['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], "precision");
 
+-- Events of every class: those that follow from where subgraphs were placed, not from actions.
+CREATE MACRO placement_events() AS TABLE
+SELECT *
+FROM (
+    VALUES
+    (-7, 'chip', 'cycles', 'clock cycle', '', 'that pass while it runs', 'latency x clock'),
+    (-6, 'chip', 'kernels', 'kernel', '', 'that are launched', 'kernels of each subgraph'),
+    (-5, 'chip', 'tiles', 'tile', '', 'pieces of outputs that units take', 'tiles of each subgraph'),
+    (-4, 'chip', 'waves', 'wave', '', 'rounds of tiles over the units', 'tiles / units, rounded up'),
+    (-3, 'chip', 'mac_slots', 'MAC', '', 'MACs of whole tiles', 'tiles x MACs of a tile'),
+    (-2, 'chip', 'macs', 'MAC', 'mac_slots', 'that the model asks for', 'MACs of its operators'),
+    (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
+) AS v (event_index, component, event, per, part_of, meaning, formula);
+
 -- Energy of a group of ledger lines by part, exact.
 CREATE MACRO energy_by_part(part, energy_fj) AS {
     'energy_fj': sum(energy_fj),

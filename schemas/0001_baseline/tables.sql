@@ -102,6 +102,49 @@ COMMENT ON COLUMN action.action IS 'What it does';
 COMMENT ON COLUMN action.part IS 'compute, memory, control or static';
 COMMENT ON COLUMN action.per IS 'What one count is: MAC, B, instruction, s';
 
+CREATE TABLE event (
+    event_index USMALLINT PRIMARY KEY,
+    architecture VARCHAR NOT NULL,
+    component VARCHAR NOT NULL,
+    event VARCHAR NOT NULL,
+    per VARCHAR NOT NULL,
+    part_of VARCHAR NOT NULL,
+    meaning VARCHAR NOT NULL,
+    formula VARCHAR NOT NULL,
+    divisor VARCHAR NOT NULL,
+    is_priced BOOLEAN NOT NULL,
+    UNIQUE (architecture, component, event)
+);
+COMMENT ON TABLE event IS 'What a class of hardware does in the words of those who ask; replaced when the catalogue changes';
+COMMENT ON COLUMN event.event_index IS 'Order in the files of the classes';
+COMMENT ON COLUMN event.architecture IS 'Architecture class';
+COMMENT ON COLUMN event.component IS 'Where it happens';
+COMMENT ON COLUMN event.event IS 'What happens';
+COMMENT ON COLUMN event.per IS 'What one is: instruction, line, warp, token ...';
+COMMENT ON COLUMN event.part_of IS 'Event of the same component that it is a share of; empty for none';
+COMMENT ON COLUMN event.meaning IS 'In words';
+COMMENT ON COLUMN event.formula IS 'How its count follows from actions of the ledger';
+COMMENT ON COLUMN event.divisor IS 'Quantity of the hardware that the sum is divided by; empty for none';
+COMMENT ON COLUMN event.is_priced IS 'Whether actions pay for it';
+
+CREATE TABLE event_term (
+    event_index USMALLINT NOT NULL,
+    architecture VARCHAR NOT NULL,
+    component VARCHAR NOT NULL,
+    action VARCHAR NOT NULL,
+    factor DOUBLE NOT NULL,
+    floor DOUBLE NOT NULL,
+    is_cost BOOLEAN NOT NULL
+);
+COMMENT ON TABLE event_term IS 'Actions that events are counted and paid by';
+COMMENT ON COLUMN event_term.event_index IS 'event';
+COMMENT ON COLUMN event_term.architecture IS 'Architecture class';
+COMMENT ON COLUMN event_term.component IS 'Of the action';
+COMMENT ON COLUMN event_term.action IS 'What the component does';
+COMMENT ON COLUMN event_term.factor IS 'What one action adds to the count, before the divisor';
+COMMENT ON COLUMN event_term.floor IS 'What one action adds to the least that the count is, before the divisor';
+COMMENT ON COLUMN event_term.is_cost IS 'Whether its energy is the event''s';
+
 CREATE TABLE energy_per_action (
     hardware_digest VARCHAR NOT NULL,
     action_id USMALLINT NOT NULL,

@@ -319,6 +319,8 @@ SELECT
     joules(p.spent.memory_fj) AS memory_energy_j,
     joules(p.spent.control_fj) AS control_energy_j,
     joules(p.spent.static_fj) AS static_energy_j,
+    joules(p.overhead_fj) AS overhead_energy_j,
+    fraction(p.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
     p.units_used_count,
@@ -355,6 +357,7 @@ JOIN LATERAL (
         coalesce(
             any_value(spent), {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0}
         ) AS spent,
+        coalesce(any_value(overhead_fj), 0) AS overhead_fj,
         sum(any_value(latency_fs)) OVER () AS run_latency_fs,
         sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
     FROM (
@@ -378,7 +381,8 @@ JOIN LATERAL (
         UNION ALL BY NAME
         SELECT
             l.subgraph_index,
-            energy_by_part(a.part, l.energy_fj) AS spent
+            energy_by_part(a.part, l.energy_fj) AS spent,
+            sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS overhead_fj
         FROM ledger_line AS l
         JOIN action AS a ON a.action_id = l.action_id
         WHERE l.run_id = r.run_id
@@ -422,6 +426,8 @@ SELECT
     joules(p.spent.memory_fj) AS memory_energy_j,
     joules(p.spent.control_fj) AS control_energy_j,
     joules(p.spent.static_fj) AS static_energy_j,
+    joules(p.overhead_fj) AS overhead_energy_j,
+    fraction(p.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
     r.runtime = 'fused' AND p.subgraph_operator_count > 1 AS is_fused,
@@ -462,6 +468,7 @@ JOIN LATERAL (
             any_value(spent), {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0}
         ) AS spent,
         count(any_value(latency_fs)) OVER (PARTITION BY any_value(subgraph_index)) AS subgraph_operator_count,
+        coalesce(any_value(overhead_fj), 0) AS overhead_fj,
         sum(any_value(latency_fs)) OVER () AS run_latency_fs,
         sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
     FROM (
@@ -492,7 +499,8 @@ JOIN LATERAL (
         UNION ALL BY NAME
         SELECT
             l.operator_index,
-            energy_by_part(a.part, l.energy_fj) AS spent
+            energy_by_part(a.part, l.energy_fj) AS spent,
+            sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS overhead_fj
         FROM ledger_line AS l
         JOIN action AS a ON a.action_id = l.action_id
         WHERE l.run_id = r.run_id
@@ -585,6 +593,129 @@ FROM ledger_line AS l
 JOIN action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id, l.subgraph_index, l.operator_index;
 COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, exact, in femtojoules';
+
+CREATE VIEW events AS
+SELECT a.architecture, p.component, p.event, p.per, p.part_of, p.meaning, p.formula, '' AS divisor, p.event_index
+FROM placement_events() AS p
+CROSS JOIN (SELECT DISTINCT architecture FROM event) AS a
+UNION ALL
+SELECT e.architecture, e.component, e.event, e.per, e.part_of, e.meaning, e.formula, e.divisor, e.event_index
+FROM event AS e;
+COMMENT ON VIEW events IS 'What event_counts counts on each class of hardware, and how a count follows from actions of the ledger';
+COMMENT ON COLUMN events.component IS 'Where it happens';
+COMMENT ON COLUMN events.meaning IS 'In words';
+
+CREATE VIEW event_counts AS
+WITH placed AS (
+    SELECT
+        run_id,
+        subgraph_index,
+        any_value(latency_fs) AS latency_fs,
+        any_value(kernel_count) AS kernel_count,
+        any_value(tile_count) AS tile_count,
+        any_value(wave_count) AS wave_count,
+        any_value(executed_mac_count) AS slot_count,
+        CAST(sum(mac_count) AS DOUBLE) AS mac_count
+    FROM (
+        SELECT
+            s.run_id,
+            s.subgraph_index,
+            s.latency_fs,
+            s.kernel_count,
+            s.tile_count,
+            s.wave_count,
+            s.executed_mac_count
+        FROM run_subgraph AS s
+        UNION ALL BY NAME
+        SELECT o.run_id, o.subgraph_index, q.mac_count
+        FROM run_operator AS o
+        JOIN run AS r ON r.run_id = o.run_id
+        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    )
+    GROUP BY run_id, subgraph_index
+),
+followed AS (
+    SELECT
+        s.run_id,
+        s.subgraph_index,
+        unnest([
+            {'event': 'cycles', 'event_count': seconds(s.latency_fs) * p.clock_hz * r.clock_fraction},
+            {'event': 'kernels', 'event_count': CAST(s.kernel_count AS DOUBLE)},
+            {'event': 'tiles', 'event_count': s.tile_count},
+            {'event': 'waves', 'event_count': s.wave_count},
+            {'event': 'mac_slots', 'event_count': s.slot_count},
+            {'event': 'macs', 'event_count': s.mac_count},
+            {'event': 'padding', 'event_count': s.slot_count - s.mac_count}
+        ], recursive := TRUE)
+    FROM placed AS s
+    JOIN run AS r ON r.run_id = s.run_id
+    JOIN hardware_precision AS p ON p.hardware_digest = r.hardware_digest AND p.precision = r.precision
+    WHERE s.latency_fs IS NOT NULL
+),
+acted AS (
+    SELECT
+        l.run_id,
+        l.subgraph_index,
+        l.operator_index,
+        r.hardware_digest,
+        t.event_index,
+        greatest(
+            sum(l.action_count * t.factor ORDER BY l.action_id), sum(l.action_count * t.floor ORDER BY l.action_id), 0e0
+        ) AS action_count,
+        CAST(sum(l.energy_fj) FILTER (WHERE t.is_cost) AS BIGINT) AS energy_fj
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN event_term AS t ON t.architecture = a.architecture AND t.component = a.component AND t.action = a.action
+    GROUP BY l.run_id, l.subgraph_index, l.operator_index, r.hardware_digest, t.event_index
+)
+SELECT
+    f.run_id,
+    f.subgraph_index,
+    CAST(NULL AS INTEGER) AS operator_index,
+    e.component,
+    e.event,
+    e.per,
+    e.part_of,
+    f.event_count,
+    CAST(NULL AS BIGINT) AS event_energy_fj,
+    CAST(NULL AS DOUBLE) AS event_energy_j,
+    e.event_index
+FROM followed AS f
+JOIN placement_events() AS e ON e.event = f.event
+WHERE f.event_count > 0e0
+UNION ALL
+SELECT
+    c.run_id,
+    c.subgraph_index,
+    c.operator_index,
+    e.component,
+    e.event,
+    e.per,
+    e.part_of,
+    c.action_count / coalesce(f.value, 1e0) AS event_count,
+    CASE WHEN e.is_priced THEN coalesce(c.energy_fj, 0) END AS event_energy_fj,
+    CASE WHEN e.is_priced THEN joules(coalesce(c.energy_fj, 0)) END AS event_energy_j,
+    e.event_index
+FROM acted AS c
+JOIN event AS e ON e.event_index = c.event_index
+LEFT JOIN hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = e.divisor
+WHERE c.action_count > 0e0;
+COMMENT ON VIEW event_counts IS 'How often each event happens: of each operator what follows from actions of the ledger, of each subgraph what follows from where it was placed. Operators add up to subgraphs and subgraphs to the run';
+COMMENT ON COLUMN event_counts.component IS 'Where it happens';
+COMMENT ON COLUMN event_counts.operator_index IS 'Null where the event is counted for the subgraph as a whole';
+
+CREATE VIEW run_overheads AS
+SELECT
+    l.run_id,
+    CAST(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS BIGINT) AS overhead_fj,
+    joules(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END)) AS overhead_energy_j,
+    fraction(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
+        AS overhead_fraction
+FROM ledger_line AS l
+JOIN action AS a ON a.action_id = l.action_id
+GROUP BY l.run_id;
+COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy that is neither arithmetic nor off-chip memory nor static';
 
 CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index

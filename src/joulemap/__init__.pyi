@@ -7,6 +7,7 @@ from joulemap.answer.analyze.row import (
     ActionShare as ActionShare,
     BottleneckShare as BottleneckShare,
     CategoryShare as CategoryShare,
+    EventCount as EventCount,
     OperatorShare as OperatorShare,
     RunTotal as RunTotal,
     SubgraphShare as SubgraphShare,

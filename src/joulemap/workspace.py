@@ -198,16 +198,20 @@ class Workspace:
         model: str,
         hardware: str | Hardware,
         settings: Settings = SETTINGS,
+        *,
+        subgraph: str = "",
         **keywords: Unpack[RunKeywords],
     ) -> AnalyzeAnswer:
         """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
 
-        Raises as `compare`; UsageError for a folder with several hardware, UnsupportedError with the reason if the
-        hardware cannot run the configuration: a precision that it lacks, or a memory that the model does not fit.
+        Its events are those of a subgraph alone where one is named. Raises as `compare`; UnknownNameError for a
+        subgraph that the model does not have; UsageError for a folder with several hardware, UnsupportedError with the
+        reason if the hardware cannot run the configuration: a precision that it lacks, or a memory that the model does
+        not fit.
         """
         from joulemap.answer.analyze.answer import analyze
 
-        return analyze(self._source, model, hardware, settings.with_keywords(keywords))
+        return analyze(self._source, model, hardware, settings.with_keywords(keywords), subgraph)
 
     def break_down(
         self,

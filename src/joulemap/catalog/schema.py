@@ -195,6 +195,27 @@ class ActionEntry:
 
 
 @attrs.frozen(kw_only=True)
+class EventEntry:
+    """What a class does, in the words of those who ask, as counted from its actions."""
+
+    component: str
+    event: str
+    per: str
+    """What one is."""
+    meaning: str
+    terms: list[str] = attrs.field(validator=attrs.validators.min_len(1))
+    """Actions that add up, as `component.action`; with `-` before one that is taken away, or a factor and a space."""
+    floor: list[str] = attrs.field(factory=list)
+    """Actions whose sum the count is at least."""
+    divisor: str = ""
+    """Quantity that the sum is divided by: `coefficient.NAME` or `geometry.NAME`."""
+    part_of: str = ""
+    """The event of the same component, above it, that it is a share of."""
+    costs: list[str] | None = None
+    """Actions whose energy it is; left out, those that it is a sum of, or none where it is a difference."""
+
+
+@attrs.frozen(kw_only=True)
 class DefaultEntry:
     """What a hardware file may leave out, and the rule that fills it in: a value, or a value times another number."""
 
@@ -225,6 +246,7 @@ class ArchitectureFile:
     coefficients: list[ClassCoefficientEntry]
     actions: list[ActionEntry]
     energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
+    events: list[EventEntry] = attrs.field(factory=list)
     unit_name: str = "unit"
     geometry: list[str] = attrs.field(factory=list)
     """Names that a `[geometry]` table of this class may hold."""

@@ -22,7 +22,7 @@ def analyze(
         RunDivision | None,
         typer.Option(
             help="The table to show: energy by category; as a tree of categories and their actions; by subgraph, with "
-            "its allocation; by operator, with what fusing it saves.",
+            "its allocation; by operator, with what fusing it saves; or how often each event happens.",
             show_default="action; subgraph with --by or --subgraph",
         ),
     ] = None,
@@ -53,12 +53,13 @@ def analyze(
     joulemap analyze resnet50 KPU-T64@6W --level subgraph --format csv
     joulemap analyze resnet50 l4 --level subgraph --by category
     joulemap analyze resnet50 l4 --subgraph layer4.0.conv2
+    joulemap analyze resnet50 l4 --level event
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
     settings = run.settings(**mode.keywords())
     workspace, repeated = output.workspace(), output.repeat(run)
-    if by is None and not subgraph:
-        answer = workspace.analyze(model, hardware, settings)
+    if by is None and (level == "event" or not subgraph):
+        answer = workspace.analyze(model, hardware, settings, subgraph=subgraph)
         output.write(answer.document(by=level or "action", repeated=repeated))
         return
     if level not in (None, "subgraph", "operator"):

@@ -31,8 +31,8 @@ ArchiveFormat = Literal["parquet", "json", "csv"]
 ModelDivision = Literal["subgraph", "operator"]
 """What divides a model."""
 
-RunDivision = Literal["category", "action", "subgraph", "operator"]
-"""What divides the energy of a run."""
+RunDivision = Literal["category", "action", "subgraph", "operator", "event"]
+"""What divides the energy of a run, or what happens in it."""
 
 EnergyDivision = Literal["category", "action"]
 """What divides the energy of a subgraph or operator."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
+from joulemap.domain.event import Event
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import write_hardware
@@ -88,4 +89,19 @@ def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], re
         region_index=range(len(regions)),
         gco2_per_kwh=[one.intensity.value for one in regions],
         **{name: [getattr(one, name) for one in regions] for name in ("region", "name", "year")},
+    )
+
+
+def write_events(connection: Connection, events: Sequence[Event]) -> None:
+    """Replace what is stored of the events of the classes by these."""
+    connection.execute("DELETE FROM event")
+    insert_records(connection, "event", events, event_index=range(len(events)))
+    connection.execute("DELETE FROM event_term")
+    terms = [(index, term) for index, event in enumerate(events) for term in event.terms]
+    insert_records(
+        connection,
+        "event_term",
+        [term for _, term in terms],
+        event_index=[index for index, _ in terms],
+        architecture=[events[index].architecture for index, _ in terms],
     )

@@ -36,6 +36,7 @@ NAMED: Final = "named"
 
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "operator_measurement",
+    "event", "event_term",
 )  # fmt: skip
 """Tables that are replaced as a whole when the catalogue changes."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from joulemap.catalog.event import load_events
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -66,6 +67,18 @@ def list_actions(architecture: str) -> Iterator[str]:
     yield ""
     for name, formula in read_counts(architecture)[1].items():
         yield f"- {name} = `{formula}`"
+
+
+def list_events(architecture: str) -> Iterator[str]:
+    """Yield the events of a class with how they are counted."""
+    yield from _table(
+        ("component", "event", "one is", "count", "what it is"),
+        (
+            (f"`{one.component}`", f"`{one.event}`", one.per, f"`{one.formula}`", one.meaning)
+            for one in load_events()
+            if one.architecture == architecture
+        ),
+    )
 
 
 def list_scales() -> Iterator[str]:
@@ -164,6 +177,7 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
 PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
     "actions": list_actions,
     "elements": list_elements,
+    "events": list_events,
     "metrics": list_metrics,
     "operators": list_operators,
     "scales": list_scales,

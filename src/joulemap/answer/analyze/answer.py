@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
@@ -11,21 +12,23 @@ from joulemap.answer.analyze.row import (
     ActionShare,
     BottleneckShare,
     CategoryShare,
+    EventCount,
     OperatorShare,
     RunTotal,
     SubgraphShare,
 )
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS
+from joulemap.answer.run import ENERGY_PARTS, OVERHEAD
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError
+from joulemap.errors import UnknownNameError, UnsupportedError
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
 from joulemap.store.query import fetch, start
+from joulemap.store.run import find_subgraphs
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -89,6 +92,8 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
 KEEP: Final = ("subgraph", "operator", "energy", "of energy", "latency", "of time", "bound by", "EDP share", "of peak")
 """Headings that narrow terminals show, of every table."""
 
+SHARED_ENERGY: Final = "an event's energy is that of the actions that pay for it; one may pay for several events"
+
 WHOLE: Final = {
     "category": "run",
     "name": "run",
@@ -114,6 +119,10 @@ class AnalyzeAnswer(RunAnswer):
     operators: Table[OperatorShare]
     """In execution order."""
     bottlenecks: Table[BottleneckShare]
+    events: Table[EventCount]
+    """Instructions, cache lines, tiles … in the order of the class's file."""
+    subgraph: str
+    """The one that the events are of; empty for the whole run."""
 
     @property
     def total(self) -> RunTotal:
@@ -127,27 +136,37 @@ class AnalyzeAnswer(RunAnswer):
             "action": self.actions,
             "subgraph": self.subgraphs,
             "operator": self.operators,
+            "event": self.events,
         }
         return tables[by]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
-        return {**super().data(), "notes": self.notes()}
+        return {**super().data(), "subgraph": self.subgraph or None, "notes": self.notes()}
 
     def document(self, *, by: RunDivision = "action", repeated: Sequence[str] = ()) -> Document:
-        """Return it with one table of its energy; programs get every table, csv that one."""
+        """Return it with one table of its energy or its events; programs get every table, csv that one."""
         sections = (
             Section("Performance", self._facts()),
             Section("Bottlenecks", self._bottlenecks()),
-            Section(f"Energy by {by}", (self._tree() if by == "action" else self._parts(by), self._proof(by))),
+            *self._divided(by),
         )
         title = self.total.title(self.scope)
         return self._compose(title, sections, self.rows(by), notes=self.notes(), steps=self._steps(by, repeated))
+
+    def _divided(self, by: RunDivision) -> Sequence[Section]:
+        """Return what stands below the whole: its energy by this, or its events and how they are counted."""
+        if by == "event":
+            title = f"Events of {self.subgraph}" if self.subgraph else "Events"
+            events = Section(title, (self._events(), Text(SHARED_ENERGY)))
+            return events, Section("How they are counted, operator by operator", self._formulas())
+        return (Section(f"Energy by {by}", (self._tree() if by == "action" else self._parts(by), self._proof(by))),)
 
     def _facts(self) -> Grid:
         total = self.total
         parts = ", ".join(f"{part} {show_quantity(getattr(total, name), 'J')}" for part, name in PART_COLUMNS)
         each = f"{show_quantity(total.energy_per_inference_j, 'J')} an inference; " if total.batch > 1 else ""
+        overhead = f"{show_share(total.overhead_fraction)} of energy: {OVERHEAD}"
         rate, peak = show_quantity(total.attained_ops_per_s, "ops/s"), show_quantity(total.peak_ops_per_s, "ops/s")
         bandwidth = show_quantity(total.memory_bandwidth_bytes_per_s, "B/s")
         watts = f"{show_quantity(total.static_power_w, 'W')} static, cap {show_quantity(total.tdp_w, 'W')}"
@@ -164,6 +183,7 @@ class AnalyzeAnswer(RunAnswer):
             headings=("quantity", "value", "in detail"),
             rows=(
                 ("energy", show_quantity(total.energy_j, "J"), each + parts),
+                ("overhead", show_quantity(total.overhead_energy_j, "J"), overhead),
                 ("latency", show_quantity(total.latency_s, "s"), kernels),
                 ("throughput", show_quantity(total.throughput_per_s, "1/s"), ""),
                 ("energy x delay", show_quantity(total.edp_js, "Js"), ""),
@@ -209,6 +229,21 @@ class AnalyzeAnswer(RunAnswer):
         headings = ("action", "energy", "of energy", "count", "per", "energy of one", "basis")
         return Grid(headings=headings, rows=tuple(rows), is_tree=True)
 
+    def _events(self) -> Grid:
+        """Return a row for each component, below it one for each of its events, and further in one for each part."""
+        headings = ("event", "count", "per", "share", "energy", "of energy", "energy of one")
+        return Grid(headings=headings, rows=tuple(self._under(_tell_event, len(headings))), is_tree=True)
+
+    def _formulas(self) -> Grid:
+        headings = ("event", "follows from", "what it is")
+        return Grid(headings=headings, rows=tuple(self._under(_tell_formula, len(headings))), is_tree=True)
+
+    def _under(self, tell: Callable[[EventCount], tuple[str, ...]], width: int) -> Iterator[tuple[str, ...]]:
+        """Yield a row for each component, and below it what is told of each of its events."""
+        for component, found in itertools.groupby(self.events, lambda event: event.component):
+            yield component, *("",) * (width - 1)
+            yield from map(tell, found)
+
     def _proof(self, by: RunDivision) -> Text:
         """Return the sentence that compares what the rows add up to with the run."""
         rows, total = self.rows(by), self.total
@@ -248,11 +283,13 @@ class AnalyzeAnswer(RunAnswer):
         ]
 
 
-def analyze(source: Source, model: str, hardware: str | Hardware, settings: Settings) -> AnalyzeAnswer:
+def analyze(source: Source, model: str, hardware: str | Hardware, settings: Settings, subgraph: str) -> AnalyzeAnswer:
     """Return one run taken apart, as `Workspace.analyze` documents it."""
     settings.check_single("analyze")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
     with holding_scope(source, plan) as (scope, connection, (run_id,)):
+        if subgraph and subgraph not in (known := find_subgraphs(connection, [run_id])):
+            raise UnknownNameError("subgraph", subgraph, known)
         totals = start(connection, RunTotal, run_id=run_id)
         answer = AnalyzeAnswer(
             scope=scope,
@@ -261,6 +298,8 @@ def analyze(source: Source, model: str, hardware: str | Hardware, settings: Sett
             subgraphs=fetch(connection, SubgraphShare, run_id=run_id),
             operators=fetch(connection, OperatorShare, run_id=run_id),
             bottlenecks=fetch(connection, BottleneckShare, run_id=run_id),
+            events=fetch(connection, EventCount, run_id=run_id, subgraph=subgraph),
+            subgraph=subgraph,
             totals=totals(),
         )
     if not answer.totals.rows:
@@ -285,6 +324,26 @@ def _branch(row: ActionShare) -> tuple[str, str, str, str, str, str, str]:
         show_quantity(row.energy_per_action_j, "W" if in_time else "J"),
         row.basis,
     )
+
+
+def _tell_event(row: EventCount) -> tuple[str, ...]:
+    return (
+        _indent(row),
+        show_quantity(row.event_count, ""),
+        row.per,
+        show_share(row.share_fraction),
+        show_quantity(row.energy_j, "J"),
+        show_share(row.run_fraction),
+        show_quantity(row.energy_per_event_j, "J"),
+    )
+
+
+def _tell_formula(row: EventCount) -> tuple[str, ...]:
+    return _indent(row), row.formula, row.meaning
+
+
+def _indent(row: EventCount) -> str:
+    return f"{'    ' if row.part_of else '  '}{row.event}"
 
 
 def _bytes(value: float) -> str:

@@ -19,6 +19,9 @@ class RunTotal(RunRow):
     memory_energy_j: float
     control_energy_j: float
     static_energy_j: float
+    overhead_energy_j: float
+    """Neither arithmetic nor off-chip memory nor static."""
+    overhead_fraction: float | None
     energy_per_inference_j: float
     assumed_energy_fraction: float | None
     recalled_energy_fraction: float | None
@@ -83,6 +86,30 @@ class ActionShare(ActionEnergy):
 
     share_fraction: float | None
     category_fraction: float | None
+
+
+@attrs.frozen
+class EventCount:
+    """One kind of event of a run, in the words of those who ask."""
+
+    query: ClassVar[str] = "analyze.event"
+
+    component: str
+    event: str
+    per: str
+    event_count: float
+    part_of: str
+    """Event of the same component that it is a share of; empty for none."""
+    share_fraction: float | None
+    energy_fj: int | None
+    """Of the actions that pay for it, which may pay for other events too; None where none does."""
+    energy_j: float | None
+    energy_per_event_j: float | None
+    run_fraction: float | None
+    meaning: str
+    formula: str
+    """How the count follows from actions of the ledger, operator by operator."""
+    event_index: int
 
 
 @attrs.frozen

@@ -25,6 +25,7 @@ FIGURES = (
     ("energy", "energy_j", "J"),
     ("energy per inference", "energy_per_inference_j", "J"),
     *((f"- {part}", f"{part}_energy_j", "J") for part in ENERGY_PARTS),
+    ("overhead", "overhead_energy_j", "J"),
     ("latency", "latency_s", "s"),
     ("throughput", "throughput_per_s", "1/s"),
     ("average power", "average_power_w", "W"),
@@ -53,6 +54,9 @@ class RunFigure(FigureOutcome):
     memory_energy_j: float | None
     control_energy_j: float | None
     static_energy_j: float | None
+    overhead_energy_j: float | None
+    """Architectural overhead: neither arithmetic nor off-chip memory nor static."""
+    overhead_fraction: float | None
     bandwidth_utilization_fraction: float | None
     units_used_count: int | None
     units_total_count: int | None

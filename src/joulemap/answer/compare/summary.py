@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines, find_place
-from joulemap.answer.run import FigureOutcome
+from joulemap.answer.run import OVERHEAD, FigureOutcome
 from joulemap.answer.scope import TIE_RATIO, describe_advantage, describe_recalled, holding_scope
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
@@ -37,6 +37,9 @@ class Comparison(FigureOutcome):
     units_used_count: int | None
     units_total_count: int | None
     unit_name: str
+    overhead_energy_j: float | None
+    """Architectural overhead: neither arithmetic nor off-chip memory nor static."""
+    overhead_fraction: float | None
     energy_ratio: float | None
     latency_ratio: float | None
     baseline_hardware: str | None
@@ -140,6 +143,7 @@ class CompareAnswer(RunAnswer):
                 ("latency", "latency_s"),
                 ("power", "average_power_w"),
                 ("utilization", "compute_utilization_fraction"),
+                ("overhead", "overhead_fraction"),
                 ("throughput", "throughput_per_s"),
                 ("memory", "peak_memory_bytes"),
                 ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
@@ -166,6 +170,7 @@ class CompareAnswer(RunAnswer):
             if row.clock_fraction is not None and row.clock_fraction < 1.0
         ]
         if any(row.assumed_energy_fraction for row in self.rows):
+            lines.append(f"overhead: the part of the energy that is {OVERHEAD}")
             lines.append("assumed: the part of the energy whose price per action is an assumption")
         for row in self.rows:
             lines += describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))

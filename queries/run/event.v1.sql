@@ -1,0 +1,50 @@
+/*
+name = "run.event"
+version = 1
+schema = 1
+summary = "What each subgraph of a run does, in events: instructions, cache lines with hits and misses, warps, tokens, tiles"
+grain = "one row per subgraph and event that happens in it; subgraphs sum to the run"
+order = ["subgraph_index", "event_index"]
+[parameters]
+run_id = { type = "INTEGER", meaning = "run" }
+[columns]
+subgraph_index = { type = "INTEGER", meaning = "execution order" }
+name = { type = "VARCHAR", meaning = "of the operator that leads it" }
+component = { type = "VARCHAR", meaning = "where it happens" }
+event = { type = "VARCHAR", meaning = "what happens" }
+event_count = { type = "DOUBLE", meaning = "how often" }
+per = { type = "VARCHAR", meaning = "what one is: instruction, line, warp, token ..." }
+part_of = { type = "VARCHAR", meaning = "event of the same component that it is a share of; empty for none" }
+energy_fj = { type = "BIGINT", unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "the same" }
+event_index = { type = "INTEGER", meaning = "order" }
+*/
+WITH counted AS (
+    SELECT
+        e.subgraph_index,
+        e.component,
+        e.event,
+        e.per,
+        e.part_of,
+        sum(e.event_count ORDER BY e.operator_index) AS event_count,
+        CAST(sum(e.event_energy_fj) AS BIGINT) AS energy_fj,
+        e.event_index
+    FROM event_counts AS e
+    WHERE e.run_id = $run_id
+    GROUP BY e.subgraph_index, e.component, e.event, e.per, e.part_of, e.event_index
+)
+SELECT
+    c.subgraph_index,
+    g.name,
+    c.component,
+    c.event,
+    c.event_count,
+    c.per,
+    c.part_of,
+    c.energy_fj,
+    joules(c.energy_fj) AS energy_j,
+    CAST(c.event_index AS INTEGER) AS event_index
+FROM counted AS c
+JOIN run AS r ON r.run_id = $run_id
+JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = c.subgraph_index
+ORDER BY c.subgraph_index, c.event_index

@@ -1,0 +1,77 @@
+"""Events of the classes, from their data files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from joulemap.catalog.load import list_architectures, load_class
+from joulemap.catalog.schema import ArchitectureFile, EventEntry
+from joulemap.domain.event import Event, EventTerm
+from joulemap.errors import CatalogueError
+
+TERM: Final = re.compile(r"(-?)(?:(\d+) )?(\w+)\.(\w+)")
+"""Sign, factor, component and action of a term."""
+
+
+def load_events() -> tuple[Event, ...]:
+    """Return the events of all classes, in the order of their files; CatalogueError for one that breaks a rule."""
+    return tuple(event for name in list_architectures() for event in resolve_events(load_class(name, "events")))
+
+
+def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
+    """Yield the events of a class; CatalogueError for one that breaks a rule."""
+    actions = {f"{one.component}.{one.action}" for one in shared.actions}
+    divisors = {f"coefficient.{one.name}" for one in shared.coefficients} | {
+        f"geometry.{one}" for one in shared.geometry
+    }
+    seen: dict[tuple[str, str], EventEntry] = {}
+    for entry in shared.events:
+        label = f"{shared.architecture}.toml: events.{entry.component}.{entry.event}"
+        if (entry.component, entry.event) in seen:
+            raise CatalogueError(f"{label}: stands twice")
+        if entry.divisor and entry.divisor not in divisors:
+            raise CatalogueError(f"{label}.divisor: {entry.divisor!r} is no coefficient and no geometry of the class")
+        whole = seen.get((entry.component, entry.part_of))
+        if entry.part_of and (whole is None or whole.per != entry.per):
+            raise CatalogueError(
+                f"{label}.part_of: {entry.part_of!r} is no event above it that is counted in {entry.per}"
+            )
+        seen[entry.component, entry.event] = entry
+        yield Event(
+            architecture=shared.architecture,
+            component=entry.component,
+            event=entry.event,
+            per=entry.per,
+            part_of=entry.part_of,
+            meaning=entry.meaning,
+            divisor=entry.divisor,
+            terms=tuple(_read_terms(entry, actions, label)),
+        )
+
+
+def _read_terms(entry: EventEntry, actions: set[str], label: str) -> Iterator[EventTerm]:
+    factors = dict(_read_factor(text, label) for text in entry.terms)
+    is_sum = min(factors.values()) > 0.0
+    costs = entry.costs if entry.costs is not None else [name for name in factors if is_sum]
+    for name in dict.fromkeys((*factors, *entry.floor, *costs)):
+        if name not in actions:
+            raise CatalogueError(f"{label}: no such action {name}")
+        component, action = name.split(".")
+        yield EventTerm(
+            component=component,
+            action=action,
+            factor=factors.get(name, 0.0),
+            floor=float(name in entry.floor),
+            is_cost=name in costs,
+        )
+
+
+def _read_factor(text: str, label: str) -> tuple[str, float]:
+    """Return the action of a term and what one of it counts."""
+    found = TERM.fullmatch(text)
+    if found is None:
+        raise CatalogueError(f"{label}.terms: {text!r}, expected component.action, with a sign or a factor before it")
+    sign, factor, component, action = found.groups()
+    return f"{component}.{action}", float(f"{sign}{factor or 1}")

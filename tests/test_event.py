@@ -1,0 +1,245 @@
+"""Events: counted from the ledger, so that they add up to it, to each other and to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.analyze.answer import AnalyzeAnswer
+from joulemap.catalog.event import load_events, resolve_events
+from joulemap.catalog.load import list_architectures, load_catalogue, load_class
+from joulemap.catalog.schema import EventEntry
+from joulemap.domain.configuration import Precision, Runtime
+from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.workspace import Workspace
+
+CHIPS: dict[str, tuple[str, Precision, Runtime]] = {
+    "cpu": ("jetson_agx_orin_cpu", "fp32", "eager"),
+    "gpu": ("jetson_orin_nano_8gb", "fp16", "fused"),
+    "amd": ("mi300x", "fp16", "fused"),
+    "tpu": ("tpu_v4", "bf16", "fused"),
+    "kpu": ("kpu_t64", "int8", "fused"),
+    "dsp": ("tda4vm_c7x_mma", "int8", "fused"),
+    "npu": ("cloud_ai_100_pro", "int8", "fused"),
+    "dpu": ("dpu_b4096_kv260", "int8", "fused"),
+    "cgra": ("plasticine", "fp16", "fused"),
+}
+MODEL = "mobilenet_v3_small"
+CACHED = ("cpu", "gpu", "amd")
+
+Counts = dict[tuple[str, str], float]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("events") / "events.duckdb")
+
+
+@pytest.fixture(scope="module")
+def analyses(workspace: Workspace) -> Mapping[str, AnalyzeAnswer]:
+    return {
+        name: workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime)
+        for name, (hardware, precision, runtime) in CHIPS.items()
+    }
+
+
+def counts(answer: AnalyzeAnswer) -> Counts:
+    return {(row.component, row.event): row.event_count for row in answer.events}
+
+
+def actions(answer: AnalyzeAnswer) -> Counts:
+    return {(row.component, row.action): row.action_count for row in answer.actions}
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
+    name: str, analyses: Mapping[str, AnalyzeAnswer]
+) -> None:
+    found = counts(analyses[name])
+    halves = {
+        "reads": ("read_hits", "read_misses"),
+        "branches": ("branches_predicted", "branches_mispredicted"),
+        "instructions": ("scalar_instructions", "vector_instructions"),
+        "warp_instructions": ("lane_instructions", "tensor_core_instructions"),
+        "tokens": ("tokens_injected", "tokens_extracted"),
+        "accesses": ("loads", "stores"),
+        "mac_slots": ("macs", "padding"),
+    }
+    met = 0
+    for (component, whole), count in found.items():
+        one, other = ((component, half) for half in halves.get(whole, ("", "")))
+        if one in found:
+            met += 1
+            assert_close(found[one] + found[other], count, rel=1e-9)
+            assert min(found[one], found[other]) >= 0.0
+    assert met >= 1
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_only_caches_have_hits(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    has_hits = any("hit" in row.event for row in analyses[name].events)
+    assert has_hits == (name in CACHED)
+
+
+def test_lines_times_their_size_are_bytes(analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    found, acted = counts(analyses["cpu"]), actions(analyses["cpu"])
+    for level in ("l1", "l2", "l3"):
+        assert_close(found[level, "reads"] * 64, acted[level, "read"], rel=1e-12)
+        assert_close(found[level, "read_misses"] * 64, acted[level, "fill"], rel=1e-12)
+    for name, levels in (("gpu", ("l2",)), ("amd", ("l2", "l3"))):
+        found, acted = counts(analyses[name]), actions(analyses[name])
+        for level in levels:
+            assert_close(found[level, "writes"] * 32, acted[level, "write"], rel=1e-12)
+            assert_close(found[level, "read_misses"] * 32, acted[level, "fill"], rel=1e-12)
+        assert_close(found["dram", "reads"] * 32, acted["dram", "read"], rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "warp"), [("gpu", 32), ("amd", 64)])
+def test_warps_are_threads_in_step(name: str, warp: int, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    found = counts(analyses[name])
+    assert_close(found["sm", "warps"] * warp, found["sm", "threads"], rel=1e-12)
+    assert found["sm", "threads"] == 256 * found["sm", "thread_blocks"]
+    assert found["sm", "thread_blocks"] == found["chip", "tiles"]
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_the_run_is_the_sum_of_its_subgraphs(
+    name: str, workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]
+) -> None:
+    answer = analyses[name]
+    summed: Counts = {}
+    paid: dict[tuple[str, str], int] = {}
+    for row in workspace.query("run.event", {"run_id": answer.total.run_id}).records():
+        key = str(row["component"]), str(row["event"])
+        summed[key] = summed.get(key, 0.0) + row["event_count"]
+        paid[key] = paid.get(key, 0) + (row["energy_fj"] or 0)
+    for event in answer.events:
+        key = event.component, event.event
+        assert_close(summed.get(key, 0.0), event.event_count, rel=1e-9)
+        assert paid.get(key, 0) == (event.energy_fj or 0)
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_what_follows_from_placement_is_that_of_the_run(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    total, found = analyses[name].total, counts(analyses[name])
+    assert found["chip", "macs"] == total.mac_count
+    assert found["chip", "kernels"] == total.kernel_count
+    assert total.executed_mac_count is not None
+    assert_close(found["chip", "mac_slots"], total.executed_mac_count, rel=1e-12)
+    clock = load_clock(CHIPS[name][0], CHIPS[name][1])
+    assert_close(found["chip", "cycles"], total.latency_s * clock * total.clock_fraction, rel=1e-9)
+
+
+def load_clock(hardware: str, precision: str) -> float:
+    return load_catalogue().find(hardware).peaks[precision].clock_hz
+
+
+def test_an_event_has_the_energy_of_the_actions_that_pay_for_it(analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    answer = analyses["cpu"]
+    (branch,) = (row for row in answer.events if row.event == "branches_mispredicted")
+    paid = [row.energy_fj for row in answer.actions if row.component == "misprediction"]
+    assert len(paid) == 2
+    assert branch.energy_fj == sum(paid)
+    assert branch.energy_j is not None
+    assert branch.energy_per_event_j == branch.energy_j / branch.event_count
+    assert [row.event for row in answer.events if "hit" in row.event and row.energy_fj is not None] == []
+    for row in answer.events:
+        assert row.energy_fj is None or row.energy_fj <= answer.total.energy_fj
+
+
+def test_events_grow_with_the_batch(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    for name, proportional in (
+        ("cpu", [("l1", "writes"), ("core", "stores"), ("chip", "macs")]),
+        ("kpu", [("fabric", "tokens_extracted"), ("chip", "macs")]),
+        ("gpu", [("l2", "writes"), ("chip", "macs")]),
+    ):
+        hardware, precision, runtime = CHIPS[name]
+        one = counts(analyses[name])
+        four = counts(workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, batch=4))
+        for key in proportional:
+            assert_close(four[key], 4 * one[key], rel=1e-9)
+        for key, count in one.items():
+            assert four.get(key, 0.0) >= count * (1 - 1e-9) or key[1] in ("tensor_core_instructions", "idle_cycles")
+
+
+def test_a_subgraph_has_events_of_its_own(workspace: Workspace) -> None:
+    hardware, precision, runtime = CHIPS["kpu"]
+    whole = workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime)
+    name = whole.subgraphs[0].name
+    inside = workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, subgraph=name)
+    assert counts(inside)["chip", "macs"] == whole.subgraphs[0].mac_count
+    with pytest.raises(UnknownNameError, match="unknown subgraph"):
+        workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, subgraph="nowhere")
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_static(
+    name: str, workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]
+) -> None:
+    answer = analyses[name]
+    spared = sum(
+        row.energy_fj for row in answer.actions if row.common_category in ("compute", "off_chip_memory", "static")
+    )
+    ((overhead_fj, overhead_j, fraction),) = workspace.sql(
+        "SELECT overhead_fj, overhead_energy_j, overhead_fraction FROM run_overheads "
+        f"WHERE run_id = {answer.total.run_id}"
+    ).rows
+    assert overhead_fj == answer.total.energy_fj - spared
+    assert (overhead_j, fraction) == (answer.total.overhead_energy_j, answer.total.overhead_fraction)
+    ((summed,),) = workspace.sql(
+        f"SELECT sum(overhead_energy_j) FROM subgraph_results WHERE run_id = {answer.total.run_id}"
+    ).rows
+    assert_close(summed, overhead_j, rel=1e-9)
+
+
+def test_a_comparison_has_the_overhead_of_each_run(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
+    found = workspace.compare(MODEL, hardware=["kpu_t64", "cloud_ai_100_pro"], precision="int8")
+    expected = {analyses[name].total.hardware: analyses[name].total.overhead_fraction for name in ("kpu", "npu")}
+    assert {row.hardware: row.overhead_fraction for row in found.rows} == expected
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_every_class_says_what_happens_in_it(architecture: str) -> None:
+    events = [event for event in load_events() if event.architecture == architecture]
+    assert len(events) >= 8
+    assert {event.component for event in events} >= {"dram"}
+
+
+ENTRY = EventEntry(component="l2", event="reads", per="line", meaning="m", terms=["l2.read"])
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ([ENTRY, ENTRY], "stands twice"),
+        ([attrs.evolve(ENTRY, terms=["l2.sing"])], "no such action l2.sing"),
+        ([attrs.evolve(ENTRY, terms=["l2 read"])], "expected component.action"),
+        ([attrs.evolve(ENTRY, costs=["l9.read"])], "no such action l9.read"),
+        ([attrs.evolve(ENTRY, divisor="coefficient.beauty")], "no coefficient and no geometry"),
+        ([attrs.evolve(ENTRY, part_of="branches")], "no event above it"),
+    ],
+)
+def test_an_event_that_breaks_a_rule_is_refused(entries: list[EventEntry], reason: str) -> None:
+    shared = attrs.evolve(load_class("cpu", "the test"), events=entries)
+    with pytest.raises(CatalogueError, match=f"cpu.toml: events.l2.reads.*{reason}"):
+        list(resolve_events(shared))
+
+
+def test_a_formula_tells_sum_floor_and_divisor() -> None:
+    formulas = {(one.architecture, one.component, one.event): one.formula for one in load_events()}
+    assert formulas["cpu", "l2", "read_hits"] == "(l2.read - l2.fill) / coefficient.cache_line"
+    assert formulas["gpu", "l2", "reads"] == "max(l2.read, l2.fill) / coefficient.cache_sector"
+    assert formulas["kpu", "fabric", "tokens"] == "token.injection + token.extraction"
+
+
+def test_a_table_fits_a_terminal(joulemap: Run) -> None:
+    done = joulemap("analyze", "mlp", "h100", "--level", "event", variables={"COLUMNS": "80"})
+    assert done.returncode == 0, done.stderr
+    table = done.stdout[done.stdout.index("\nEvents") : done.stdout.index("\nNotes")]
+    assert max(map(len, table.splitlines())) <= 80
+    for heading in ("count", "per", "share", "energy", "follows from", "what it is"):
+        assert heading in table
