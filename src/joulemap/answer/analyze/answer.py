@@ -25,7 +25,7 @@ from joulemap.domain.table import Table
 from joulemap.errors import UnknownNameError, UnsupportedError
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
-from joulemap.present.cell import show, show_quantity, show_share
+from joulemap.present.cell import show, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
 from joulemap.store.query import fetch, start
 from joulemap.store.run import find_subgraphs
@@ -329,7 +329,7 @@ def _branch(row: ActionShare) -> tuple[str, str, str, str, str, str, str]:
 def _tell_event(row: EventCount) -> tuple[str, ...]:
     return (
         _indent(row),
-        show_quantity(row.event_count, ""),
+        show_quantity(row.event_count, "") if row.event_count >= 1.0 else show_plain(row.event_count),
         row.per,
         show_share(row.share_fraction),
         show_quantity(row.energy_j, "J"),
