@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
-from joulemap.present.cell import PROJECTED, PROJECTION_NOTE
+from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Lines, Section, Steps
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import attrs
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_count, show_share
 from joulemap.store.query import fetch
 from joulemap.store.run import find_configurations, find_outcomes, find_projected_hardware
@@ -76,6 +77,8 @@ class Scope:
     """Run -> why its hardware cannot run it, for those that were refused."""
     spelling: Mapping[str, str]
     """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
+    meanings: Mapping[str, str] = attrs.field(factory=dict)
+    """A class, as it was written in place of a hardware -> the hardware that it means."""
     projected: frozenset[str]
     """Hardware whose key numbers are projections or estimates."""
     caveats: Table[Caveat]
@@ -127,8 +130,12 @@ class Scope:
         return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
 
     def describe(self) -> list[str]:
-        """Return a line for each calibration that the runs used and for each caveat."""
-        return [*map(describe_calibration, self.calibrations), *map(_describe_caveat, self.caveats)]
+        """Return a line for each class in place of a hardware, each calibration that runs used and each caveat."""
+        return [
+            *describe_meanings(self.meanings),
+            *map(describe_calibration, self.calibrations),
+            *map(_describe_caveat, self.caveats),
+        ]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get of it."""
@@ -138,6 +145,7 @@ class Scope:
             "precisions": self.settings.precision,
             "runtimes": self.settings.runtime,
             "run_ids": self.run_ids,
+            "class_defaults": self.meanings,
             "unsupported": self.refusals,
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
@@ -151,6 +159,7 @@ def find_scope(runs: StoredRuns) -> Scope:
         models=tuple(dict.fromkeys(model.request.model for model in plan.models)),
         settings=plan.settings,
         spelling=plan.selection.spelling,
+        meanings=plan.selection.meanings,
         **_find_of_runs(runs.connection, ids),
     )
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from joulemap.answer.measurement import find_described, list_measurements, name_measured
-from joulemap.domain.catalogue import find_entry
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.domain.name import name_precision
 from joulemap.domain.settings import Settings
 from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import use_calibration
@@ -37,7 +39,8 @@ def score_predictions(
     calibration: str | Calibration,
 ) -> Table[tuple[Any, ...]]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
-    named = name_measured(source, hardware)
+    named, model = name_measured(source, hardware), find_model_name(model, load_models())
+    precision = name_precision(precision)
     which = {"hardware": named, "model": model, "precision": precision}
     if by == "operator":
         with opening_catalogue(source) as connection:

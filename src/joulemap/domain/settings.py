@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
 import attrs
 
+from joulemap.domain.catalogue import find_class
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.metric import MetricName
+from joulemap.domain.name import fold_into, name_precision
 from joulemap.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -79,20 +81,30 @@ def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
 
 
+def _fold_each(value: str | Iterable[str], known: Iterable[str]) -> tuple[Any, ...]:
+    """Return each name once, as it is known: case, `-` and `_` do not matter."""
+    names = tuple(known)
+    return tuple(dict.fromkeys(fold_into(name, names) for name in _texts(value)))
+
+
+def _architectures(value: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(find_class(name) or name for name in _texts(value)))
+
+
 def _each(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _deployments(value: Deployment | Iterable[Deployment]) -> tuple[Deployment, ...]:
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    return _fold_each(value, get_args(Deployment))
 
 
 def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    return tuple(dict.fromkeys(map(name_precision, _texts(value))))
 
 
 def _runtimes(value: Runtime | Iterable[Runtime]) -> tuple[Runtime, ...]:
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    return _fold_each(value, get_args(Runtime))
 
 
 def _batches(value: int | Iterable[int] | None) -> tuple[int, ...]:
@@ -110,9 +122,10 @@ class Settings:
     """What runs are asked for, beside their models: every combination of the values of each field."""
 
     hardware: tuple[str | Hardware, ...] = attrs.field(default=(), converter=_hardware)
-    """Ids or aliases (`h100_sxm5`, `H100`), each with `@MODE` or without, files, folders or records; empty for what the
-    filters leave of the catalogue, or without filters for those that the question takes by itself."""
-    architecture: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    """Ids or aliases (`h100_sxm5`, `H100`), each with `@MODE` or without, files, folders or records; a class (`gpu`)
+    means its default chip, and a text may name several (`H100, A100`). Empty for what the filters leave of the
+    catalogue, or without filters for those that the question takes by itself."""
+    architecture: tuple[str, ...] = attrs.field(default=(), converter=_architectures)
     deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
     power_mode: str = ""
     """Of hardware that is named without one; empty for the default mode, or every mode where the question takes all."""

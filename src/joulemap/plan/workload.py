@@ -10,6 +10,7 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.domain.catalogue import find_model_name
 from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
@@ -57,9 +58,10 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     named = [one.name for one in written if one.name]
     if len(set(named)) < len(named):
         raise UsageError(f"the input {max(named, key=named.count)} is given twice")
+    models = load_models()
     request = resolve_model(
-        name,
-        load_models(),
+        find_model_name(name, models),
+        models,
         batch=batch,
         inputs=written,
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],

@@ -25,6 +25,8 @@ def find_current_hardware(connection: Connection, catalogue_digest: str) -> dict
         """
         SELECT
             c.hardware,
+            v.name,
+            v.vendor,
             v.architecture,
             v.deployment,
             v.aliases,
