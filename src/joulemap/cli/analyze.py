@@ -8,15 +8,15 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Model, ModeOptions, OneHardware, RunOptions
+from joulemap.cli.record import Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.domain.settings import RunDivision
 
 
 @command
 def analyze(
     model: Model,
-    hardware: OneHardware,
     *,
+    hardware: OneHardwareOptions,
     level: Annotated[
         RunDivision,
         typer.Option(
@@ -38,5 +38,5 @@ def analyze(
     joulemap analyze resnet50 KPU-T64@6W --level subgraph --format csv
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
-    answer = output.workspace().analyze(model, hardware, run.settings(**mode.keywords()))
+    answer = output.workspace().analyze(model, hardware.read(), run.settings(**mode.keywords()))
     output.write(answer.document(by=level, repeated=output.repeat(run)))

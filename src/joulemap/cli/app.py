@@ -15,6 +15,7 @@ import typer
 
 from joulemap.cli.argument import read_words
 from joulemap.cli.interrupt import end, is_asked
+from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.errors import ExitCode, JoulemapError
 
 EPILOG = (
@@ -24,7 +25,7 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value"})
+PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value", "voice"})
 """Modules of this room that are no command."""
 
 MOST_MESSAGE: Final = 2_000
@@ -51,11 +52,15 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": 100,
+            "token_normalize_func": str.lower,
+        },
     )
     app.callback(invoke_without_command=True)(root)
     known = list_commands()
-    named = next((text for text in arguments if not text.startswith("-")), "")
+    named = next((text.lower() for text in arguments if not text.startswith("-")), "")
     for name in (named,) if named in known else known:
         module = import_module(f"joulemap.cli.{name}")
         if hasattr(module, "app"):
@@ -86,6 +91,8 @@ def _show_version(value: bool) -> None:
 def root(
     context: typer.Context,
     _version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Say which hardware a neural network should run on, and why.
 
@@ -95,6 +102,7 @@ def root(
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
     joulemap sql "SELECT hardware, energy_j FROM runs"
     """
+    voice.set(quiet=quiet, verbose=verbose)
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -120,6 +128,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of a command; every error is one line on stderr."""
     try:
+        voice.reset()
         read_words(arguments, os.environ)
         result = build(arguments)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:

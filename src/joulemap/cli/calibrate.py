@@ -10,7 +10,7 @@ import typer
 
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import command
-from joulemap.cli.output import OutputOptions
+from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.cli.value import split_names
 from joulemap.file import check_output
 
@@ -60,6 +60,7 @@ def calibrate(
     joulemap calibrate RTX-4090 --precision fp16 --precision fp32
     joulemap calibrate ./mychip.toml --output mychip_calibration.toml --format json
     """
+    check_suffix(place, ".toml", "a calibration")
     if place is not None and not dry_run:
         check_output(place, named_files(place), force=report.force)
     answer = report.workspace().calibrate(

@@ -15,7 +15,7 @@ from joulemap.errors import UsageError
 
 @command
 def compare(
-    model: Models,
+    words: Models,
     *,
     level: Annotated[
         Literal["summary", "detailed", "subgraph", "operator"],
@@ -38,7 +38,9 @@ def compare(
     details: Annotated[
         bool, typer.Option("--details", help="With the ranking: geometry, memory, power, utilization, bottlenecks.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="With the ranking: every subgraph.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With the ranking: every subgraph; also what -v says.")
+    ] = False,
     limit: Annotated[
         int, typer.Option(min=1, help="Subgraphs or operators to show in a table; json and csv have all.")
     ] = 60,
@@ -52,6 +54,7 @@ def compare(
 
     \b
     joulemap compare resnet18
+    joulemap compare resnet18 H100 "RTX 4090" cpu
     joulemap compare resnet18 --hardware xeon_8490h --level detailed
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
     joulemap compare resnet18 mobilenet_v2 --hardware h100_sxm5,kpu_t256 --metric edp
@@ -60,6 +63,10 @@ def compare(
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024
     """
+    from joulemap.answer.name import split_models
+
+    model, named = split_models(words)
+    hardware = hardware.add(named)
     is_ranked = sort is not None or details or verbose
     is_summary = level == "summary" and len(set(model)) == 1
     if baseline and (is_ranked or not is_summary):

@@ -9,7 +9,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.deadline import ending_late
-from joulemap.cli.output import Force, OutputOptions, emit
+from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.record import BoundOptions
 from joulemap.cli.value import split_assignments
 
@@ -37,8 +37,10 @@ def list_(*, queries: Queries = None, output: OutputOptions) -> None:
 
 
 @app.command()
+@command
 def show(
     name: Name,
+    *,
     queries: Queries = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")] = None,
     force: Force = False,
@@ -52,6 +54,7 @@ def show(
     from joulemap.file import read_text
     from joulemap.store.library import find_query
 
+    check_suffix(output, ".sql", "a query file")
     path = find_query(name, queries).path
     emit(read_text(path).rstrip(), output, (path, *(() if output is None else named_files(output))), force=force)
 

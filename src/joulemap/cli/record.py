@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, cast, get_type_hints
 
 import attrs
 import typer
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds, Limits, Settings, SettingsKeywords, Usage
 
 MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
-ONE_HARDWARE: Final = "An id, alias or file, with @MODE or without; see `joulemap hardware list`."
+ONE_HARDWARE: Final = (
+    "An id, alias, class or file, with @MODE or without; see `joulemap hardware list`. Also as --hardware."
+)
 SEVERAL_HARDWARE: Final = (
-    "Ids, aliases, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware list`."
+    "Ids, aliases, classes, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware "
+    "list`. A class means its default chip; --architecture takes all of it."
 )
 
 CALIBRATION_HELP: Final = (
@@ -27,9 +30,13 @@ CALIBRATION_HELP: Final = (
 
 Model = Annotated[str, typer.Argument(help=MODEL_HELP)]
 Models = Annotated[
-    list[str], typer.Argument(help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several.")
+    list[str],
+    typer.Argument(
+        metavar="MODEL... [HARDWARE]...",
+        help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several. What is no model and "
+        "names hardware is hardware, as with --hardware.",
+    ),
 ]
-OneHardware = Annotated[str, typer.Argument(help=ONE_HARDWARE)]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
 
 
@@ -153,13 +160,61 @@ class HardwareOptions(FilterOptions):
         str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="one each of cpu, gpu, tpu, kpu")
     ] = ""
 
+    def add(self, hardware: Sequence[str]) -> Self:
+        """Return these with hardware that was named among the arguments."""
+        return attrs.evolve(self, hardware=",".join((*hardware, *split_names(self.hardware))))
+
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
         return {**super().keywords(), "hardware": split_names(self.hardware)}
 
 
 @attrs.frozen(kw_only=True)
-class CandidateHardwareOptions(HardwareOptions):
+class NamedHardwareOptions(HardwareOptions):
+    """Which hardware is asked about, by arguments or as an option."""
+
+    named: Annotated[list[str] | None, typer.Argument(metavar="[HARDWARE]...", help="As with --hardware.")] = None
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        return {**super().keywords(), "hardware": (*(self.named or ()), *split_names(self.hardware))}
+
+
+@attrs.frozen(kw_only=True)
+class OneHardwareOptions:
+    """Which one hardware is asked about, by an argument or as an option."""
+
+    named: Annotated[list[str] | None, typer.Argument(metavar="HARDWARE", help=ONE_HARDWARE)] = None
+    option: Annotated[str, typer.Option("--hardware", hidden=True)] = ""
+
+    def read(self) -> str:
+        """Return how it is named; UsageError where it is not."""
+        hardware = " ".join((*(self.named or ()), *split_names(self.option)))
+        if not hardware.strip():
+            raise UsageError("name a hardware after the model; see `joulemap hardware list`")
+        return hardware
+
+
+@attrs.frozen(kw_only=True)
+class TwoHardwareOptions:
+    """Which two hardware are asked about, by arguments or as an option."""
+
+    named: Annotated[list[str] | None, typer.Argument(metavar="A B", help=ONE_HARDWARE)] = None
+    option: Annotated[str, typer.Option("--hardware", hidden=True)] = ""
+
+    def read(self) -> tuple[str, str]:
+        """Return how they are named; UsageError where they are not two."""
+        from joulemap.answer.name import list_hardware
+
+        found = list_hardware((*(self.named or ()), *split_names(self.option)))
+        if len(found) != 2:
+            names = f" ({', '.join(found)})" if found else ""
+            raise UsageError(f"name two hardware after the model, A and B; found {len(found)}{names}")
+        return found[0], found[1]
+
+
+@attrs.frozen(kw_only=True)
+class CandidateHardwareOptions(NamedHardwareOptions):
     """Which hardware is chosen from."""
 
     hardware: Annotated[str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="the whole catalogue")] = ""

@@ -33,7 +33,7 @@ class SweepRunOptions(RunOptions):
 
 @command
 def sweep(
-    models: Models,
+    words: Models,
     *,
     max_latency: Annotated[str, typer.Option(help="Latency budget of a batch, e.g. 50ms.", show_default="none")] = "",
     level: Annotated[
@@ -58,6 +58,10 @@ def sweep(
     joulemap sweep mobilenet_v2 --batch 1,2,3,...,16 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W
     joulemap sweep resnet18 --level batch --format csv --output resnet18.csv
     """
+    from joulemap.answer.name import split_models
+
+    models, named = split_models(words)
+    hardware = hardware.add(named)
     settings = run.settings(**hardware.keywords())
     budget = read_quantity("--max-latency", max_latency, "s") or 0.0
     with output.watched_workspace() as workspace:

@@ -151,14 +151,15 @@ def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> 
     Words that are no name are left as they are.
     """
     parts = [part for word in words for part in _split_commas(word)]
-    is_name = partial(_is_name, known)
+    is_name = partial(is_hardware, known)
     split = [(part,) if is_name(part) else join_words(part.split(), is_name) or (part,) for part in parts]
     if any(len(one) == 1 and not is_name(one[0]) for one in split):
         return join_words(parts, is_name) or tuple(name for one in split for name in one)
     return tuple(name for one in split for name in one)
 
 
-def _is_name(known: Mapping[str, HardwareEntry], text: str) -> bool:
+def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
+    """Whether a text names hardware of the catalogue, a class of it, or a file or folder."""
     plain, _, _ = text.partition("@")
     if is_hardware_path(plain):
         return " " not in plain or Path(plain).expanduser().exists()
