@@ -24,7 +24,7 @@ class SweepRunOptions(RunOptions):
             "--batch",
             "-b",
             help="Batches: 1,8,32, or with dots as 1,2,4,...,128.",
-            show_default="1,2,4,...,128, or the input's own",
+            show_default="1,2,4,...,128",
         ),
     ] = ""
     precision: Annotated[str, typer.Option("--precision", help="One or several, e.g. fp32,bf16,int8.")] = "fp32"
