@@ -159,7 +159,10 @@ class Settings:
             values = getattr(self, name)
             if len(values) > 1 or (not values and name != "batch"):
                 found = ", ".join(map(str, values)) or "none"
-                raise UsageError(f"{question} takes one {name}, found {found}; `joulemap sweep` takes several")
+                raise UsageError(
+                    f"{question} takes one {name}, found {found}; the summary of `joulemap compare` takes several, and "
+                    "so does `joulemap sweep`"
+                )
 
 
 class ModelKeywords(TypedDict, total=False):
