@@ -23,6 +23,7 @@ from joulemap.answer.calibrate import (
 from joulemap.answer.candidate import (
     AssumedNumber as AssumedNumber,
     Candidate as Candidate,
+    Violation as Violation,
 )
 from joulemap.answer.compare.breakdown import (
     BreakdownAnswer as BreakdownAnswer,
@@ -128,7 +129,6 @@ from joulemap.answer.pareto import (
 from joulemap.answer.recommend import (
     RankedConfiguration as RankedConfiguration,
     RecommendAnswer as RecommendAnswer,
-    Violation as Violation,
 )
 from joulemap.answer.sanity import (
     Probe as Probe,
@@ -194,6 +194,7 @@ from joulemap.domain.settings import (
     Bounds as Bounds,
     Deployment as Deployment,
     Limits as Limits,
+    Price as Price,
     Settings as Settings,
     Usage as Usage,
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, cast, get_type_hints
 
 import attrs
 import typer
 
-from joulemap.cli.value import read_batches, read_number, read_quantity, split_names
+from joulemap.cli.value import read_batches, read_number, read_quantity, split_assignments, split_names
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Bounds, Limits, Settings, SettingsKeywords, Usage
+    from joulemap.domain.settings import Bounds, Limits, Price, Settings, SettingsKeywords, Usage
 
 MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
 ONE_HARDWARE: Final = (
@@ -252,8 +253,8 @@ class CandidateRunOptions(RunOptions):
 
 
 @attrs.frozen(kw_only=True)
-class LimitOptions:
-    """What a configuration must keep to."""
+class UseLimitOptions:
+    """What a configuration must keep to while it runs."""
 
     max_latency: Annotated[
         str, typer.Option(help="At most this latency of a batch, e.g. 50ms.", show_default="any")
@@ -272,6 +273,25 @@ class LimitOptions:
     min_throughput: Annotated[str, typer.Option(help="At least so many inferences, e.g. 30/s.", show_default="any")] = (
         ""
     )
+
+    def read(self) -> Limits:
+        """Return the limits in SI units; UsageError names the option that cannot be read."""
+        from joulemap.domain.settings import Limits
+
+        return Limits(
+            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
+            max_energy_j=read_quantity("--max-energy", self.max_energy, "J"),
+            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
+            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
+            max_power_w=read_quantity("--max-power", self.max_power, "W"),
+            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class LimitOptions(UseLimitOptions):
+    """What a configuration must keep to."""
+
     max_price: Annotated[
         str,
         typer.Option(help="At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.",
@@ -280,24 +300,62 @@ class LimitOptions:
 
     def read(self) -> Limits:
         """Return the limits in SI units; UsageError names the option that cannot be read."""
-        from joulemap.domain.settings import Limits
-
         is_rent = "/" in self.max_price
         if self.max_price.strip().replace(".", "", 1).isdigit():
             text = self.max_price
             raise UsageError(
                 f"--max-price: {text!r} has no unit: write {text}USD/h to rent a chip, {text}USD to buy one"
             )
-        return Limits(
-            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
-            max_energy_j=read_quantity("--max-energy", self.max_energy, "J"),
-            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
-            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
-            max_power_w=read_quantity("--max-power", self.max_power, "W"),
-            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
+        return attrs.evolve(
+            super().read(),
             max_price_usd_per_hour=read_quantity("--max-price", self.max_price if is_rent else "", "USD/h"),
             max_purchase_usd=read_quantity("--max-price", "" if is_rent else self.max_price, "USD"),
         )
+
+
+@attrs.frozen(kw_only=True)
+class PriceOptions:
+    """What a person pays for chips, in place of the catalogue's prices."""
+
+    price_per_hour: Annotated[
+        list[str] | None,
+        typer.Option("--price-per-hour", help="Your rent of a chip, e.g. l4=0.40USD/h; repeat for several."),
+    ] = None
+    purchase_price: Annotated[
+        list[str] | None,
+        typer.Option("--purchase-price", help="What you pay for one, e.g. l4=2500USD; repeat for several."),
+    ] = None
+    price_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--price-file",
+            help="CSV with the columns hardware, usd_per_hour, purchase_usd and source, or TOML with a table of them "
+            "for each hardware. What is given beside it counts more.",
+        ),
+    ] = None
+
+    def read(self) -> tuple[Price, ...]:
+        """Return the prices; UsageError names the option that cannot be read."""
+        from joulemap.answer.price import read_price_file
+        from joulemap.domain.settings import Price
+
+        of_file = read_price_file(self.price_file) if self.price_file else ()
+        rents = _read_prices("--price-per-hour", self.price_per_hour, "USD/h")
+        bought = _read_prices("--purchase-price", self.purchase_price, "USD")
+        return (
+            *of_file,
+            *(Price(hardware=name, usd_per_hour=value) for name, value in rents.items()),
+            *(Price(hardware=name, purchase_usd=value) for name, value in bought.items()),
+        )
+
+
+def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[str, float | None]:
+    """Return hardware -> price of `l4=0.40USD/h`s; UsageError names the option and what is wrong."""
+    try:
+        pairs = split_assignments(written)
+    except UsageError:
+        raise UsageError(f"{option}: cannot read {', '.join(written or ())}: write l4=0.40{unit}, once each") from None
+    return {name: read_quantity(option, text, unit) for name, text in pairs.items()}
 
 
 @attrs.frozen(kw_only=True)

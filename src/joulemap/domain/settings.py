@@ -277,6 +277,20 @@ class Bounds:
 
 
 @attrs.frozen(kw_only=True)
+class Price:
+    """What a person pays for a chip, in place of what the catalogue says; None for what the catalogue says."""
+
+    hardware: str
+    """As it is asked for, without a power mode."""
+    usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Rented, in a cloud."""
+    purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Bought."""
+    source: str = "the question"
+    """Who says so."""
+
+
+@attrs.frozen(kw_only=True)
 class Usage:
     """How a chip is used and powered; None for what the catalogue assumes."""
 
