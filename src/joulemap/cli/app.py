@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 import typer
 
 from joulemap.cli.argument import read_words
+from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.errors import ExitCode, JoulemapError
@@ -25,7 +26,9 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value", "voice"})
+PARTS: Final = frozenset(
+    {"app", "argument", "command", "complete", "deadline", "interrupt", "output", "record", "value", "voice"}
+)
 """Modules of this room that are no command."""
 
 MOST_MESSAGE: Final = 2_000
@@ -130,7 +133,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         voice.reset()
         read_words(arguments, os.environ)
-        result = build(arguments)(list(arguments), prog_name="joulemap", standalone_mode=False)
+        typed = _read_typed() if VARIABLE in os.environ else arguments
+        result = build(typed)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
@@ -148,6 +152,14 @@ def run(arguments: Sequence[str]) -> int:
         message = f"internal error: {type(error).__name__}: {error}; JOULEMAP_DEBUG=1 shows where"
         return _tell(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _read_typed() -> list[str]:
+    """Return the words that a shell asks about, and make ready for it to be answered."""
+    from typer.completion import get_completion_inspect_parameters
+
+    get_completion_inspect_parameters()  # makes typer's shells known, as its own options for completion do
+    return read_typed(os.environ)
 
 
 def _find_damage() -> str:

@@ -10,6 +10,7 @@ import typer
 
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.cli.value import split_names
 from joulemap.file import check_output
@@ -26,7 +27,9 @@ class ReportOptions(OutputOptions):
 
 @command
 def calibrate(
-    hardware: Annotated[str, typer.Argument(help="An id, alias or file, without power mode.")],
+    hardware: Annotated[
+        str, typer.Argument(help="An id, alias or file, without power mode.", autocompletion=complete_hardware)
+    ],
     *,
     precision: Annotated[
         list[str] | None, typer.Option("--precision", help="Only what was measured at these.", show_default="all")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import HardwareOptions, Models, RunOptions
 from joulemap.domain.metric import PartMetricName, RankMetricName
@@ -31,7 +32,12 @@ def compare(
             "of the run's."
         ),
     ] = "energy",
-    baseline: Annotated[str, typer.Option(help="Hardware that ratios are relative to.", show_default="the first")] = "",
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="Hardware that ratios are relative to.", show_default="the first", autocompletion=complete_hardware
+        ),
+    ] = "",
     sort: Annotated[
         RankMetricName | None, typer.Option(help="Rank the hardware by this.", show_default="no ranking")
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import Limit, Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.cli.value import split_names
@@ -20,7 +21,12 @@ def edp(
     hardware: OneHardwareOptions,
     level: Annotated[ModelDivision, typer.Option(help="The table to show: by subgraph, or by operator.")] = "subgraph",
     against: Annotated[
-        str, typer.Option(help="Hardware, comma-separated, to set each subgraph beside.", show_default="none")
+        str,
+        typer.Option(
+            help="Hardware, comma-separated, to set each subgraph beside.",
+            show_default="none",
+            autocompletion=complete_hardware,
+        ),
     ] = "",
     limit: Limit = 20,
     mode: ModeOptions,

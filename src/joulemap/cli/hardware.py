@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
 from joulemap.cli.value import read_quantity, split_names
@@ -65,7 +66,12 @@ def list_(
 @app.command()
 @command
 def show(
-    hardware: Annotated[str, typer.Argument(help="Id or alias, with @MODE or without, or a hardware file.")],
+    hardware: Annotated[
+        str,
+        typer.Argument(
+            help="Id, alias or class, with @MODE or without, or a hardware file.", autocompletion=complete_hardware
+        ),
+    ],
     *,
     energy: Annotated[
         bool, typer.Option("--energy", help="The energy reference table instead of the other numbers.")

@@ -14,6 +14,7 @@ import attrs
 import typer
 
 from joulemap.cli.argument import named_files
+from joulemap.cli.complete import complete_formats
 from joulemap.cli.interrupt import heed
 from joulemap.cli.voice import tell, voice
 from joulemap.domain.name import fold_into
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
+
+FORMATS: Final = (*list_formats(), PARQUET)
 
 SUFFIXES: Final = {
     ".txt": TABLE,
@@ -86,10 +89,9 @@ Force = Annotated[
 
 
 def _check_format(name: str) -> str:
-    known = (*list_formats(), PARQUET)
-    found = fold_into(name, known)
-    if name and found not in known:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}")
+    found = fold_into(name, FORMATS)
+    if name and found not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}")
     return found
 
 
@@ -127,8 +129,9 @@ class OutputOptions(DatabaseOptions):
             "--format",
             "-f",
             help="How to write the answer; parquet needs --output.",
-            metavar=f"[{'|'.join((*list_formats(), PARQUET))}]",
+            metavar=f"[{'|'.join(FORMATS)}]",
             callback=_check_format,
+            autocompletion=complete_formats,
             show_default="table, or what the name of the output ends with",
         ),
     ] = ""

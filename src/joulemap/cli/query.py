@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_queries
 from joulemap.cli.deadline import ending_late
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.record import BoundOptions
@@ -15,7 +16,7 @@ from joulemap.cli.value import split_assignments
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(help="topic.name, or topic.name@version.")]
+Name = Annotated[str, typer.Argument(help="topic.name, or topic.name@version.", autocompletion=complete_queries)]
 Queries = Annotated[
     Path | None,
     typer.Option(

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self, cast, get_type_hi
 import attrs
 import typer
 
+from joulemap.cli.complete import (
+    complete_architectures,
+    complete_deployments,
+    complete_hardware,
+    complete_models,
+    complete_precisions,
+    complete_runtimes,
+    complete_words,
+)
 from joulemap.cli.value import read_batches, read_number, read_quantity, split_assignments, split_names
 from joulemap.errors import UsageError
 
@@ -29,13 +38,14 @@ CALIBRATION_HELP: Final = (
     "file of one, used for its hardware."
 )
 
-Model = Annotated[str, typer.Argument(help=MODEL_HELP)]
+Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
 Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL... [HARDWARE]...",
         help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several. What is no model and "
         "names hardware is hardware, as with --hardware.",
+        autocompletion=complete_words,
     ),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
@@ -96,7 +106,12 @@ class RunOptions(ModelOptions):
     """How a model is run."""
 
     precision: Annotated[
-        str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")
+        str,
+        typer.Option(
+            "--precision",
+            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.",
+            autocompletion=complete_precisions,
+        ),
     ] = "fp32"
     runtime: Annotated[
         str,
@@ -104,6 +119,7 @@ class RunOptions(ModelOptions):
             "--runtime",
             help="eager: a kernel per operator, launched by the host; graph: without host cost; "
             "fused: a kernel per subgraph.",
+            autocompletion=complete_runtimes,
         ),
     ] = "fused"
     calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
@@ -141,10 +157,22 @@ class FilterOptions(ModeOptions):
     """Which hardware is asked about, beside names."""
 
     architecture: Annotated[
-        str, typer.Option("--architecture", help="Only these classes, e.g. cpu,gpu.", show_default="all")
+        str,
+        typer.Option(
+            "--architecture",
+            help="Only these classes, e.g. cpu,gpu.",
+            show_default="all",
+            autocompletion=complete_architectures,
+        ),
     ] = ""
     deployment: Annotated[
-        str, typer.Option("--deployment", help="All hardware for datacenter, edge or embedded.", show_default="any")
+        str,
+        typer.Option(
+            "--deployment",
+            help="All hardware for datacenter, edge or embedded.",
+            show_default="any",
+            autocompletion=complete_deployments,
+        ),
     ] = ""
 
     def keywords(self) -> SettingsKeywords:
@@ -158,7 +186,13 @@ class HardwareOptions(FilterOptions):
     """Which hardware is asked about."""
 
     hardware: Annotated[
-        str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="one each of cpu, gpu, tpu, kpu")
+        str,
+        typer.Option(
+            "--hardware",
+            help=SEVERAL_HARDWARE,
+            show_default="one each of cpu, gpu, tpu, kpu",
+            autocompletion=complete_hardware,
+        ),
     ] = ""
 
     def add(self, hardware: Sequence[str]) -> Self:
@@ -174,7 +208,10 @@ class HardwareOptions(FilterOptions):
 class NamedHardwareOptions(HardwareOptions):
     """Which hardware is asked about, by arguments or as an option."""
 
-    named: Annotated[list[str] | None, typer.Argument(metavar="[HARDWARE]...", help="As with --hardware.")] = None
+    named: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[HARDWARE]...", help="As with --hardware.", autocompletion=complete_hardware),
+    ] = None
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -185,8 +222,10 @@ class NamedHardwareOptions(HardwareOptions):
 class OneHardwareOptions:
     """Which one hardware is asked about, by an argument or as an option."""
 
-    named: Annotated[list[str] | None, typer.Argument(metavar="HARDWARE", help=ONE_HARDWARE)] = None
-    option: Annotated[str, typer.Option("--hardware", hidden=True)] = ""
+    named: Annotated[
+        list[str] | None, typer.Argument(metavar="HARDWARE", help=ONE_HARDWARE, autocompletion=complete_hardware)
+    ] = None
+    option: Annotated[str, typer.Option("--hardware", hidden=True, autocompletion=complete_hardware)] = ""
 
     def read(self) -> str:
         """Return how it is named; UsageError where it is not."""
@@ -200,8 +239,10 @@ class OneHardwareOptions:
 class TwoHardwareOptions:
     """Which two hardware are asked about, by arguments or as an option."""
 
-    named: Annotated[list[str] | None, typer.Argument(metavar="A B", help=ONE_HARDWARE)] = None
-    option: Annotated[str, typer.Option("--hardware", hidden=True)] = ""
+    named: Annotated[
+        list[str] | None, typer.Argument(metavar="A B", help=ONE_HARDWARE, autocompletion=complete_hardware)
+    ] = None
+    option: Annotated[str, typer.Option("--hardware", hidden=True, autocompletion=complete_hardware)] = ""
 
     def read(self) -> tuple[str, str]:
         """Return how they are named; UsageError where they are not two."""
@@ -218,7 +259,12 @@ class TwoHardwareOptions:
 class CandidateHardwareOptions(NamedHardwareOptions):
     """Which hardware is chosen from."""
 
-    hardware: Annotated[str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="the whole catalogue")] = ""
+    hardware: Annotated[
+        str,
+        typer.Option(
+            "--hardware", help=SEVERAL_HARDWARE, show_default="the whole catalogue", autocompletion=complete_hardware
+        ),
+    ] = ""
     power_mode: Annotated[
         str,
         typer.Option(
@@ -244,7 +290,11 @@ class CandidateRunOptions(RunOptions):
     ] = ""
     precision: Annotated[
         str,
-        typer.Option("--precision", help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4."),
+        typer.Option(
+            "--precision",
+            help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4.",
+            autocompletion=complete_precisions,
+        ),
     ] = "fp32,fp16,bf16,int8"
 
     def repeat(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import attrs
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_precisions, complete_runtimes
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import HardwareOptions, Models, RunOptions, repeat_options
 from joulemap.cli.value import read_quantity
@@ -27,8 +28,13 @@ class SweepRunOptions(RunOptions):
             show_default="1,2,4,...,128",
         ),
     ] = ""
-    precision: Annotated[str, typer.Option("--precision", help="One or several, e.g. fp32,bf16,int8.")] = "fp32"
-    runtime: Annotated[str, typer.Option("--runtime", help="One or several of eager, graph, fused.")] = "fused"
+    precision: Annotated[
+        str,
+        typer.Option("--precision", help="One or several, e.g. fp32,bf16,int8.", autocompletion=complete_precisions),
+    ] = "fp32"
+    runtime: Annotated[
+        str, typer.Option("--runtime", help="One or several of eager, graph, fused.", autocompletion=complete_runtimes)
+    ] = "fused"
 
 
 @command
