@@ -25,6 +25,8 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     and like no model.
     """
     models = tuple(word for word in words if _is_model(word))
+    if len(models) == len(words):
+        return models, ()
     known = known_hardware()
     found = list_hardware(word for word in words if word not in models)
     hardware = tuple(word for word in found if is_hardware(known, word))

@@ -19,7 +19,7 @@ def read_typed(variables: Mapping[str, str]) -> list[str]:
     return next((variables[name] for name in WORDS if variables.get(name)), "").split()[1:]
 
 
-def _begin(incomplete: str, names: Iterable[str]) -> list[str]:
+def begin(incomplete: str, names: Iterable[str]) -> list[str]:
     """Return what is typed with the rest of each name that it begins, in any case; a list goes on after its comma."""
     before, comma, last = incomplete.rpartition(",")
     folded = last.lower().replace("-", "_")
@@ -30,14 +30,14 @@ def complete_models(incomplete: str) -> list[str]:
     """Return models."""
     from joulemap.answer.completion import list_model_names
 
-    return _begin(incomplete, list_model_names())
+    return begin(incomplete, list_model_names())
 
 
 def complete_hardware(incomplete: str) -> list[str]:
     """Return hardware and classes of it."""
     from joulemap.answer.completion import list_hardware_names
 
-    return _begin(incomplete, list_hardware_names())
+    return begin(incomplete, list_hardware_names())
 
 
 def complete_words(incomplete: str) -> list[str]:
@@ -56,28 +56,21 @@ def complete_architectures(incomplete: str) -> list[str]:
     """Return architecture classes."""
     from joulemap.domain.catalogue import CLASS_HARDWARE
 
-    return _begin(incomplete, CLASS_HARDWARE)
+    return begin(incomplete, CLASS_HARDWARE)
 
 
 def complete_deployments(incomplete: str) -> list[str]:
     """Return deployments."""
     from joulemap.domain.settings import Deployment
 
-    return _begin(incomplete, get_args(Deployment))
+    return begin(incomplete, get_args(Deployment))
 
 
 def complete_precisions(incomplete: str) -> list[str]:
     """Return precisions."""
-    return _begin(incomplete, PRECISION_BYTES)
+    return begin(incomplete, PRECISION_BYTES)
 
 
 def complete_runtimes(incomplete: str) -> list[str]:
     """Return runtimes."""
-    return _begin(incomplete, RUNTIMES)
-
-
-def complete_formats(incomplete: str) -> list[str]:
-    """Return formats of an answer."""
-    from joulemap.cli.output import FORMATS
-
-    return _begin(incomplete, FORMATS)
+    return begin(incomplete, RUNTIMES)

@@ -14,7 +14,7 @@ import attrs
 import typer
 
 from joulemap.cli.argument import named_files
-from joulemap.cli.complete import complete_formats
+from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
 from joulemap.cli.voice import tell, voice
 from joulemap.domain.name import fold_into
@@ -95,6 +95,10 @@ def _check_format(name: str) -> str:
     return found
 
 
+def _complete_format(incomplete: str) -> list[str]:
+    return begin(incomplete, FORMATS)
+
+
 def choose_format(asked: str, output: Path | None) -> str:
     """Return the format of an output: what was asked for, else what the suffix of its file says, else a table.
 
@@ -131,7 +135,7 @@ class OutputOptions(DatabaseOptions):
             help="How to write the answer; parquet needs --output.",
             metavar=f"[{'|'.join(FORMATS)}]",
             callback=_check_format,
-            autocompletion=complete_formats,
+            autocompletion=_complete_format,
             show_default="table, or what the name of the output ends with",
         ),
     ] = ""

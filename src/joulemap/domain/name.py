@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -79,10 +78,11 @@ def name_precision(name: str) -> Precision:
 
 def find_nearest(name: str, known: Iterable[Sequence[str]]) -> list[str]:
     """Return the first name of each of those groups of names that have one most like this, the most like first."""
+    from difflib import SequenceMatcher
+
     folded = fold_name(name)
     ranked = sorted(
-        (-max(difflib.SequenceMatcher(None, folded, fold_name(one)).ratio() for one in names), names[0])
-        for names in known
+        (-max(SequenceMatcher(None, folded, fold_name(one)).ratio() for one in names), names[0]) for names in known
     )
     least = max(LIKENESS, -ranked[0][0] - SPREAD) if ranked else LIKENESS
     return [first for unlikeness, first in ranked[:NEAREST] if -unlikeness >= least]
