@@ -17,13 +17,8 @@ from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
 from joulemap.catalog.load import load_catalogue, load_files, load_hardware
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import (
-    CLASS_HARDWARE,
-    DEFAULT_HARDWARE,
-    HardwareEntry,
-    find_entry,
-    find_model_name,
-)
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry, find_model_name
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
 from joulemap.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import CLASS_HARDWARE
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.errors import CatalogueError
 
 

@@ -13,7 +13,8 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.query import run_described
 from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.catalogue import DEFAULT_MODE, find_class, find_entry
+from joulemap.domain.architecture import find_class
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table

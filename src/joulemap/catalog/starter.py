@@ -10,7 +10,8 @@ from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.load import load_catalogue, load_class
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import HardwareFile
-from joulemap.domain.catalogue import CLASS_HARDWARE, find_entry
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.catalogue import find_entry
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UsageError
 

@@ -54,7 +54,7 @@ def complete_queries(incomplete: str) -> list[str]:
 
 def complete_architectures(incomplete: str) -> list[str]:
     """Return architecture classes."""
-    from joulemap.domain.catalogue import CLASS_HARDWARE
+    from joulemap.domain.architecture import CLASS_HARDWARE
 
     return begin(incomplete, CLASS_HARDWARE)
 

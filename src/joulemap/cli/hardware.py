@@ -12,7 +12,7 @@ from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
 from joulemap.cli.value import read_quantity, split_names
-from joulemap.domain.catalogue import find_class
+from joulemap.domain.architecture import find_class
 from joulemap.domain.settings import Device
 from joulemap.errors import UsageError
 

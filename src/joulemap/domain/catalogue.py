@@ -7,24 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import AmbiguousNameError, UnknownNameError
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-
-CLASS_HARDWARE: Final[Mapping[str, str]] = {
-    "cpu": "xeon_8490h",
-    "gpu": "h100_sxm5",
-    "tpu": "tpu_v4",
-    "kpu": "kpu_t256",
-    "dsp": "tda4vm_c7x_mma",
-    "npu": "inferentia2",
-    "dpu": "dpu_b4096_kv260",
-    "cgra": "plasticine",
-}
-"""Architecture class -> the hardware that it means where hardware is asked for: one that runs fp32, where any does."""
 
 DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu", "kpu"))
 """What a comparison takes when no hardware is named: one of each of four architecture classes."""
@@ -113,12 +102,6 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
         raise AmbiguousNameError("hardware", name, partly, SHOWN_CANDIDATES, LIST_HINT)
     near = partly or find_nearest(asked, [entry.names for entry in entries.values()])
     raise UnknownNameError("hardware", name, (), LIST_HINT, near=near)
-
-
-def find_class(name: str) -> str:
-    """Return the architecture class that a name is; empty for none."""
-    folded = fold_name(unmark(name))
-    return folded if folded in CLASS_HARDWARE else ""
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:

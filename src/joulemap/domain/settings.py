@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
 import attrs
 
-from joulemap.domain.catalogue import find_class
+from joulemap.domain.architecture import find_class
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from joulemap.background import begin
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.catalogue import HardwareEntry, find_class
+from joulemap.domain.architecture import find_class
+from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.name import fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.resource import package_version

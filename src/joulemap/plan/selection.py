@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Literal, cast
 import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.catalogue import (
-    CLASS_HARDWARE,
-    DEFAULT_HARDWARE,
-    DEFAULT_MODE,
-    HardwareEntry,
-    find_alike,
-    find_class,
-    find_entry,
-)
+from joulemap.domain.architecture import CLASS_HARDWARE, find_class
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
 from joulemap.domain.name import join_words, unmark
 from joulemap.errors import UnknownNameError, UsageError
 from joulemap.plan.catalogue import check_names, known_hardware
