@@ -16,7 +16,7 @@ from conftest import Run
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.row import PARTS, ArchitectureSummary
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.catalogue import DEFAULT_BY_CLASS
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.store.library import find_query
@@ -103,7 +103,7 @@ def test_categories_and_actions_worked_out_by_hand(book: Book) -> None:
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 def test_every_class_answers_and_adds_up_exactly(workspace: Workspace, precision: Precision) -> None:
     answer = workspace.architectures("mobilenet_v2", precision=precision, batch=4)
-    assert {row.architecture: row.hardware for row in answer.rows} == dict(DEFAULT_BY_CLASS)
+    assert {row.architecture: row.hardware for row in answer.rows} == dict(CLASS_HARDWARE)
     for row in answer.rows:
         assert row.energy_fj == sum(getattr(row, f"{part}_fj") for part in PARTS)
         categories = [one for one in answer.categories if one.run_id == row.run_id]
@@ -128,7 +128,7 @@ def test_a_mac_costs_what_its_actions_cost(answer: ArchitecturesAnswer) -> None:
 
 def test_every_class_has_orders_that_start_its_macs(answer: ArchitecturesAnswer) -> None:
     orders = {row.architecture: row.macs_per_order or 0.0 for row in answer.rows}
-    assert set(orders) == set(DEFAULT_BY_CLASS)
+    assert set(orders) == set(CLASS_HARDWARE)
     assert all(row.order_name and row.order_count for row in answer.rows)
     assert min(orders["tpu"], orders["npu"], orders["dpu"]) > max(orders["cpu"], orders["gpu"], orders["dsp"])
     for row in answer.rows:
@@ -189,7 +189,7 @@ def test_a_replaced_precision_is_said(workspace: Workspace) -> None:
     assert {row.architecture: row.precision for row in answer.rows if row.precision != "fp32"} == {"dpu": "int8"}
     assert "dpu_b4096_kv260 has no fp32, so it is shown in int8" in answer.remarks()
     assert answer.scope.settings.precision == ("fp32", "int8")
-    places = [list(DEFAULT_BY_CLASS).index(row.architecture) for row in answer.rows]
+    places = [list(CLASS_HARDWARE).index(row.architecture) for row in answer.rows]
     assert places == sorted(places)
 
 

@@ -73,12 +73,27 @@ BAD = [
     (("compare", "resnet18", "--input", "2,3,224,224", "--batch", "3"), ExitCode.USAGE, "contradicts"),
     (("compare", "resnet18", "--db", "no/x.duckdb"), ExitCode.DATABASE, "the folder no does not exist"),
     (("compare", "./mine.py:net"), ExitCode.MODEL, "there is no file mine.py"),
-    (("compare",), ExitCode.USAGE, "Missing argument 'model'"),
-    (("analyze", "resnet18"), ExitCode.USAGE, "Missing argument 'hardware'"),
+    (("compare",), ExitCode.USAGE, "Missing argument 'MODEL"),
+    (("analyze", "resnet18"), ExitCode.USAGE, "name a hardware after the model"),
     (("analyze", "resnet19", "h100_sxm5"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
     (("analyze", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
-    (("analyze", "resnet18", ""), ExitCode.UNKNOWN_NAME, "unknown hardware ''"),
-    (("analyze", "resnet18", "h100_sxm5,tpu_v4"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h100_sxm5,tpu_v4'"),
+    (("analyze", "resnet18", ""), ExitCode.USAGE, "name a hardware after the model"),
+    (("analyze", "resnet18", "h100_sxm5,tpu_v4"), ExitCode.USAGE, "is 2 hardware, expected one: h100_sxm5, tpu_v4"),
+    (("analyze", "resnet18", "H100", "TPU"), ExitCode.USAGE, "is 2 hardware, expected one: h100_sxm5, tpu_v4"),
+    (("analyze", "resnet18", "TPU v5"), ExitCode.UNKNOWN_NAME, "'TPU v5' may be tpu_v5e, tpu_v5p: name one"),
+    (("analyze", "resnet18", "H100 NVL"), ExitCode.UNKNOWN_NAME, "unknown hardware 'H100 NVL'; did you mean h100_sxm5"),
+    (("compare", "resnet18", "h10"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h10'; did you mean h100_sxm5"),
+    (("compare", "resnet18", "-o", "x.xlsx"), ExitCode.USAGE, "x.xlsx: .xlsx says no format; known: .txt, .json"),
+    (("compare", "resnet18", "-o", "x.csv", "-f", "json"), ExitCode.USAGE, "x.csv would hold json: name it x.json"),
+    (
+        ("hardware", "template", "--like", "l4", "-o", "x.json"),
+        ExitCode.USAGE,
+        "would hold a hardware file: name it x.t",
+    ),
+    (("query", "show", "run.list", "-o", "x.csv"), ExitCode.USAGE, "would hold a query file: name it x.sql"),
+    (("calibrate", "h200_sxm", "-o", "x.json"), ExitCode.USAGE, "would hold a calibration: name it x.toml"),
+    (("calibrate", "gpu", "--dry-run"), ExitCode.UNKNOWN_NAME, "it is a class of hardware, name a chip of it"),
+    (("measure", "mlp", "--hardware", "GPU"), ExitCode.USAGE, "GPU is a class of hardware: name a chip of it"),
     (("analyze", "resnet18", "tpu_v4@15W"), ExitCode.UNKNOWN_NAME, "tpu_v4 has none"),
     (("analyze", "resnet18", "kpu_t64", "--power-mode", "x"), ExitCode.UNKNOWN_NAME, "has 3W, 6W, 10W"),
     (("analyze", "resnet18", "./none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
@@ -86,10 +101,10 @@ BAD = [
     (("analyze", "resnet18", "tpu_v4", "--precision", "fp17"), ExitCode.USAGE, "unknown precision 'fp17'"),
     (("analyze", "resnet18", "tpu_v4", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
     (("analyze", "resnet18", "tpu_v4", "--batch", "0"), ExitCode.USAGE, "batch is 0"),
-    (("fusion", "resnet18"), ExitCode.USAGE, "Missing argument 'hardware'"),
+    (("fusion", "resnet18"), ExitCode.USAGE, "name a hardware after the model"),
     (("fusion", "resnet18", "tpu_v4", "--runtime", "jit"), ExitCode.USAGE, "unknown runtime 'jit'"),
     (("fusion", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'run', 'pattern'"),
-    (("edp", "resnet18"), ExitCode.USAGE, "Missing argument 'hardware'"),
+    (("edp", "resnet18"), ExitCode.USAGE, "name a hardware after the model"),
     (("edp", "resnet19", "tpu_v4"), ExitCode.UNKNOWN_NAME, "did you mean resnet18"),
     (("edp", "re'sn;et", "tpu_v4"), ExitCode.UNKNOWN_NAME, """unknown model "re'sn;et\""""),
     (("edp", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
@@ -102,7 +117,7 @@ BAD = [
     (("utilization", "resnet18", "--min-compute", "20"), ExitCode.USAGE, "min_compute_fraction is 20, expected from"),
     (("utilization", "resnet18", "--max-idle", "x"), ExitCode.USAGE, "'x' is not a valid float"),
     (("utilization", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of"),
-    (("sweep",), ExitCode.USAGE, "Missing argument 'models"),
+    (("sweep",), ExitCode.USAGE, "Missing argument 'MODEL"),
     (("sweep", "resnet18", "resnet19"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
     (("sweep", "resnet18", "--batch", "1,x"), ExitCode.USAGE, "--batch: 'x' is not a whole number"),
     (("sweep", "resnet18", "--batch", "1,..."), ExitCode.USAGE, "cannot read the batches '1,...'"),
@@ -130,6 +145,7 @@ BAD = [
     (("measure", "quantized_resnet18"), ExitCode.MODEL, "int8 modules cannot be built without data"),
     (("hardware", "detect", "--device", "npu"), ExitCode.USAGE, "'npu' is not one of 'cpu', 'cuda'"),
     (("hardware", "detect", "--threads", "0"), ExitCode.USAGE, "--threads is 0"),
+    (("explain", "resnet18", "H100"), ExitCode.USAGE, "name two hardware after the model, A and B; found 1 (H100)"),
     (("explain", "resnet18", "h100_sxm5", "tpu_v9"), ExitCode.UNKNOWN_NAME, "did you mean tpu_v4"),
     (("explain", "resnet18", "h100_sxm5", "tpu_v4", "--metric", "x"), ExitCode.USAGE, "'x' is not"),
     (("pareto",), ExitCode.USAGE, "Missing argument 'model'"),
@@ -153,6 +169,11 @@ BAD = [
         "'fame' is not one of 'energy', 'energy_per",
     ),
     (("recommend", "resnet18", "--max-latency", "50J"), ExitCode.USAGE, "--max-latency: '50J' is in J, expected s"),
+    (("recommend", "resnet18", "--max-latency", "20"), ExitCode.USAGE, "'20' has no unit: write 20ms"),
+    (("recommend", "resnet18", "--max-latency", "20m"), ExitCode.USAGE, "'20m' has no unit: write 20ms"),
+    (("recommend", "resnet18", "--max-memory", "2e9"), ExitCode.USAGE, "'2e9' has no unit: write 2e9MB"),
+    (("recommend", "resnet18", "--min-throughput", "30"), ExitCode.USAGE, "'30' has no unit: write 30/s"),
+    (("cost", "resnet18", "--electricity", "0.3"), ExitCode.USAGE, "'0.3' has no unit: write 0.3USD/kWh"),
     (("recommend", "resnet18", "--max-latency", "soon"), ExitCode.USAGE, "--max-latency: 'soon' is not a number"),
     (("recommend", "resnet18", "--max-energy", "0J"), ExitCode.USAGE, "--max-energy: '0J' is not above 0"),
     (("recommend", "resnet18", "--max-memory", "inf"), ExitCode.USAGE, "--max-memory: 'inf' is not a finite number"),
@@ -186,7 +207,7 @@ BAD = [
     (("hardware", "list", "--precision", "fp3"), ExitCode.USAGE, "unknown precision 'fp3'"),
     (("hardware", "list", "--max-power", "30J"), ExitCode.USAGE, "--max-power: '30J' is in J, expected W"),
     (("hardware", "list", "--min-memory", "much"), ExitCode.USAGE, "--min-memory: 'much' is not a number"),
-    (("hardware", "list", "--max-price", "-5"), ExitCode.USAGE, "--max-price: '-5' is not above 0"),
+    (("hardware", "list", "--max-price", "-5USD"), ExitCode.USAGE, "--max-price: '-5USD' is not above 0"),
     (("hardware", "show", "kpu_t64@9W"), ExitCode.UNKNOWN_NAME, "kpu_t64 has 3W, 6W, 10W"),
     (("hardware", "template"), ExitCode.USAGE, "name one of --like HARDWARE and --architecture CLASS"),
     (("hardware", "template", "--like", "h10"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h10'"),
@@ -284,7 +305,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
     [
         ("compare", "resnet18", "--level", "detailed"),
         ("compare", "resnet18", "--level", "operator", "--metric", "memory"),
-        ("compare", "resnet18", "resnet18", "--sort", "power", "--details", "--verbose"),
+        ("compare", "resnet18", "resnet18", "--sort", "power", "--details", "--verbose", "--quiet"),
         ("analyze", "resnet18", "kpu_t256"),
         ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
         ("edp", "resnet18", "kpu_t256", "--against", "tpu_v4,h100_sxm5"),
@@ -550,3 +571,69 @@ def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulema
     assert len(found) >= 5, "blocks of tables are read; those of indexes and free ones are not"
     path.write_bytes(found[-1])
     assert joulemap("db", "check", "--db", path).returncode == ExitCode.DATABASE
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x.txt", "table"), ("x", "table")],
+)
+def test_the_name_of_an_output_says_its_format(
+    name: str, form: str, joulemap: Run, database: Path, tmp_path: Path
+) -> None:
+    asked = ("analyze", "resnet18", "tpu_v4", "--db", database)
+    assert joulemap(*asked, "-o", name).returncode == 0
+    assert (tmp_path / name).read_text() == joulemap(*asked, "--format", form).stdout
+
+
+def test_a_parquet_file_needs_no_format_beside_its_name(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    assert joulemap("sql", "SELECT run_id FROM runs", "-o", "x.parquet", "--db", database).returncode == 0
+    assert (tmp_path / "x.parquet").read_bytes()[:4] == b"PAR1"
+
+
+def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
+    joulemap: Run, database: Path, tmp_path: Path
+) -> None:
+    assert joulemap("db", "info", "-o", "info.log", "--format", "JSON", "--db", database).returncode == 0
+    assert json.loads((tmp_path / "info.log").read_text())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("analyze", "resnet18", "cpu"), ("analyze", "resnet18", "--hardware", "CPU")),
+        (("explain", "resnet18", "GPU", "TPU"), ("explain", "resnet18", "--hardware", "GPU,TPU")),
+        (("edp", "resnet18", "TPU", "v4"), ("EDP", "resnet18", "TPU v4")),
+        (("compare", "resnet18", "H100", "~kpu_t256"), ("compare", "ResNet-18", "--hardware", "H100 KPU-T256")),
+        (("utilization", "resnet18", "H100,TPUv4"), ("utilization", "resnet18", "--HARDWARE", "H100, TPU v4")),
+        (("cost", "resnet18", "H100", "--precision", "fp32"), ("cost", "resnet18", "--hardware", "NVIDIA H100",
+         "--precision", "FP32")),
+        (("sweep", "resnet18", "H100", "--batch", "1", "--level", "winner"),
+         ("sweep", "H100", "resnet18", "--batch", "1", "--level", "Winner")),
+    ],
+    ids=lambda arguments: arguments[0],
+)  # fmt: skip
+def test_hardware_is_an_argument_or_an_option(
+    one: tuple[str, ...], other: tuple[str, ...], joulemap: Run, own_database: Path
+) -> None:
+    done, again = (joulemap(*arguments, "--db", own_database, "-f", "csv") for arguments in (one, other))
+    assert (done.returncode, done.stderr) == (again.returncode, again.stderr) == (0, "")
+    assert done.stdout == again.stdout
+
+
+def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None:
+    asked = ("analyze", "resnet18", "GPU", "--db", database)
+    told = "GPU means h100_sxm5, the default of its class; --architecture gpu takes all of the class"
+    assert told in joulemap(*asked).stdout
+    assert json.loads(joulemap(*asked, "-f", "json").stdout)["class_defaults"] == {"GPU": "h100_sxm5"}
+
+
+def test_quiet_and_verbose_stand_before_or_behind_a_command(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    asked = ("explain", "resnet18", "H100", "TPU", "--db", database)
+    plain = joulemap(*asked)
+    for spoken in (joulemap("-v", *asked), joulemap(*asked, "--verbose")):
+        assert spoken.stdout == plain.stdout
+        assert re.search(r"s: query explain\.energy@1: \d+ rows", spoken.stderr)
+    assert joulemap(*asked, "-o", "a.txt").stderr == "wrote a.txt\n"
+    for silent in (joulemap("--quiet", *asked, "-o", "b.txt"), joulemap(*asked, "-o", "c.txt", "-q", "-v")):
+        assert (silent.returncode, silent.stderr) == (0, "")
+    assert joulemap("-q", "compare", "resnet19").stderr.startswith("joulemap: unknown model")

@@ -352,7 +352,7 @@ def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, joulemap: Run
         made = joulemap("hardware", "template", "--like", "tpu_v4").stdout
         made = re.sub(r'^id = ".*"$', f'id = "{name}"', made, flags=re.MULTILINE)
         (folder / f"{name}.toml").write_text(re.sub(r"^aliases = .*$", "aliases = []", made, flags=re.MULTILINE))
-    with pytest.raises(UsageError, match="holds 2 hardware, expected one"):
+    with pytest.raises(UsageError, match="is 2 hardware, expected one"):
         workspace.edp("resnet18", str(folder))
     both = workspace.edp("resnet18", f"{folder}/one.toml", against=[str(folder)])
     assert sorted({row.hardware for row in both.comparison}) == ["one", "two"]

@@ -16,13 +16,14 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
 from joulemap.catalog.load import list_architectures, load_catalogue, load_files, load_hardware
-from joulemap.catalog.sheet import load_scenarios
-from joulemap.domain.catalogue import DEFAULT_BY_CLASS, DEFAULT_HARDWARE, HardwareEntry, find_entry
+from joulemap.catalog.sheet import load_models, load_scenarios
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry, find_model_name
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
-from joulemap.errors import CatalogueError, UnknownNameError, UsageError
+from joulemap.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.selection import select_hardware
+from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue()
@@ -44,10 +45,138 @@ def chosen(**settings: Any) -> list[str]:
         ("Xeon-8490H", "xeon_8490h"),
         ("KPU-T64", "kpu_t64"),
         ("A100", "a100_sxm4_80gb"),
+        ("NVIDIA H100", "h100_sxm5"),
+        ("NVIDIA A100-SXM4-80GB", "a100_sxm4_80gb"),
+        ("A100 80GB PCIe", "a100_pcie_80gb"),
+        ("NVIDIA Tesla T4", "t4"),
+        ("Intel(R) Xeon(R) Platinum 8490H", "xeon_8490h"),
+        ("~tpu_v5e", "tpu_v5e"),
+        ("TPU v4", "tpu_v4"),
+        ("Coral-TPU", "coral_edge_tpu"),
+        ("CGRA-Plasticine", "plasticine"),
+        ("Xilinx-DPU", "dpu_b4096_kv260"),
+        ("jetson_orin_agx_cpu", "jetson_agx_orin_cpu"),
+        ("epyc_turin", "epyc_9755"),
+        ("AmpereOne-M192", "ampereone_m_a192_32m"),
+        ("RTX 4090", "rtx_4090"),
+        ("Raspberry Pi 5", "raspberry_pi_5"),
+        ("MI300X", "mi300x"),
+        ("Hailo 8", "hailo_8"),
+        ("Amazon Graviton4", "graviton4"),
     ],
 )
 def test_a_name_or_alias_resolves_exactly(name: str, expected: str) -> None:
     assert find_entry(ENTRIES, name).id == expected
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.id)
+def test_every_name_of_a_hardware_is_its_own_in_any_case_and_with_its_vendor(entry: HardwareEntry) -> None:
+    vendor = entry.vendor.partition(" (")[0].partition(" /")[0]
+    for name in entry.names:
+        for written in (name, name.upper(), name.replace("_", " "), name.replace(" ", "-"), f"{vendor} {name}"):
+            assert find_entry(ENTRIES, written) is entry, written
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("H100 NVL", "h100_sxm5"),
+        ("H800", "h100_sxm5"),
+        ("AMD H100", "h100_sxm5"),
+        ("MI250", "mi250x"),
+        ("RTX 4080", "rtx_4090"),
+        ("TPU v3", "tpu_v4"),
+        ("L40", "l40s"),
+        ("Xeon", "xeon_8490h"),
+        ("Jetson Nano", "jetson_orin_nano_8gb"),
+        ("GH200", "h200_sxm"),
+        ("h100_sxm4", "h100_sxm5"),
+    ],
+)
+def test_a_chip_that_is_not_there_becomes_no_other(name: str, near: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        find_entry(ENTRIES, name)
+    assert near in caught.value.near
+
+
+@pytest.mark.parametrize(
+    ("name", "candidates"),
+    [
+        ("TPU v5", "tpu_v5e, tpu_v5p"),
+        ("epyc", "epyc_9654, epyc_9754, epyc_9755, epyc_9965"),
+        ("Gaudi", "gaudi2, gaudi3"),
+    ],
+)
+def test_words_of_several_hardware_list_them(name: str, candidates: str) -> None:
+    with pytest.raises(AmbiguousNameError, match=f"may be {candidates}: name one"):
+        find_entry(ENTRIES, name)
+
+
+@pytest.mark.parametrize(("name", "chip"), CLASS_HARDWARE.items())
+def test_a_class_means_a_chip_of_it_that_runs_what_is_asked_by_default(name: str, chip: str) -> None:
+    assert ENTRIES[chip].architecture == name
+    assert "fp32" in ENTRIES[chip].precisions or name == "dpu"
+
+
+def test_a_class_in_place_of_a_hardware_is_said() -> None:
+    selection = select_hardware(Settings(hardware="H100, TPU Dsp"))
+    assert [entry.id for entry, _ in selection.pairs] == ["h100_sxm5", "tpu_v4", "tda4vm_c7x_mma"]
+    assert selection.meanings == {"TPU": "tpu_v4", "Dsp": "tda4vm_c7x_mma"}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("H100 A100", ["h100_sxm5", "a100_sxm4_80gb"]),
+        ("H100,A100", ["h100_sxm5", "a100_sxm4_80gb"]),
+        ("RTX 4090 Jetson Orin Nano@15W, ~kpu_t64", ["rtx_4090", "jetson_orin_nano_8gb", "kpu_t64"]),
+        (["Jetson", "Orin", "Nano", "TPU", "v4"], ["jetson_orin_nano_8gb", "tpu_v4"]),
+        (["A100", "GPU"], ["a100_sxm4_80gb", "h100_sxm5"]),
+        ("A100 GPU", ["a100_sxm4_80gb"]),
+    ],
+)
+def test_hardware_is_listed_with_commas_or_spaces(written: str | list[str], expected: list[str]) -> None:
+    assert [entry.id for entry, _ in select_hardware(Settings(hardware=written)).pairs] == expected
+
+
+@pytest.mark.parametrize(("written", "named"), [("H100 RTX 4080", "H100 RTX 4080"), ("H100,nonsense", "nonsense")])
+def test_what_is_no_hardware_in_a_list_is_named(written: str, named: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"unknown hardware '{named}'"):
+        select_hardware(Settings(hardware=written))
+
+
+def test_a_measurement_is_of_a_chip_not_of_a_class() -> None:
+    with pytest.raises(UsageError, match="GPU is a class of hardware: name a chip of it"):
+        select_chip("GPU", Settings())
+
+
+def test_settings_take_names_in_any_case() -> None:
+    settings = Settings(
+        architecture=("GPU", "Tpu"),
+        deployment="Data Center",  # type: ignore[arg-type]
+        precision=("FP16", "Int8", "float32", "bfloat16"),  # type: ignore[arg-type]
+        runtime="Eager",  # type: ignore[arg-type]
+    )
+    assert settings == Settings(
+        architecture=("gpu", "tpu"),
+        deployment="datacenter",
+        precision=("fp16", "int8", "fp32", "bf16"),
+        runtime="eager",
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("ResNet-50", "resnet50"),
+        ("ViT-B/16", "vit_b_16"),
+        ("MobileNet V2", "mobilenet_v2"),
+        ("./ResNet50.py:net", "./ResNet50.py:net"),
+        ("resnet19", "resnet19"),
+    ],
+)
+def test_a_model_is_named_as_people_write_it(written: str, expected: str) -> None:
+    assert find_model_name(written, load_models()) == expected
 
 
 @pytest.mark.parametrize("name", ["h10", "H100-SX", "xeon", "jetson", "orin", "tpu", "", "h100_sxm5 ti"])
@@ -57,11 +186,11 @@ def test_a_part_of_a_name_is_no_name(name: str) -> None:
 
 
 def test_every_class_has_a_hardware_that_stands_for_it_and_one_precision_runs_on_all() -> None:
-    assert {architecture: ENTRIES[name].architecture for architecture, name in DEFAULT_BY_CLASS.items()} == {
+    assert {architecture: ENTRIES[name].architecture for architecture, name in CLASS_HARDWARE.items()} == {
         architecture: architecture for architecture in list_architectures()
     }
-    assert set.intersection(*(set(ENTRIES[name].precisions) for name in DEFAULT_BY_CLASS.values())) == {"int8"}
-    assert set(DEFAULT_HARDWARE) < set(DEFAULT_BY_CLASS.values())
+    assert set.intersection(*(set(ENTRIES[name].precisions) for name in CLASS_HARDWARE.values())) == {"int8"}
+    assert set(DEFAULT_HARDWARE) < set(CLASS_HARDWARE.values())
 
 
 def test_no_two_hardware_share_a_name() -> None:

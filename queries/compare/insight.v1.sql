@@ -8,11 +8,11 @@ order = ["energy_ratio descending", "other_hardware"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare" }
 [columns]
-best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy" }
-other_hardware = { type = "VARCHAR", meaning = "run that it is compared with" }
+best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy, per inference where batches differ, with its configuration where the runs differ in that" }
+other_hardware = { type = "VARCHAR", meaning = "run that it is compared with, likewise" }
 energy_ratio = { type = "DOUBLE", meaning = "energy of the other over that of the best" }
 latency_ratio = { type = "DOUBLE", meaning = "latency of the other over that of the best" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best; per batch, or per inference where batches differ" }
 part = { type = "VARCHAR", meaning = "the part of the ledger that differs most: compute, memory, control or static" }
 part_difference_j = { type = "DOUBLE", unit = "J", meaning = "that part's difference" }
 part_share_fraction = { type = "DOUBLE", meaning = "part_difference_j over difference_j; above 1 where other parts go the other way" }
@@ -22,15 +22,20 @@ other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the o
 WITH chosen AS (
     SELECT
         run_id,
-        configuration_name(hardware, power_mode) AS hardware,
-        energy_j,
+        CASE
+            WHEN count(DISTINCT ("precision", batch, runtime)) OVER () > 1
+                THEN configuration_label(hardware, power_mode, "precision", batch, runtime)
+            ELSE configuration_name(hardware, power_mode)
+        END AS hardware,
+        CASE WHEN count(DISTINCT batch) OVER () > 1 THEN batch ELSE 1 END AS divisor,
+        energy_j / CASE WHEN count(DISTINCT batch) OVER () > 1 THEN batch ELSE 1 END AS energy_j,
         latency_s,
         average_power_w
     FROM runs
     WHERE list_contains($run_ids, run_id)
 ),
 best AS (
-    SELECT run_id, hardware, energy_j, latency_s, average_power_w
+    SELECT run_id, hardware, divisor, energy_j, latency_s, average_power_w
     FROM chosen
     ORDER BY energy_j, hardware, run_id
     LIMIT 1
@@ -46,8 +51,8 @@ gap AS (
     SELECT
         o.run_id,
         p.part,
-        (coalesce(q.energy_fj, 0) - coalesce(s.energy_fj, 0)) / 1e15 AS part_difference_j
-    FROM (SELECT run_id FROM chosen EXCEPT SELECT run_id FROM best) AS o
+        (coalesce(q.energy_fj, 0) / o.divisor - coalesce(s.energy_fj, 0) / b.divisor) / 1e15 AS part_difference_j
+    FROM (SELECT run_id, divisor FROM chosen WHERE run_id NOT IN (SELECT run_id FROM best)) AS o
     CROSS JOIN (VALUES ('compute'), ('memory'), ('control'), ('static')) AS p (part)
     CROSS JOIN best AS b
     LEFT JOIN part AS q ON q.run_id = o.run_id AND q.part = p.part

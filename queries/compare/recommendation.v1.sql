@@ -8,8 +8,8 @@ order = ["goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from" }
 [columns]
-goal = { type = "VARCHAR", meaning = "a metric: energy, latency, throughput, memory or edp" }
-hardware = { type = "VARCHAR", meaning = "the winner; ties go to the first name" }
+goal = { type = "VARCHAR", meaning = "a metric: energy, latency, throughput, memory or edp; energy_per_inference and edp_per_inference where batches differ" }
+hardware = { type = "VARCHAR", meaning = "the winner, with its configuration where the runs differ in that; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the runner-up; null without one" }
@@ -19,19 +19,36 @@ is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are pro
 published_hardware = { type = "VARCHAR", meaning = "the best whose key numbers are not; null without one" }
 published_value = { type = "DOUBLE", meaning = "its value, in unit" }
 */
-WITH valued AS (
+WITH chosen AS (
     SELECT
-        configuration_name(r.hardware, r.power_mode) AS hardware,
+        CASE
+            WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
+                THEN configuration_label(r.hardware, r.power_mode, r.precision, r.batch, r.runtime)
+            ELSE configuration_name(r.hardware, r.power_mode)
+        END AS hardware,
         r.is_projection,
-        unnest([
-            {'position': 1, 'goal': 'energy', 'value': r.energy_j},
-            {'position': 2, 'goal': 'latency', 'value': r.latency_s},
-            {'position': 3, 'goal': 'throughput', 'value': r.throughput_per_s},
-            {'position': 4, 'goal': 'memory', 'value': 0e0 + r.peak_memory_bytes},
-            {'position': 5, 'goal': 'edp', 'value': r.edp_js}
-        ], recursive := TRUE)
+        CASE WHEN count(DISTINCT r.batch) OVER () > 1 THEN '_per_inference' ELSE '' END AS scope,
+        CASE WHEN count(DISTINCT r.batch) OVER () > 1 THEN r.batch ELSE 1 END AS divisor,
+        r.energy_j,
+        r.latency_s,
+        r.throughput_per_s,
+        r.peak_memory_bytes,
+        r.edp_js
     FROM runs AS r
     WHERE list_contains($run_ids, r.run_id)
+),
+valued AS (
+    SELECT
+        c.hardware,
+        c.is_projection,
+        unnest([
+            {'position': 1, 'goal': 'energy' || c.scope, 'value': c.energy_j / c.divisor},
+            {'position': 2, 'goal': 'latency', 'value': c.latency_s},
+            {'position': 3, 'goal': 'throughput', 'value': c.throughput_per_s},
+            {'position': 4, 'goal': 'memory', 'value': 0e0 + c.peak_memory_bytes},
+            {'position': 5, 'goal': 'edp' || c.scope, 'value': c.edp_js / c.divisor}
+        ], recursive := TRUE)
+    FROM chosen AS c
 ),
 candidate AS (
     SELECT

@@ -4,17 +4,20 @@ version = 1
 schema = 1
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
 grain = "one row per run asked for, refused ones included"
-order = ["energy_j, refused runs last", "hardware", "run_id"]
+order = ["energy_per_inference_j, refused runs last", "hardware", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, as `run.list` shows them" }
-baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to; empty for the first run that was not refused" }
+baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to, at its first run; empty for the first run that was not refused" }
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
+precision = { type = "VARCHAR", meaning = "precision" }
+runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
+energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of it, per inference" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
@@ -27,9 +30,9 @@ units_total_count = { type = "INTEGER", meaning = "units that have this precisio
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor static" }
 overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
-energy_ratio = { type = "DOUBLE", meaning = "energy over the baseline's" }
-latency_ratio = { type = "DOUBLE", meaning = "latency over the baseline's" }
-baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to" }
+energy_ratio = { type = "DOUBLE", meaning = "energy per inference over the baseline's" }
+latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over the baseline's" }
+baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to, with its configuration where the runs differ in that" }
 clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
@@ -44,6 +47,13 @@ WITH asked AS (
         r.batch,
         r.configured_hardware AS hardware,
         r.architecture,
+        r.precision,
+        r.runtime,
+        CASE
+            WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
+                THEN configuration_label(r.hardware, r.power_mode, r.precision, r.batch, r.runtime)
+            ELSE r.configured_hardware
+        END AS label,
         r.unit_name,
         r.is_projection,
         r.refusal,
@@ -72,6 +82,7 @@ answered AS (
     SELECT
         run_id,
         energy_j,
+        energy_per_inference_j,
         latency_s,
         throughput_per_s,
         average_power_w,
@@ -86,7 +97,7 @@ answered AS (
     WHERE list_contains($run_ids, run_id)
 ),
 baseline AS (
-    SELECT a.hardware, s.energy_j, s.latency_s
+    SELECT a.label, s.energy_per_inference_j, s.latency_s
     FROM asked AS a
     JOIN answered AS s ON s.run_id = a.run_id
     WHERE $baseline = '' OR a.hardware = $baseline
@@ -98,8 +109,11 @@ SELECT
     a.batch,
     a.hardware,
     a.architecture,
+    a.precision,
+    a.runtime,
     CASE WHEN a.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     s.energy_j,
+    s.energy_per_inference_j,
     s.latency_s,
     s.throughput_per_s,
     s.average_power_w,
@@ -112,9 +126,9 @@ SELECT
     a.unit_name,
     c.overhead_energy_j,
     c.overhead_fraction,
-    s.energy_j / b.energy_j AS energy_ratio,
+    s.energy_per_inference_j / b.energy_per_inference_j AS energy_ratio,
     s.latency_s / b.latency_s AS latency_ratio,
-    b.hardware AS baseline_hardware,
+    b.label AS baseline_hardware,
     s.clock_fraction,
     c.assumed_energy_fraction,
     c.recalled_energy_fraction,
@@ -125,4 +139,4 @@ FROM asked AS a
 LEFT JOIN answered AS s ON s.run_id = a.run_id
 LEFT JOIN certainty AS c ON c.run_id = a.run_id
 LEFT JOIN baseline AS b ON TRUE
-ORDER BY s.energy_j NULLS LAST, a.hardware, a.run_id
+ORDER BY s.energy_per_inference_j NULLS LAST, a.hardware, a.run_id

@@ -18,6 +18,8 @@ pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of
 usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
+price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
 [columns]
 hardware_a = { type = "VARCHAR", meaning = "option A, with @MODE where the power mode is not the default" }
 precision_a = { type = "VARCHAR", meaning = "its precision" }
@@ -69,7 +71,16 @@ WITH paid AS MATERIALIZED (
                 c.run_id
         ) AS place
     FROM configuration_costs(
-        $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
+        $run_ids,
+        $utilization,
+        $lifetime_years,
+        $hours_per_year,
+        $pue,
+        $usd_per_kwh,
+        $region,
+        $gco2_per_kwh,
+        price_of := $price_of,
+        price_usd := $price_usd
     ) AS c
     JOIN (VALUES ('cloud'), ('purchase')) AS w (way)
         ON CASE w.way

@@ -14,6 +14,9 @@ pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of
 usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
+price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
+price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
 [columns]
 rank = { type = "BIGINT", meaning = "1 for the cheapest; null where no price is known" }
 status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
@@ -29,8 +32,8 @@ hardware_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it ren
 energy_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it electricity; 0 in a cloud, where the rent contains it" }
 price = { type = "DOUBLE", meaning = "of the chip, board or kit, in price_unit" }
 price_unit = { type = "VARCHAR", meaning = "USD/h or USD" }
-price_basis = { type = "VARCHAR", meaning = "where the price comes from" }
-price_source = { type = "VARCHAR", meaning = "document" }
+price_basis = { type = "VARCHAR", meaning = "where the price comes from; given where it was asked for" }
+price_source = { type = "VARCHAR", meaning = "document, or the file or question that gives it" }
 price_note = { type = "VARCHAR", meaning = "what the price buys, and when" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "while it works" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
@@ -62,11 +65,16 @@ WITH paid AS (
         CASE w.way WHEN 'cloud' THEN c.cloud_usd_per_million WHEN 'purchase' THEN c.purchase_usd_per_million END
             AS hardware_usd_per_million,
         CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.energy_usd_per_million END AS energy_usd_per_million,
-        f.value AS price,
-        f.unit AS price_unit,
-        f.basis AS price_basis,
-        f.source AS price_source,
-        f.note AS price_note,
+        coalesce(given_price(c.hardware, w.way, $price_of, $price_usd), f.value) AS price,
+        CASE w.way WHEN 'cloud' THEN 'USD/h' WHEN 'purchase' THEN 'USD' END AS price_unit,
+        CASE WHEN list_contains(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way) THEN 'given' ELSE f.basis END
+            AS price_basis,
+        coalesce(
+            CAST($price_source AS VARCHAR[])[list_position(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way)],
+            f.source
+        ) AS price_source,
+        CASE WHEN list_contains(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way) THEN '' ELSE f.note END
+            AS price_note,
         c.throughput_per_s,
         c.latency_s,
         c.energy_per_inference_j,
@@ -83,7 +91,16 @@ WITH paid AS (
         coalesce(c.price_cloud_usd_per_hour, c.price_purchase_usd) IS NOT NULL AS has_price,
         c.run_id
     FROM configuration_costs(
-        $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
+        $run_ids,
+        $utilization,
+        $lifetime_years,
+        $hours_per_year,
+        $pue,
+        $usd_per_kwh,
+        $region,
+        $gco2_per_kwh,
+        price_of := $price_of,
+        price_usd := $price_usd
     ) AS c
     JOIN (VALUES ('cloud'), ('purchase'), ('none')) AS w (way)
         ON CASE w.way

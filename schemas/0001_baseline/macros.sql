@@ -108,6 +108,10 @@ CREATE MACRO assumed_gco2_per_kwh(region_id, given) AS
         )
     END;
 
+-- The price that a person gave for a hardware and way to pay; null where none was given.
+CREATE MACRO given_price(hardware, way, price_of, price_usd) AS
+    CAST(price_usd AS DOUBLE[])[list_position(CAST(price_of AS VARCHAR[]), hardware || ':' || way)];
+
 -- One row per run, refused ones included with null figures: every figure that a metric may name, prices apart from use.
 CREATE MACRO configurations(run_ids) AS TABLE
 WITH asked AS (
@@ -185,8 +189,18 @@ LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest;
 -- The same rows with what a million inferences need, cost and emit. A chip is powered (or rented) for
 -- 1 / (throughput x utilization) seconds per inference: it works for 1 / throughput, and idles for the rest.
 -- cloud_usd_per_million contains the energy; a bought chip costs purchase_usd_per_million and energy_usd_per_million.
+-- A price of price_usd replaces the catalogue's for the hardware and way that stand at its place in price_of (l4:cloud).
 CREATE MACRO configuration_costs(
-    run_ids, utilization, lifetime_years, hours_per_year, pue, usd_per_kwh, region, gco2_per_kwh
+    run_ids,
+    utilization,
+    lifetime_years,
+    hours_per_year,
+    pue,
+    usd_per_kwh,
+    region,
+    gco2_per_kwh,
+    price_of := NULL,
+    price_usd := NULL
 ) AS TABLE
 WITH assumption AS (
     SELECT
@@ -199,7 +213,13 @@ WITH assumption AS (
 ),
 powered AS (
     SELECT
-        c.* EXCLUDE (deployment),
+        c.* EXCLUDE (deployment)
+            REPLACE (
+                coalesce(given_price(c.hardware, 'cloud', price_of, price_usd), c.price_cloud_usd_per_hour)
+                    AS price_cloud_usd_per_hour,
+                coalesce(given_price(c.hardware, 'purchase', price_of, price_usd), c.price_purchase_usd)
+                    AS price_purchase_usd
+            ),
         a.electricity_usd_per_kwh,
         a.grid_gco2_per_kwh,
         CASE WHEN list_contains(c.deployment, 'datacenter') THEN a.pue_ratio ELSE 1e0 END AS pue_ratio,

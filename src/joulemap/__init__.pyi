@@ -32,6 +32,7 @@ from joulemap.answer.calibrate import (
 from joulemap.answer.candidate import (
     AssumedNumber as AssumedNumber,
     Candidate as Candidate,
+    Violation as Violation,
 )
 from joulemap.answer.compare.breakdown import (
     BreakdownAnswer as BreakdownAnswer,
@@ -161,7 +162,6 @@ from joulemap.answer.part import (
 from joulemap.answer.recommend import (
     RankedConfiguration as RankedConfiguration,
     RecommendAnswer as RecommendAnswer,
-    Violation as Violation,
 )
 from joulemap.answer.record import (
     Allocation as Allocation,
@@ -256,6 +256,7 @@ from joulemap.domain.settings import (
     EnergyDivision as EnergyDivision,
     Limits as Limits,
     ModelDivision as ModelDivision,
+    Price as Price,
     Settings as Settings,
     Usage as Usage,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 
@@ -56,11 +56,12 @@ class UnknownNameError(JoulemapError):
 
     exit_code = ExitCode.UNKNOWN_NAME
 
-    def __init__(self, noun: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    def __init__(self, noun: str, name: str, known: Iterable[str], hint: str = "", *, near: Sequence[str] = ()) -> None:
+        """Say what is unknown; `near` are the names to offer where the caller knows better than by their letters."""
         import difflib
 
         candidates = sorted(known)
-        near = difflib.get_close_matches(name.lower(), candidates, n=3, cutoff=0.5)
+        near = near or difflib.get_close_matches(name.lower(), candidates, n=3, cutoff=0.5)
         if near:
             advice = f"did you mean {' or '.join(near)}?"
         elif candidates and len(candidates) <= 12:
@@ -72,6 +73,17 @@ class UnknownNameError(JoulemapError):
         self.noun = noun
         self.name = name
         self.near = tuple(near)
+
+
+class AmbiguousNameError(UnknownNameError):
+    """A name that several things have; the text lists them."""
+
+    def __init__(self, noun: str, name: str, candidates: Sequence[str], most: int, hint: str) -> None:
+        """Say which it may be, `most` of them at most."""
+        super().__init__(noun, name, (), hint, near=candidates)
+        rest = len(candidates) - most
+        more = f" and {rest} more" if rest > 0 else ""
+        self.args = (f"{noun} {name!r} may be {', '.join(candidates[:most])}{more}: name one; {hint}",)
 
 
 class NoMeasurementError(JoulemapError):

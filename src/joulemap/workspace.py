@@ -6,8 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from joulemap.domain.catalogue import COMMON_PRECISION
-from joulemap.domain.settings import Bounds, Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
+from joulemap.domain.architecture import COMMON_PRECISION
+from joulemap.domain.settings import (
+    Bounds,
+    Limits,
+    ModelKeywords,
+    Price,
+    RunKeywords,
+    Settings,
+    SettingsKeywords,
+    Usage,
+)
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.store.connection import PATIENT, Patience, place_database, silent
 
@@ -313,17 +322,21 @@ class Workspace:
         *,
         between: Sequence[str] = (),
         usage: Usage = USAGE,
+        limits: Limits = LIMITS,
+        prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer:
         """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
 
         Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
-        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. Raises as `compare`;
-        UsageError for an option without a price.
+        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+        is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
+        price, UnsupportedError where nothing keeps the limits.
         """
         from joulemap.answer.cost import price_inferences
 
-        return price_inferences(self._source, model, settings.with_keywords(keywords), usage, between)
+        chosen = settings.with_keywords(keywords)
+        return price_inferences(self._source, model, chosen, usage, between, limits=limits, prices=prices)
 
     def measure(
         self,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
-from joulemap.present.cell import PROJECTED, PROJECTION_NOTE
+from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Lines, Section, Steps
 
 if TYPE_CHECKING:
@@ -76,6 +77,15 @@ class RunAnswer(Answer):
 def find_place(repeated: Sequence[str]) -> list[str]:
     """Return the `--db` among repeated options, the only one that a stored run is asked about with."""
     return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
+
+
+def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
+    """Return repeated options without some, each of which has a value."""
+    return [
+        word
+        for index, word in enumerate(repeated)
+        if word not in names and not (index and repeated[index - 1] in names)
+    ]
 
 
 def close_sections(

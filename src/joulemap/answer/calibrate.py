@@ -19,9 +19,11 @@ from joulemap.catalog.calibration import (
     write_calibration,
 )
 from joulemap.catalog.digest import is_hardware_path
+from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.catalogue import find_entry
+from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.name import name_precision
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.errors import NoMeasurementError, UnknownNameError, UsageError
@@ -204,8 +206,10 @@ def fit_hardware(
     force: bool,
 ) -> CalibrateAnswer:
     """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
+    precisions = [name_precision(precision) for precision in precisions]
     for precision in precisions:
         check_name("precision", precision, PRECISION_BYTES)
+    models = [find_model_name(model, load_models()) for model in models]
     target = find_target(source, hardware)
     place = output or own_folder() / f"{target.id}.toml"
     inputs = (source.path, *([Path(hardware)] if isinstance(hardware, str) and is_hardware_path(hardware) else ()))
@@ -253,7 +257,7 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
     if "@" in name:
         raise UsageError(f"a calibration is of a hardware at all its power modes: name {name.partition('@')[0]}")
     if not isinstance(hardware, str) or is_hardware_path(name):
-        names, own = read_names([hardware])
+        names, own = read_names([hardware], known_hardware())
         if len(names) != 1:
             raise UsageError(f"{name} holds {len(names)} hardware, expected one; name its file")
         for label, one in own.items():

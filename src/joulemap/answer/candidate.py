@@ -62,6 +62,25 @@ class AssumedNumber:
     note: str
 
 
+@attrs.frozen
+class Violation:
+    """A limit that a configuration does not keep."""
+
+    query: ClassVar[str] = "recommend.violation"
+
+    hardware: str
+    precision: str
+    batch: int
+    runtime: str
+    limit_name: str
+    value: float | None
+    bound: float
+    excess: float | None
+    violation_fraction: float | None
+    unit: str
+    run_id: int
+
+
 def plan_candidates(model: str, settings: Settings) -> Plan:
     """Return the runs of every configuration: each hardware, power mode, precision, runtime and batch with each other.
 
@@ -167,3 +186,9 @@ def analyze_each(scope: Scope, rows: Iterable[Candidate], repeated: Sequence[str
 def show_metric(metric: MetricName, value: float | None) -> str:
     """Return a value of a metric for people; nothing where it is not known."""
     return show(value, METRIC[metric].column, METRIC[metric].unit)
+
+
+def describe_limit(name: MetricName, bound: float) -> str:
+    """Return a limit in words, as it was understood."""
+    word = "at least" if METRIC[name].is_higher_better else "at most"
+    return f"{METRIC[name].meaning}: {word} {show_metric(name, bound)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -11,18 +11,23 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     AssumedNumber,
     Candidate,
+    Violation,
     analyze_each,
     assume,
+    count_candidates,
     describe_candidates,
+    describe_limit,
     name_candidate,
     name_columns,
     plan_candidates,
     read_usage,
     select_rows,
 )
-from joulemap.answer.scope import find_scope
+from joulemap.answer.price import price_parameters
+from joulemap.answer.scope import Scope, find_scope
+from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
-from joulemap.errors import UsageError
+from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show, show_plain
@@ -31,8 +36,9 @@ from joulemap.store.query import fetch, start
 from joulemap.units import format_si
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings, Usage
+    from joulemap.domain.settings import Price, Settings, Usage
     from joulemap.plan.source import Source
+    from joulemap.store.connection import Connection
 
 WAYS: Final = {"cloud": "rented", "purchase": "bought"}
 """How a chip is paid for."""
@@ -153,6 +159,8 @@ class CostAnswer(RunAnswer):
     grid: Table[GridFootprint]
     """Of a few configurations in every grid, the cleanest grid first."""
     assumptions: Table[AssumedNumber]
+    limits: Limits
+    """What the configurations were left out by."""
 
     @property
     def break_even(self) -> BreakEven | None:
@@ -163,7 +171,8 @@ class CostAnswer(RunAnswer):
         """Return what programs get."""
         rows = super().data()
         found = rows.pop("break_evens")
-        return {**rows, "break_even": found[0] if found else None}
+        limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
+        return {**rows, "break_even": found[0] if found else None, "limits": limits}
 
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""
@@ -266,6 +275,7 @@ class CostAnswer(RunAnswer):
 
     def _notes(self, best: Table[CostOption]) -> list[str]:
         return [
+            *self.describe_limits(),
             SCOPE_NOTE,
             UTILIZATION_NOTE,
             *self.describe_published(),
@@ -273,6 +283,12 @@ class CostAnswer(RunAnswer):
             *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in best) else []),
             *describe_candidates(self.scope, self.rows.rows),
         ]
+
+    def describe_limits(self) -> list[str]:
+        """Return what was left out by the limits."""
+        count = len(set(self.scope.run_ids) - {row.run_id for row in self.rows})
+        told = ", ".join(describe_limit(name, bound) for name, bound in self.limits.bounds)
+        return [f"{told}: {count_candidates(count)} left out"] if told else []
 
     def describe_published(self) -> list[str]:
         """Return the cheapest option whose numbers are published, where the cheapest is a projection."""
@@ -301,15 +317,26 @@ def _show_price(row: CostOption) -> str:
 
 
 def price_inferences(
-    source: Source, model: str, settings: Settings, usage: Usage, between: Sequence[str]
+    source: Source,
+    model: str,
+    settings: Settings,
+    usage: Usage,
+    between: Sequence[str],
+    *,
+    limits: Limits,
+    prices: Iterable[Price],
 ) -> CostAnswer:
     """Return what a million inferences cost, as `Workspace.cost` documents it."""
-    used, options = read_usage(usage), _read_options(between)
+    used, options, given = read_usage(usage), _read_options(between), price_parameters(prices)
+    paid = {name: given[name] for name in ("price_of", "price_usd")}
     with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
-        connection, ids = runs.connection, list(runs.ids)
-        evens = start(connection, BreakEven, run_ids=ids, **options, **used)
-        scope, rows, break_evens = find_scope(runs), fetch(connection, CostOption, run_ids=ids, **used), evens()
+        connection = runs.connection
+        ids = _keep_limits(connection, runs.ids, limits)
+        evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid)
+        scope, break_evens = find_scope(runs), evens()
+        rows = fetch(connection, CostOption, run_ids=ids, **used, **given)
         scope.check_evaluated()
+        _check_left(scope, ids, limits)
         if between and not break_evens.rows:
             raise UsageError(_missing_option(options, rows))
         in_grids = {name: value for name, value in used.items() if name not in ("region", "gco2_per_kwh")}
@@ -319,7 +346,24 @@ def price_inferences(
             break_evens=break_evens,
             grid=fetch(connection, GridFootprint, run_ids=_told_by_grid(rows, break_evens), **in_grids),
             assumptions=fetch(connection, AssumedNumber, **used),
+            limits=limits,
         )
+
+
+def _keep_limits(connection: Connection, run_ids: Iterable[int], limits: Limits) -> list[int]:
+    """Return the runs that keep every limit, and those that were refused, which have nothing to keep it with."""
+    ids = list(run_ids)
+    if not limits.bounds:
+        return ids
+    outside = {row.run_id for row in fetch(connection, Violation, run_ids=ids, **limits.parameters)}
+    return [run_id for run_id in ids if run_id not in outside]
+
+
+def _check_left(scope: Scope, ids: Collection[int], limits: Limits) -> None:
+    """Raise UnsupportedError where no run that was evaluated keeps the limits."""
+    if not set(ids) & set(scope.evaluated_ids):
+        told = ", ".join(describe_limit(name, bound) for name, bound in limits.bounds)
+        raise UnsupportedError(f"no configuration keeps {told}; `joulemap recommend` says how far each is from it")
 
 
 def _read_options(between: Sequence[str]) -> dict[str, str]:

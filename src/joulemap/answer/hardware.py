@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
+from joulemap.domain.architecture import find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
+from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
-from joulemap.plan.selection import check_architectures
+from joulemap.plan.selection import check_architectures, describe_meanings, find_meant, resolve_name
 from joulemap.plan.source import Source
-from joulemap.present.cell import PROJECTED, show_count, show_quantity
+from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
@@ -28,7 +30,9 @@ from joulemap.store.query import fetch, find_projected
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
+    from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Deployment
 
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 """Units that people read with a prefix; bytes too, from a thousand on."""
@@ -162,6 +166,8 @@ class HardwareAnswer(Answer):
     facts: Table[HardwareFact]
     calibrations: Table[StoredCalibration]
     """The one that the numbers are under; empty for class defaults."""
+    meanings: Mapping[str, str]
+    """The class that was asked for -> the hardware that it means; empty where a chip was named."""
 
     @property
     def summary(self) -> HardwareSummary:
@@ -171,7 +177,7 @@ class HardwareAnswer(Answer):
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
         data = super().data()
-        return {**data.pop("summaries")[0], **data}
+        return {**data.pop("summaries")[0], **data, "class_defaults": self.meanings}
 
     def document(self) -> Document:
         """Return it for people and programs; csv holds its numbers."""
@@ -239,7 +245,8 @@ class HardwareAnswer(Answer):
             for basis in ("recalled", "assumed")
         ]
         calibrated = list(map(describe_calibration, self.calibrations))
-        return lines + (calibrated or ["not calibrated: coefficients are those of the class"])
+        calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
+        return [*lines, *calibrated, *describe_meanings(self.meanings)]
 
 
 def describe_hardware(source: Source, name: str, calibration: str | Calibration) -> HardwareAnswer:
@@ -250,6 +257,7 @@ def describe_hardware(source: Source, name: str, calibration: str | Calibration)
             ridge=fetch(connection, RidgePoint, hardware=found),
             facts=fetch(connection, HardwareFact, hardware=found),
             calibrations=fetch(connection, StoredCalibration, hardware=found if used else "-"),
+            meanings={name: meant} if (meant := find_meant(name)) else {},
         )
 
 
@@ -263,13 +271,21 @@ def list_hardware(
     source: Source, *, architecture: str, deployment: str, precision: str, **limits: float
 ) -> Table[ListedHardware]:
     """Return the hardware of the catalogue that pass every filter, as `Workspace.hardware_list` documents it."""
+    architecture = find_class(architecture) or architecture
     if architecture:
         check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
-    filters = {"architecture": architecture, "deployment": deployment, "precision": precision}
-    keywords = {name: value for name, value in filters.items() if value and name != "architecture"}
-    Settings(**keywords)  # type: ignore[arg-type]
+    filters = Settings(
+        deployment=cast("Deployment", deployment) if deployment else (),
+        precision=cast("Precision", precision) if precision else (),
+    )
+    given = {
+        "architecture": architecture,
+        "deployment": next(iter(filters.deployment), ""),
+        "precision": next(iter(filters.precision), ""),
+        **limits,
+    }
     with opening_catalogue(source) as connection:
-        return find_projected(connection, fetch(connection, ListedHardware, **filters, **limits))
+        return find_projected(connection, fetch(connection, ListedHardware, **given))
 
 
 @contextlib.contextmanager
@@ -281,6 +297,7 @@ def opening_hardware(
     `name` is an id or alias, with `@MODE` or without, or a file. The database is used where it can answer.
     """
     use = use_calibration(calibration)
+    name = resolve_name(name)
     place, at, _ = name.partition("@")
     if not at and not is_hardware_path(place):
         entry = find_entry(known_hardware(), place)

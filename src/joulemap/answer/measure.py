@@ -9,14 +9,13 @@ import attrs
 from joulemap.answer.answer import Answer, close_sections
 from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
-from joulemap.domain.catalogue import fold_name
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
 from joulemap.domain.table import Column, Table
 from joulemap.errors import UsageError
 from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.hold import ensure_runs, holding_runs
 from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_one
+from joulemap.plan.selection import select_chip
 from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
@@ -219,7 +218,7 @@ def is_name_of(hardware: Hardware, name: str) -> bool:
 
     own = f"_{slug(name)}_"
     plain = hardware.name.partition("(")[0]
-    names = [fold_name(slug(known)) for known in (plain, *hardware.aliases)]
+    names = [slug(known) for known in (plain, *hardware.aliases)]
     return any(f"_{known}_" in own for known in names if any(letter.isdigit() for letter in known))
 
 
@@ -242,11 +241,11 @@ def measure_model(
 
     # whatever is wrong with the words is told before the machine is looked at
     plain = attrs.evolve(settings, calibration=UNCALIBRATED)
-    plan_selected((model,), plain, select_one(hardware or "xeon_8490h", plain))
+    plan_selected((model,), plain, select_chip(hardware or "xeon_8490h", plain))
     precision, runtime = settings.precision[0], settings.runtime[0]
     check_device(device, runtime)
     plan = plan_selected(
-        (model,), settings, select_one(find_here(device, threads) if hardware is None else hardware, settings)
+        (model,), settings, select_chip(find_here(device, threads) if hardware is None else hardware, settings)
     )
     if isinstance(hardware, str) and "@" in hardware:
         raise UsageError(f"a measurement is kept by hardware, not by power mode: name {hardware.rpartition('@')[0]}")

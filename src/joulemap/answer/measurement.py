@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.settings import Settings
 from joulemap.errors import ModelError, UnknownNameError, UsageError
@@ -65,7 +65,7 @@ class ListedMeasurement:
 
 def list_measurements(source: Source, hardware: str, model: str) -> Table[ListedMeasurement]:
     """Return what was measured, as `Workspace.measurements` documents it."""
-    which = {"hardware": name_measured(source, hardware), "model": model}
+    which = {"hardware": name_measured(source, hardware), "model": find_model_name(model, load_models())}
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedMeasurement, **which))
 

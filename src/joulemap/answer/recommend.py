@@ -12,10 +12,12 @@ from joulemap.answer.candidate import (
     BATCH_NOTE,
     AssumedNumber,
     Candidate,
+    Violation,
     analyze_each,
     assume,
     count_candidates,
     describe_candidates,
+    describe_limit,
     describe_unknown,
     metric_columns,
     name_candidate,
@@ -86,25 +88,6 @@ class RankedConfiguration(Candidate):
     def failed_besides(self) -> list[str]:
         """The limits that it misses besides the one that it misses most."""
         return [METRIC[name].label for name in METRIC if name in self.failed.split(", ") and name != self.worst_limit]
-
-
-@attrs.frozen
-class Violation:
-    """A limit that a configuration does not keep."""
-
-    query: ClassVar[str] = "recommend.violation"
-
-    hardware: str
-    precision: str
-    batch: int
-    runtime: str
-    limit_name: str
-    value: float | None
-    bound: float
-    excess: float | None
-    violation_fraction: float | None
-    unit: str
-    run_id: int
 
 
 @attrs.frozen(kw_only=True)
@@ -266,12 +249,6 @@ class RecommendAnswer(RunAnswer):
             *describe_unknown(self.scope, unpriced, "outside a limit on the price"),
             *describe_candidates(self.scope, self.rows.rows),
         ]
-
-
-def describe_limit(name: MetricName, bound: float) -> str:
-    """Return a limit in words, as it was understood."""
-    word = "at least" if METRIC[name].is_higher_better else "at most"
-    return f"{METRIC[name].meaning}: {word} {show_metric(name, bound)}"
 
 
 def _percent(row: RankedConfiguration) -> str:

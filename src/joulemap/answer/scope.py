@@ -11,6 +11,7 @@ import attrs
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_count, show_share
 from joulemap.store.query import fetch
 from joulemap.store.run import find_configurations, find_outcomes, find_projected_hardware
@@ -80,6 +81,8 @@ class Scope:
     """Run -> why its hardware cannot run it, for those that were refused."""
     spelling: Mapping[str, str]
     """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
+    meanings: Mapping[str, str] = attrs.field(factory=dict)
+    """A class, as it was written in place of a hardware -> the hardware that it means."""
     budget: Budget | None
     """What no power mode was to be capped above."""
     left_out: Mapping[str, str]
@@ -135,8 +138,9 @@ class Scope:
         return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
 
     def describe(self) -> list[str]:
-        """Return a line for the power budget, for each calibration that the runs used and for each caveat."""
+        """Return a line for each class in place of a hardware, the power budget, each calibration and each caveat."""
         return [
+            *describe_meanings(self.meanings),
             *self._describe_budget(),
             *map(describe_calibration, self.calibrations),
             *map(_describe_caveat, self.caveats),
@@ -162,6 +166,7 @@ class Scope:
             "precisions": self.settings.precision,
             "runtimes": self.settings.runtime,
             "run_ids": self.run_ids,
+            "class_defaults": self.meanings,
             "unsupported": self.refusals,
             "power_budget_w": None if self.budget is None else self.budget.power_w,
             "left_out": dict(self.left_out),
@@ -179,6 +184,7 @@ def find_scope(runs: StoredRuns) -> Scope:
         spelling=plan.selection.spelling,
         budget=plan.selection.budget,
         left_out=plan.selection.left_out,
+        meanings=plan.selection.meanings,
         **_find_of_runs(runs.connection, ids),
     )
 

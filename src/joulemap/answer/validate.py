@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 import attrs
 
 from joulemap.answer.measurement import find_described, list_measurements, name_measured
-from joulemap.domain.catalogue import find_entry
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.domain.name import name_precision
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import use_calibration
@@ -83,8 +85,8 @@ def score_predictions(
 ) -> Table[PredictionScore]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
     check_name("division", by, get_args(ScoreDivision))
-    which = {"hardware": name_measured(source, hardware), "model": model, "precision": precision}
-    used = _ensure_runs(source, list_measurements(source, which["hardware"], model), which, calibration)
+    which = _name_measured(source, hardware, model, precision)
+    used = _ensure_runs(source, list_measurements(source, which["hardware"], which["model"]), which, calibration)
     with reading(source) as connection:
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=list(used))
         return find_projected(connection, scores)
@@ -94,12 +96,21 @@ def score_operators(
     source: Source, hardware: str, model: str, *, precision: str, calibration: str | Calibration
 ) -> Table[OperatorScore]:
     """Return how far predicted times of operators are, as `Workspace.validate_operators` documents it."""
-    which = {"hardware": name_measured(source, hardware), "model": model, "precision": precision}
+    which = _name_measured(source, hardware, model, precision)
     with opening_catalogue(source) as connection:
         measured = run_query(connection, find_query("measurement.profile"), which)
     _ensure_runs(source, measured, which, calibration)
     with reading(source) as connection:
         return find_projected(connection, fetch(connection, OperatorScore, **which))
+
+
+def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
+    """Return what was asked for, as measurements are stored by it; empty texts for all."""
+    return {
+        "hardware": name_measured(source, hardware),
+        "model": find_model_name(model, load_models()),
+        "precision": name_precision(precision),
+    }
 
 
 def _ensure_runs(

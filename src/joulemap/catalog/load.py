@@ -11,8 +11,9 @@ from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_f
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import name_file, parse_content, read_file
 from joulemap.catalog.schema import ArchitectureFile, HardwareFile
-from joulemap.domain.catalogue import Catalogue, fold_name
+from joulemap.domain.catalogue import Catalogue
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.name import fold_name
 from joulemap.errors import CatalogueError
 
 

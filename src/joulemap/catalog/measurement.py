@@ -22,9 +22,10 @@ from typing import Any, Final
 import attrs
 
 from joulemap.catalog.digest import DATA, PROFILES
-from joulemap.domain.catalogue import HardwareEntry, find_entry
+from joulemap.domain.catalogue import HardwareEntry, find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.measurement import Measurement, ProfiledKernel
+from joulemap.domain.name import fold_into, name_precision
 from joulemap.errors import CatalogueError, UnknownNameError
 from joulemap.file import FileError, read_text
 
@@ -189,17 +190,19 @@ def _checked(
     for name, value in figures.items():
         if not value > 0.0:
             raise ValueError(f"{name} is {row[name]!r}, expected a number above 0")
-    if row["runtime"] not in RUNTIMES:
+    runtime, precision = fold_into(str(row["runtime"]), RUNTIMES), name_precision(str(row["precision"]))
+    if runtime not in RUNTIMES:
         raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIMES)}")
-    if row["precision"] not in PRECISION_BYTES:
+    if precision not in PRECISION_BYTES:
         raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
-    model = str(row["model"])
+    model = find_model_name(str(row["model"]), models)
     if model not in models and ":" not in model and not model.endswith(".pt2"):
         raise UnknownNameError("model", model, models, "see `joulemap model list`")
     plain, at, mode = str(row["hardware"]).partition("@")
     entry = find_entry(entries, plain)
     name = f"{entry.id}@{entry.find_mode(mode)}" if at else entry.id
-    return _measurement({**row, **figures, **counts, "hardware": name})
+    names = {"hardware": name, "model": model, "precision": precision, "runtime": runtime}
+    return _measurement({**row, **figures, **counts, **names})
 
 
 def _number(row: Mapping[str, Any], name: str) -> float:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.catalog.digest import own_files, shipped_files
-from joulemap.catalog.load import load_class, load_hardware
+from joulemap.catalog.load import load_catalogue, load_class
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import HardwareFile
-from joulemap.domain.catalogue import DEFAULT_HARDWARE, fold_name
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.catalogue import find_entry
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import CatalogueError, UnknownNameError, UsageError
+from joulemap.errors import UsageError
 
 HEAD: Final = """\
 # A hardware target of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name
@@ -62,15 +63,8 @@ def _find_file(name: str) -> Path:
     plain, at, _ = name.partition("@")
     if at:
         raise UsageError(f"a file describes all power modes of a chip: ask for {plain}")
-    asked = fold_name(name)
-    known = {}
-    for path in (*shipped_files(), *own_files()):
-        chip, _ = read_file(path, HardwareFile)
-        names = [chip.id, *chip.aliases]
-        if asked in (fold_name(known_name) for known_name in names):
-            return path
-        known.update(dict.fromkeys(names, path))
-    raise UnknownNameError("hardware", name, known, "see `joulemap hardware list`")
+    found = find_entry(load_catalogue().entries, plain).id
+    return next(path for path in (*shipped_files(), *own_files()) if read_file(path, HardwareFile)[0].id == found)
 
 
 def minimal_text(architecture: str) -> str:
@@ -103,10 +97,5 @@ def minimal_text(architecture: str) -> str:
 
 
 def _example(architecture: str) -> Hardware:
-    """Return the hardware of a class whose numbers a file starts with: one of the default ones, or the first."""
-    files = sorted(shipped_files(), key=lambda path: (path.stem not in DEFAULT_HARDWARE, path.stem))
-    for path in files:
-        chip, _ = read_file(path, HardwareFile)
-        if chip.architecture == architecture:
-            return load_hardware(path)
-    raise CatalogueError(f"no hardware of architecture {architecture} ships")
+    """Return the hardware of a class whose numbers a file starts with."""
+    return load_catalogue().hardware[CLASS_HARDWARE[architecture]]

@@ -8,7 +8,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Model, ModeOptions, OneHardware, RunOptions
+from joulemap.cli.record import Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
 from joulemap.errors import UsageError
 
@@ -16,8 +16,8 @@ from joulemap.errors import UsageError
 @command
 def analyze(
     model: Model,
-    hardware: OneHardware,
     *,
+    hardware: OneHardwareOptions,
     level: Annotated[
         RunDivision | None,
         typer.Option(
@@ -56,15 +56,15 @@ def analyze(
     joulemap analyze resnet50 l4 --level event
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
-    settings = run.settings(**mode.keywords())
+    settings, named = run.settings(**mode.keywords()), hardware.read()
     workspace, repeated = output.workspace(), output.repeat(run)
     if by is None and (level == "event" or not subgraph):
-        answer = workspace.analyze(model, hardware, settings, subgraph=subgraph)
+        answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         output.write(answer.document(by=level or "action", repeated=repeated))
         return
     if level not in (None, "subgraph", "operator"):
         raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
     parts = workspace.break_down(
-        model, hardware, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
+        model, named, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
     )
     output.write(parts.document(limit=limit, repeated=repeated))

@@ -14,7 +14,9 @@ from typing import Final, NoReturn
 import typer
 
 from joulemap.cli.argument import read_words
+from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
+from joulemap.cli.voice import Quiet, Verbose, voice
 from joulemap.errors import ExitCode, JoulemapError
 
 EPILOG = (
@@ -24,7 +26,9 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value"})
+PARTS: Final = frozenset(
+    {"app", "argument", "command", "complete", "deadline", "interrupt", "output", "record", "value", "voice"}
+)
 """Modules of this room that are no command."""
 
 MOST_MESSAGE: Final = 2_000
@@ -51,11 +55,15 @@ def build(arguments: Sequence[str]) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": 100,
+            "token_normalize_func": str.lower,
+        },
     )
     app.callback(invoke_without_command=True)(root)
     known = list_commands()
-    named = next((text for text in arguments if not text.startswith("-")), "")
+    named = next((text.lower() for text in arguments if not text.startswith("-")), "")
     for name in (named,) if named in known else known:
         module = import_module(f"joulemap.cli.{name}")
         if hasattr(module, "app"):
@@ -86,6 +94,8 @@ def _show_version(value: bool) -> None:
 def root(
     context: typer.Context,
     _version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Say which hardware a neural network should run on, and why.
 
@@ -95,6 +105,7 @@ def root(
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy
     joulemap sql "SELECT hardware, energy_j FROM runs"
     """
+    voice.set(quiet=quiet, verbose=verbose)
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -120,8 +131,10 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of a command; every error is one line on stderr."""
     try:
+        voice.reset()
         read_words(arguments, os.environ)
-        result = build(arguments)(list(arguments), prog_name="joulemap", standalone_mode=False)
+        typed = _read_typed() if VARIABLE in os.environ else arguments
+        result = build(typed)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
@@ -139,6 +152,14 @@ def run(arguments: Sequence[str]) -> int:
         message = f"internal error: {type(error).__name__}: {error}; JOULEMAP_DEBUG=1 shows where"
         return _tell(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _read_typed() -> list[str]:
+    """Return the words that a shell asks about, and make ready for it to be answered."""
+    from typer.completion import get_completion_inspect_parameters
+
+    get_completion_inspect_parameters()  # makes typer's shells known, as its own options for completion do
+    return read_typed(os.environ)
 
 
 def _find_damage() -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_models
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import MODEL_HELP, ClassHardwareOptions, ClassRunOptions
 from joulemap.domain.settings import ClassDivision
@@ -14,7 +15,7 @@ from joulemap.domain.settings import ClassDivision
 
 @command
 def architectures(
-    model: Annotated[str, typer.Argument(help=MODEL_HELP)] = "resnet18",
+    model: Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)] = "resnet18",
     *,
     level: Annotated[
         ClassDivision,

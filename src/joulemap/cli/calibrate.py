@@ -10,7 +10,8 @@ import typer
 
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import command
-from joulemap.cli.output import OutputOptions
+from joulemap.cli.complete import complete_hardware
+from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.cli.value import split_names
 from joulemap.file import check_output
 
@@ -26,7 +27,9 @@ class ReportOptions(OutputOptions):
 
 @command
 def calibrate(
-    hardware: Annotated[str, typer.Argument(help="An id, alias or file, without power mode.")],
+    hardware: Annotated[
+        str, typer.Argument(help="An id, alias or file, without power mode.", autocompletion=complete_hardware)
+    ],
     *,
     precision: Annotated[
         list[str] | None, typer.Option("--precision", help="Only what was measured at these.", show_default="all")
@@ -60,6 +63,7 @@ def calibrate(
     joulemap calibrate RTX-4090 --precision fp16 --precision fp32
     joulemap calibrate ./mychip.toml --output mychip_calibration.toml --format json
     """
+    check_suffix(place, ".toml", "a calibration")
     if place is not None and not dry_run:
         check_output(place, named_files(place), force=report.force)
     answer = report.workspace().calibrate(

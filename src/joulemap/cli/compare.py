@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import HardwareOptions, Models, RunOptions
 from joulemap.domain.metric import PartMetricName, RankMetricName
@@ -16,7 +17,7 @@ from joulemap.errors import UsageError
 
 @command
 def compare(
-    model: Models,
+    words: Models,
     *,
     level: Annotated[
         Literal["summary", "detailed", "subgraph", "operator"],
@@ -41,7 +42,12 @@ def compare(
         ),
     ] = None,
     subgraph: Annotated[str, typer.Option(help="With --by: look inside this subgraph.", show_default="all")] = "",
-    baseline: Annotated[str, typer.Option(help="Hardware that ratios are relative to.", show_default="the first")] = "",
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="Hardware that ratios are relative to.", show_default="the first", autocompletion=complete_hardware
+        ),
+    ] = "",
     sort: Annotated[
         RankMetricName | None, typer.Option(help="Rank the hardware by this.", show_default="no ranking")
     ] = None,
@@ -67,6 +73,7 @@ def compare(
 
     \b
     joulemap compare resnet18
+    joulemap compare resnet18 H100 "RTX 4090" cpu
     joulemap compare resnet18 --hardware xeon_8490h --level detailed
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
     joulemap compare resnet18 --hardware l4,tpu_v4 --level subgraph --by category --precision int8
@@ -77,6 +84,10 @@ def compare(
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024
     """
+    from joulemap.answer.name import split_models
+
+    model, named = split_models(words)
+    hardware = hardware.add(named)
     is_ranked = sort is not None or details or verbose
     is_summary = level == "summary" and len(set(model)) == 1
     if baseline and (is_ranked or not is_summary):

@@ -13,7 +13,9 @@ from joulemap.cli.record import (
     CandidateRunOptions,
     Limit,
     Model,
+    PriceOptions,
     UsageOptions,
+    UseLimitOptions,
 )
 from joulemap.cli.value import split_names
 
@@ -32,21 +34,30 @@ def cost(
     limit: Limit = 20,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
+    limits: UseLimitOptions,
+    prices: PriceOptions,
     usage: UsageOptions,
     output: OutputOptions,
 ) -> None:
     """Say what a million inferences cost, rented or bought, with their energy and carbon by grid.
 
-    Every hardware is taken at its cheapest configuration. Only the chip, board or kit that the catalogue has a price of
-    is counted, and electricity where it is bought: no host, no staff. Every assumption is printed.
+    Every hardware is taken at its cheapest configuration that keeps the limits. Only the chip, board or kit that the
+    catalogue or you have a price of is counted, and electricity where it is bought: no host, no staff. Every assumption
+    is printed.
 
     \b
     joulemap cost resnet18
     joulemap cost resnet50 --precision int8 --batch 8 --between Jetson-Orin-Nano,l4 --utilization 0.2
     joulemap cost vit_b_16 --hardware mi300x --between mi300x:purchase,mi300x:cloud --grid de --pue 1.2
+    joulemap cost resnet50 l4 t4 --max-latency 20ms --price-per-hour l4=0.40USD/h --price-file prices.csv
     joulemap cost mobilenet_v2 --deployment edge --electricity 0.3USD/kWh --grid-gco2-per-kwh 30
     """
     answer = output.workspace().cost(
-        model, run.settings(**hardware.keywords()), between=split_names(between), usage=usage.read()
+        model,
+        run.settings(**hardware.keywords()),
+        between=split_names(between),
+        usage=usage.read(),
+        limits=limits.read(),
+        prices=prices.read(),
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)))

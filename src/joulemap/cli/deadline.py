@@ -24,7 +24,7 @@ def ending_late(bounds: Bounds) -> Iterator[None]:
 
     def watch() -> None:
         if not over.wait(bounds.timeout_s + GRACE_S):
-            from joulemap.cli.output import tell
+            from joulemap.cli.voice import tell
             from joulemap.store.bound import tell_time
 
             tell(f"joulemap: {tell_time(bounds)}")

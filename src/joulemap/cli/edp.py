@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Limit, Model, ModeOptions, OneHardware, RunOptions
+from joulemap.cli.record import Limit, Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.cli.value import split_names
 from joulemap.domain.settings import ModelDivision
 
@@ -16,11 +17,16 @@ from joulemap.domain.settings import ModelDivision
 @command
 def edp(
     model: Model,
-    hardware: OneHardware,
     *,
+    hardware: OneHardwareOptions,
     level: Annotated[ModelDivision, typer.Option(help="The table to show: by subgraph, or by operator.")] = "subgraph",
     against: Annotated[
-        str, typer.Option(help="Hardware, comma-separated, to set each subgraph beside.", show_default="none")
+        str,
+        typer.Option(
+            help="Hardware, comma-separated, to set each subgraph beside.",
+            show_default="none",
+            autocompletion=complete_hardware,
+        ),
     ] = "",
     limit: Limit = 20,
     mode: ModeOptions,
@@ -37,6 +43,7 @@ def edp(
     joulemap edp resnet50 h100_sxm5 --against tpu_v4,kpu_t256 --format markdown
     joulemap edp attention_head tpu_v4 --model-arg tokens=1024 --format csv
     """
-    answer = output.workspace().edp(model, hardware, run.settings(**mode.keywords()), against=split_names(against))
+    settings = run.settings(**mode.keywords())
+    answer = output.workspace().edp(model, hardware.read(), settings, against=split_names(against))
     repeated = output.repeat(run)
     output.write(answer.document(by=level, limit=limit, repeated=repeated))

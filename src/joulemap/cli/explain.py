@@ -8,7 +8,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import ONE_HARDWARE, Limit, Model, RunOptions
+from joulemap.cli.record import Limit, Model, RunOptions, TwoHardwareOptions
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.settings import DifferenceDivision
 
@@ -16,9 +16,8 @@ from joulemap.domain.settings import DifferenceDivision
 @command
 def explain(
     model: Model,
-    hardware_a: Annotated[str, typer.Argument(metavar="A", help=ONE_HARDWARE)],
-    hardware_b: Annotated[str, typer.Argument(metavar="B", help=ONE_HARDWARE)],
     *,
+    hardware: TwoHardwareOptions,
     metric: Annotated[
         PartMetricName,
         typer.Option(help="What to explain; memory is the peak, weights and activations."),
@@ -51,6 +50,6 @@ def explain(
     joulemap explain resnet18 l4 tpu_v4 --level subgraph --subgraph layer4.0.conv2
     joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
     """
-    answer = output.workspace().explain(model, hardware_a, hardware_b, run.settings(), metric=metric, subgraph=subgraph)
+    answer = output.workspace().explain(model, *hardware.read(), run.settings(), metric=metric, subgraph=subgraph)
     repeated = output.repeat(run)
     output.write(answer.document(by=level, limit=limit, repeated=repeated))

@@ -8,15 +8,15 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Limit, Model, ModeOptions, OneHardware, RunOptions
+from joulemap.cli.record import Limit, Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.domain.settings import FusionDivision
 
 
 @command
 def fusion(
     model: Model,
-    hardware: OneHardware,
     *,
+    hardware: OneHardwareOptions,
     level: Annotated[
         FusionDivision,
         typer.Option(help="The table to show below the run: by fusion pattern, subgraph or operator; none for run."),
@@ -37,5 +37,5 @@ def fusion(
     joulemap fusion mobilenet_v2 xeon_8490h --runtime eager
     joulemap fusion conv_bn_relu kpu_t256 --level operator --format csv
     """
-    answer = output.workspace().fusion(model, hardware, run.settings(**mode.keywords()))
+    answer = output.workspace().fusion(model, hardware.read(), run.settings(**mode.keywords()))
     output.write(answer.document(by=level, limit=limit, repeated=output.repeat(run)))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.output import Force, OutputOptions, emit
+from joulemap.cli.complete import complete_hardware
+from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
 from joulemap.cli.value import read_quantity, split_names
+from joulemap.domain.architecture import find_class
 from joulemap.domain.settings import Device
 from joulemap.errors import UsageError
 
@@ -64,7 +66,12 @@ def list_(
 @app.command()
 @command
 def show(
-    hardware: Annotated[str, typer.Argument(help="Id or alias, with @MODE or without, or a hardware file.")],
+    hardware: Annotated[
+        str,
+        typer.Argument(
+            help="Id, alias or class, with @MODE or without, or a hardware file.", autocompletion=complete_hardware
+        ),
+    ],
     *,
     energy: Annotated[
         bool, typer.Option("--energy", help="The energy reference table instead of the other numbers.")
@@ -92,7 +99,9 @@ def show(
 
 
 @app.command()
+@command
 def template(
+    *,
     like: Annotated[str, typer.Option(help="Start from this hardware, with all its numbers and sources.")] = "",
     architecture: Annotated[str, typer.Option(help="Start from the fewest fields that this class needs.")] = "",
     output: File = None,
@@ -110,11 +119,14 @@ def template(
         raise UsageError("name one of --like HARDWARE and --architecture CLASS")
     from joulemap.answer.hardware_file import template_text
 
-    emit(template_text(like, architecture).rstrip("\n"), output, force=force)
+    check_suffix(output, ".toml", "a hardware file")
+    emit(template_text(like, find_class(architecture) or architecture).rstrip("\n"), output, force=force)
 
 
 @app.command()
+@command
 def detect(
+    *,
     device: Annotated[Device, typer.Option(help="What of this machine.")] = "cpu",
     threads: Annotated[
         int | None, typer.Option(help="Only so many cores, as a program of so many threads uses.", show_default="all")
@@ -134,6 +146,7 @@ def detect(
     """
     from joulemap.answer.measure import detect_text
 
+    check_suffix(output, ".toml", "a hardware file")
     emit(detect_text(device, threads).rstrip("\n"), output, force=force)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 
 app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
@@ -22,8 +23,12 @@ SHOWN: Final = (
 @command
 def list_(
     *,
-    hardware: Annotated[str, typer.Option(help="Only this hardware.", show_default="all")] = "",
-    model: Annotated[str, typer.Option(help="Only this model.", show_default="all")] = "",
+    hardware: Annotated[
+        str, typer.Option(help="Only this hardware.", show_default="all", autocompletion=complete_hardware)
+    ] = "",
+    model: Annotated[
+        str, typer.Option(help="Only this model.", show_default="all", autocompletion=complete_models)
+    ] = "",
     output: OutputOptions,
 ) -> None:
     """List measurements; json and csv have source and conditions of each.

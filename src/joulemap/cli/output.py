@@ -14,7 +14,10 @@ import attrs
 import typer
 
 from joulemap.cli.argument import named_files
+from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
+from joulemap.cli.voice import tell, voice
+from joulemap.domain.name import fold_into
 from joulemap.domain.settings import WAIT_S
 from joulemap.errors import UsageError
 from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_text
@@ -31,6 +34,17 @@ DEFAULT_DATABASE: Final = "joulemap.duckdb"
 PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
+FORMATS: Final = (*list_formats(), PARQUET)
+
+SUFFIXES: Final = {
+    ".txt": TABLE,
+    ".json": "json",
+    ".csv": "csv",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".parquet": PARQUET,
+}
+"""End of an output's name -> the format that it says."""
 
 opened: Final[list[Path]] = []
 """Databases that this process was asked about."""
@@ -65,8 +79,8 @@ class DatabaseOptions:
         from joulemap.workspace import Workspace
 
         opened.append(self.db)
-        patience = Patience(limit_s=self.wait, tell=_tell)
-        return Workspace(self.db, talk=talk or _talk, progress=progress or _heed, patience=patience)
+        patience = Patience(limit_s=self.wait, tell=_inform)
+        return Workspace(self.db, talk=talk or voice.talk, progress=progress or _heed, patience=patience)
 
 
 Force = Annotated[
@@ -75,10 +89,38 @@ Force = Annotated[
 
 
 def _check_format(name: str) -> str:
-    known = (*list_formats(), PARQUET)
-    if name not in known:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}")
-    return name
+    found = fold_into(name, FORMATS)
+    if name and found not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}")
+    return found
+
+
+def _complete_format(incomplete: str) -> list[str]:
+    return begin(incomplete, FORMATS)
+
+
+def choose_format(asked: str, output: Path | None) -> str:
+    """Return the format of an output: what was asked for, else what the suffix of its file says, else a table.
+
+    Raises UsageError for a suffix that is of no format where none was asked for, and for one that is of another.
+    """
+    suffix = "" if output is None or is_stream(output) else output.suffix.lower()
+    said = SUFFIXES.get(suffix, "")
+    if asked and said and asked != said:
+        own = next(one for one, form in SUFFIXES.items() if form == asked)
+        raise UsageError(
+            f"{output} would hold {asked}: name it {Path(output or '').with_suffix(own)}, or leave out --format {asked}"
+        )
+    if suffix and not said and not asked:
+        known = ", ".join(SUFFIXES)
+        raise UsageError(f"{output}: {suffix} says no format; known: {known}; or say which with --format")
+    return asked or said or TABLE
+
+
+def check_suffix(output: Path | None, suffix: str, what: str) -> None:
+    """Raise UsageError for an output whose name says that it holds something else than it will."""
+    if output is not None and output.suffix.lower() in {*SUFFIXES, ".toml", ".sql"} - {suffix}:
+        raise UsageError(f"{output} would hold {what}: name it {output.with_suffix(suffix)}")
 
 
 @attrs.frozen(kw_only=True)
@@ -91,12 +133,17 @@ class OutputOptions(DatabaseOptions):
             "--format",
             "-f",
             help="How to write the answer; parquet needs --output.",
-            metavar=f"[{'|'.join((*list_formats(), PARQUET))}]",
+            metavar=f"[{'|'.join(FORMATS)}]",
             callback=_check_format,
+            autocompletion=_complete_format,
+            show_default="table, or what the name of the output ends with",
         ),
-    ] = TABLE
+    ] = ""
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the answer to this file, not to stdout.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write the answer to this file, not to stdout: .txt, .json, .csv, .md or .parquet."
+        ),
     ] = None
     force: Force = False
     raw: Annotated[
@@ -107,17 +154,22 @@ class OutputOptions(DatabaseOptions):
         bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
     ] = False
 
+    @property
+    def written_form(self) -> str:
+        """The format of the answer; raises as `choose_format`."""
+        return choose_format(self.form, self.output)
+
     def workspace(self) -> Workspace:
         """Return the workspace of the database; what takes time is said on stderr, to people only.
 
         Raises UsageError, before anything is asked, for an output that cannot be written. Where the answer will be
         drawn for people, what draws it is imported while the engine works.
         """
-        if self.form == PARQUET and (self.output is None or is_stream(self.output)):
+        if self.written_form == PARQUET and (self.output is None or is_stream(self.output)):
             raise UsageError("--format parquet needs a file: name one with --output")
         if self.output is not None:
             check_output(self.output, self._inputs(), force=self.force)
-        if self.form in (TABLE, "markdown"):
+        if self.written_form in (TABLE, "markdown"):
             from joulemap.background import begin
 
             begin(_import_drawing)
@@ -125,12 +177,12 @@ class OutputOptions(DatabaseOptions):
 
     @contextlib.contextmanager
     def watched_workspace(self) -> Iterator[Workspace]:
-        """Give out the workspace with a progress bar on stderr, for people only."""
+        """Give out the workspace with a progress bar on stderr, for people only, unless more or less is to be said."""
         from joulemap.present.progress import watching
 
         workspace = self.workspace()
         with watching() as (say, move):
-            if move is None:
+            if move is None or voice.is_quiet or voice.is_verbose:
                 yield workspace
                 return
 
@@ -150,19 +202,21 @@ class OutputOptions(DatabaseOptions):
 
     def write(self, document: Document, queries: Path | None = None) -> None:
         """Write a document, and if asked the statements behind it; `queries` is a person's own folder of them."""
-        if self.form == PARQUET:
+        if self.written_form == PARQUET:
             from joulemap.store.parquet import save_table
 
             assert self.output is not None
             write_file(self.output, lambda draft: save_table(draft, document.table), self._inputs(), force=self.force)
-            tell(f"wrote {self.output}")
+            voice.inform(f"wrote {self.output}")
         else:
             from joulemap.present.format import write
 
-            text = write(document, self.form, self._width(), is_raw=self.raw)
+            text = write(document, self.written_form, self._width(), is_raw=self.raw)
             emit(text, self.output, self._inputs(), force=self.force)
+        behind = [table for table in document.tables or (document.table,) if "@" in table.title]
+        for table in behind:
+            voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
         if self.show_sql:
-            behind = [table for table in document.tables or (document.table,) if "@" in table.title]
             for table in behind:
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
@@ -190,24 +244,12 @@ class OutputOptions(DatabaseOptions):
         return shutil.get_terminal_size().columns if is_terminal or os.environ.get("COLUMNS") else None
 
 
-def tell(text: str, *, keep: str = "", end: str = "\n") -> None:
-    """Say something on stderr; what steers a terminal is shown, but for the characters to keep."""
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
-            print(make_visible(text, keep), end=end, file=sys.stderr)
-
-
-def _tell(message: str) -> None:
-    tell(f"joulemap: {message}")
+def _inform(message: str) -> None:
+    voice.inform(f"joulemap: {message}")
 
 
 def _heed(_done: int, _total: int) -> None:
     heed()
-
-
-def _talk(message: str) -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
-        tell(message)
 
 
 def _import_drawing() -> None:
@@ -224,7 +266,7 @@ def emit(text: str, output: Path | None = None, inputs: Iterable[Path] | None = 
     """
     if output is not None:
         if write_text(output, f"{text}\n", named_files(output) if inputs is None else inputs, force=force):
-            tell(f"wrote {output}")
+            voice.inform(f"wrote {output}")
         return
     if sys.stdout is None:
         raise UsageError("stdout is closed: name a file with --output")

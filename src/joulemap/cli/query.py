@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_queries
 from joulemap.cli.deadline import ending_late
-from joulemap.cli.output import Force, OutputOptions, emit
+from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.record import BoundOptions
 from joulemap.cli.value import split_assignments
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(help="topic.name, or topic.name@version.")]
+Name = Annotated[str, typer.Argument(help="topic.name, or topic.name@version.", autocompletion=complete_queries)]
 Queries = Annotated[
     Path | None,
     typer.Option(
@@ -29,16 +30,21 @@ Queries = Annotated[
 def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     """List the queries that ship with joulemap, and those of your own folder after a check of every file.
 
+    What each takes stands in the list with --wide, and in `joulemap query show`.
+
     \b
     joulemap query list
     joulemap query list --queries questions
     """
-    output.write_table(output.workspace().list_queries(queries), keep=("summary",))
+    columns = () if output.wide else ("query", "summary")
+    output.write_table(output.workspace().list_queries(queries), columns, keep=("summary",))
 
 
 @app.command()
+@command
 def show(
     name: Name,
+    *,
     queries: Queries = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")] = None,
     force: Force = False,
@@ -52,6 +58,7 @@ def show(
     from joulemap.file import read_text
     from joulemap.store.library import find_query
 
+    check_suffix(output, ".sql", "a query file")
     path = find_query(name, queries).path
     emit(read_text(path).rstrip(), output, (path, *(() if output is None else named_files(output))), force=force)
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, cast, get_type_hints
 
 import attrs
 import typer
 
-from joulemap.cli.value import read_batches, read_number, read_quantity, split_names
-from joulemap.domain.catalogue import COMMON_PRECISION
+from joulemap.cli.complete import (
+    complete_architectures,
+    complete_deployments,
+    complete_hardware,
+    complete_models,
+    complete_precisions,
+    complete_runtimes,
+    complete_words,
+)
+from joulemap.cli.value import read_batches, read_number, read_quantity, split_assignments, split_names
+from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Bounds, Limits, Settings, SettingsKeywords, Usage
+    from joulemap.domain.settings import Bounds, Limits, Price, Settings, SettingsKeywords, Usage
 
 MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
-ONE_HARDWARE: Final = "An id, alias or file, with @MODE or without; see `joulemap hardware list`."
+ONE_HARDWARE: Final = (
+    "An id, alias, class or file, with @MODE or without; see `joulemap hardware list`. Also as --hardware."
+)
 SEVERAL_HARDWARE: Final = (
-    "Ids, aliases, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware list`."
+    "Ids, aliases, classes, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware "
+    "list`. A class means its default chip; --architecture takes all of it."
 )
 
 CALIBRATION_HELP: Final = (
@@ -26,11 +39,16 @@ CALIBRATION_HELP: Final = (
     "file of one, used for its hardware."
 )
 
-Model = Annotated[str, typer.Argument(help=MODEL_HELP)]
+Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
 Models = Annotated[
-    list[str], typer.Argument(help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several.")
+    list[str],
+    typer.Argument(
+        metavar="MODEL... [HARDWARE]...",
+        help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several. What is no model and "
+        "names hardware is hardware, as with --hardware.",
+        autocompletion=complete_words,
+    ),
 ]
-OneHardware = Annotated[str, typer.Argument(help=ONE_HARDWARE)]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
 
 
@@ -89,7 +107,12 @@ class RunOptions(ModelOptions):
     """How a model is run."""
 
     precision: Annotated[
-        str, typer.Option("--precision", help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")
+        str,
+        typer.Option(
+            "--precision",
+            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.",
+            autocompletion=complete_precisions,
+        ),
     ] = "fp32"
     runtime: Annotated[
         str,
@@ -97,6 +120,7 @@ class RunOptions(ModelOptions):
             "--runtime",
             help="eager: a kernel per operator, launched by the host; graph: without host cost; "
             "fused: a kernel per subgraph.",
+            autocompletion=complete_runtimes,
         ),
     ] = "fused"
     calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
@@ -162,10 +186,22 @@ class FilterOptions(ScenarioOptions):
     """Which hardware is asked about, beside names."""
 
     architecture: Annotated[
-        str, typer.Option("--architecture", help="Only these classes, e.g. cpu,gpu.", show_default="all")
+        str,
+        typer.Option(
+            "--architecture",
+            help="Only these classes, e.g. cpu,gpu.",
+            show_default="all",
+            autocompletion=complete_architectures,
+        ),
     ] = ""
     deployment: Annotated[
-        str, typer.Option("--deployment", help="All hardware for datacenter, edge or embedded.", show_default="any")
+        str,
+        typer.Option(
+            "--deployment",
+            help="All hardware for datacenter, edge or embedded.",
+            show_default="any",
+            autocompletion=complete_deployments,
+        ),
     ] = ""
 
     def keywords(self) -> SettingsKeywords:
@@ -179,8 +215,18 @@ class HardwareOptions(FilterOptions):
     """Which hardware is asked about."""
 
     hardware: Annotated[
-        str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="one each of cpu, gpu, tpu, kpu")
+        str,
+        typer.Option(
+            "--hardware",
+            help=SEVERAL_HARDWARE,
+            show_default="one each of cpu, gpu, tpu, kpu",
+            autocompletion=complete_hardware,
+        ),
     ] = ""
+
+    def add(self, hardware: Sequence[str]) -> Self:
+        """Return these with hardware that was named among the arguments."""
+        return attrs.evolve(self, hardware=",".join((*hardware, *split_names(self.hardware))))
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -188,10 +234,66 @@ class HardwareOptions(FilterOptions):
 
 
 @attrs.frozen(kw_only=True)
-class ClassHardwareOptions(HardwareOptions):
+class NamedHardwareOptions(HardwareOptions):
+    """Which hardware is asked about, by arguments or as an option."""
+
+    named: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[HARDWARE]...", help="As with --hardware.", autocompletion=complete_hardware),
+    ] = None
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        return {**super().keywords(), "hardware": (*(self.named or ()), *split_names(self.hardware))}
+
+
+@attrs.frozen(kw_only=True)
+class OneHardwareOptions:
+    """Which one hardware is asked about, by an argument or as an option."""
+
+    named: Annotated[
+        list[str] | None, typer.Argument(metavar="HARDWARE", help=ONE_HARDWARE, autocompletion=complete_hardware)
+    ] = None
+    option: Annotated[str, typer.Option("--hardware", hidden=True, autocompletion=complete_hardware)] = ""
+
+    def read(self) -> str:
+        """Return how it is named; UsageError where it is not."""
+        hardware = " ".join((*(self.named or ()), *split_names(self.option)))
+        if not hardware.strip():
+            raise UsageError("name a hardware after the model; see `joulemap hardware list`")
+        return hardware
+
+
+@attrs.frozen(kw_only=True)
+class TwoHardwareOptions:
+    """Which two hardware are asked about, by arguments or as an option."""
+
+    named: Annotated[
+        list[str] | None, typer.Argument(metavar="A B", help=ONE_HARDWARE, autocompletion=complete_hardware)
+    ] = None
+    option: Annotated[str, typer.Option("--hardware", hidden=True, autocompletion=complete_hardware)] = ""
+
+    def read(self) -> tuple[str, str]:
+        """Return how they are named; UsageError where they are not two."""
+        from joulemap.answer.name import list_hardware
+
+        found = list_hardware((*(self.named or ()), *split_names(self.option)))
+        if len(found) != 2:
+            names = f" ({', '.join(found)})" if found else ""
+            raise UsageError(f"name two hardware after the model, A and B; found {len(found)}{names}")
+        return found[0], found[1]
+
+
+@attrs.frozen(kw_only=True)
+class ClassHardwareOptions(NamedHardwareOptions):
     """Which hardware stands for the architecture classes."""
 
-    hardware: Annotated[str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="one of each class")] = ""
+    hardware: Annotated[
+        str,
+        typer.Option(
+            "--hardware", help=SEVERAL_HARDWARE, show_default="one of each class", autocompletion=complete_hardware
+        ),
+    ] = ""
     deployment: Annotated[
         str, typer.Option("--deployment", help="Of those, only for datacenter, edge or embedded.", show_default="any")
     ] = ""
@@ -216,10 +318,15 @@ class ClassRunOptions(RunOptions):
 
 
 @attrs.frozen(kw_only=True)
-class CandidateHardwareOptions(HardwareOptions):
+class CandidateHardwareOptions(NamedHardwareOptions):
     """Which hardware is chosen from."""
 
-    hardware: Annotated[str, typer.Option("--hardware", help=SEVERAL_HARDWARE, show_default="the whole catalogue")] = ""
+    hardware: Annotated[
+        str,
+        typer.Option(
+            "--hardware", help=SEVERAL_HARDWARE, show_default="the whole catalogue", autocompletion=complete_hardware
+        ),
+    ] = ""
     power_mode: Annotated[
         str,
         typer.Option(
@@ -245,7 +352,11 @@ class CandidateRunOptions(RunOptions):
     ] = ""
     precision: Annotated[
         str,
-        typer.Option("--precision", help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4."),
+        typer.Option(
+            "--precision",
+            help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4.",
+            autocompletion=complete_precisions,
+        ),
     ] = "fp32,fp16,bf16,int8"
 
     def repeat(self) -> tuple[str, ...]:
@@ -254,8 +365,8 @@ class CandidateRunOptions(RunOptions):
 
 
 @attrs.frozen(kw_only=True)
-class LimitOptions:
-    """What a configuration must keep to."""
+class UseLimitOptions:
+    """What a configuration must keep to while it runs."""
 
     max_latency: Annotated[
         str, typer.Option(help="At most this latency of a batch, e.g. 50ms.", show_default="any")
@@ -274,6 +385,25 @@ class LimitOptions:
     min_throughput: Annotated[str, typer.Option(help="At least so many inferences, e.g. 30/s.", show_default="any")] = (
         ""
     )
+
+    def read(self) -> Limits:
+        """Return the limits in SI units; UsageError names the option that cannot be read."""
+        from joulemap.domain.settings import Limits
+
+        return Limits(
+            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
+            max_energy_j=read_quantity("--max-energy", self.max_energy, "J"),
+            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
+            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
+            max_power_w=read_quantity("--max-power", self.max_power, "W"),
+            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class LimitOptions(UseLimitOptions):
+    """What a configuration must keep to."""
+
     max_price: Annotated[
         str,
         typer.Option(help="At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.",
@@ -282,24 +412,62 @@ class LimitOptions:
 
     def read(self) -> Limits:
         """Return the limits in SI units; UsageError names the option that cannot be read."""
-        from joulemap.domain.settings import Limits
-
         is_rent = "/" in self.max_price
         if self.max_price.strip().replace(".", "", 1).isdigit():
             text = self.max_price
             raise UsageError(
                 f"--max-price: {text!r} has no unit: write {text}USD/h to rent a chip, {text}USD to buy one"
             )
-        return Limits(
-            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
-            max_energy_j=read_quantity("--max-energy", self.max_energy, "J"),
-            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
-            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
-            max_power_w=read_quantity("--max-power", self.max_power, "W"),
-            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
+        return attrs.evolve(
+            super().read(),
             max_price_usd_per_hour=read_quantity("--max-price", self.max_price if is_rent else "", "USD/h"),
             max_purchase_usd=read_quantity("--max-price", "" if is_rent else self.max_price, "USD"),
         )
+
+
+@attrs.frozen(kw_only=True)
+class PriceOptions:
+    """What a person pays for chips, in place of the catalogue's prices."""
+
+    price_per_hour: Annotated[
+        list[str] | None,
+        typer.Option("--price-per-hour", help="Your rent of a chip, e.g. l4=0.40USD/h; repeat for several."),
+    ] = None
+    purchase_price: Annotated[
+        list[str] | None,
+        typer.Option("--purchase-price", help="What you pay for one, e.g. l4=2500USD; repeat for several."),
+    ] = None
+    price_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--price-file",
+            help="CSV with the columns hardware, usd_per_hour, purchase_usd and source, or TOML with a table of them "
+            "for each hardware. What is given beside it counts more.",
+        ),
+    ] = None
+
+    def read(self) -> tuple[Price, ...]:
+        """Return the prices; UsageError names the option that cannot be read."""
+        from joulemap.answer.price import read_price_file
+        from joulemap.domain.settings import Price
+
+        of_file = read_price_file(self.price_file) if self.price_file else ()
+        rents = _read_prices("--price-per-hour", self.price_per_hour, "USD/h")
+        bought = _read_prices("--purchase-price", self.purchase_price, "USD")
+        return (
+            *of_file,
+            *(Price(hardware=name, usd_per_hour=value) for name, value in rents.items()),
+            *(Price(hardware=name, purchase_usd=value) for name, value in bought.items()),
+        )
+
+
+def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[str, float | None]:
+    """Return hardware -> price of `l4=0.40USD/h`s; UsageError names the option and what is wrong."""
+    try:
+        pairs = split_assignments(written)
+    except UsageError:
+        raise UsageError(f"{option}: cannot read {', '.join(written or ())}: write l4=0.40{unit}, once each") from None
+    return {name: read_quantity(option, text, unit) for name, text in pairs.items()}
 
 
 @attrs.frozen(kw_only=True)

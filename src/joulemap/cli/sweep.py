@@ -8,6 +8,7 @@ import attrs
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_precisions, complete_runtimes
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import HardwareOptions, Models, RunOptions, repeat_options
 from joulemap.cli.value import read_quantity
@@ -24,16 +25,21 @@ class SweepRunOptions(RunOptions):
             "--batch",
             "-b",
             help="Batches: 1,8,32, or with dots as 1,2,4,...,128.",
-            show_default="1,2,4,...,128, or the input's own",
+            show_default="1,2,4,...,128",
         ),
     ] = ""
-    precision: Annotated[str, typer.Option("--precision", help="One or several, e.g. fp32,bf16,int8.")] = "fp32"
-    runtime: Annotated[str, typer.Option("--runtime", help="One or several of eager, graph, fused.")] = "fused"
+    precision: Annotated[
+        str,
+        typer.Option("--precision", help="One or several, e.g. fp32,bf16,int8.", autocompletion=complete_precisions),
+    ] = "fp32"
+    runtime: Annotated[
+        str, typer.Option("--runtime", help="One or several of eager, graph, fused.", autocompletion=complete_runtimes)
+    ] = "fused"
 
 
 @command
 def sweep(
-    models: Models,
+    words: Models,
     *,
     max_latency: Annotated[str, typer.Option(help="Latency budget of a batch, e.g. 50ms.", show_default="none")] = "",
     level: Annotated[
@@ -58,6 +64,10 @@ def sweep(
     joulemap sweep mobilenet_v2 --batch 1,2,3,...,16 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W
     joulemap sweep resnet18 --level batch --format csv --output resnet18.csv
     """
+    from joulemap.answer.name import split_models
+
+    models, named = split_models(words)
+    hardware = hardware.add(named)
     settings = run.settings(**hardware.keywords())
     budget = read_quantity("--max-latency", max_latency, "s") or 0.0
     with output.watched_workspace() as workspace:

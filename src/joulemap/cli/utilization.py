@@ -8,20 +8,13 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import FilterOptions, Model, RunOptions
-from joulemap.cli.value import read_fractions, split_names
+from joulemap.cli.record import Model, NamedHardwareOptions, RunOptions
+from joulemap.cli.value import read_fractions
 
 
 @command
 def utilization(
     model: Model,
-    hardware: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Ids, aliases, files or folders, each with @MODE or without; see `joulemap hardware list`.",
-            show_default="one each of cpu, gpu, tpu, kpu",
-        ),
-    ] = None,
     *,
     pairing: Annotated[
         bool,
@@ -46,7 +39,7 @@ def utilization(
         float, typer.Option(help="Flag a share of the sustained bandwidth above this, from 0 to 1.")
     ] = 0.9,
     max_idle: Annotated[float, typer.Option(help="Flag a share of idle units above this, from 0 to 1.")] = 0.8,
-    filters: FilterOptions,
+    hardware: NamedHardwareOptions,
     run: RunOptions,
     output: OutputOptions,
 ) -> None:
@@ -61,10 +54,9 @@ def utilization(
     joulemap utilization mobilenet_v2 --deployment edge --precision int8 --format csv
     joulemap utilization resnet50 --pairing
     """
-    named = [name for text in hardware or () for name in split_names(text)]
     answer = output.workspace().utilization(
         model,
-        run.settings(**filters.keywords(), hardware=named),
+        run.settings(**hardware.keywords()),
         min_compute_fraction=min_compute,
         max_bandwidth_fraction=max_bandwidth,
         max_idle_fraction=max_idle,

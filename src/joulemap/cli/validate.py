@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, cast
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import CALIBRATION_HELP
 from joulemap.domain.settings import ScoreDivision
@@ -28,8 +29,15 @@ KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_
 @command
 def validate(
     *,
-    hardware: Annotated[str, typer.Option(help="Only this hardware.", show_default="all that was measured")] = "",
-    model: Annotated[str, typer.Option(help="Only this model.", show_default="all")] = "",
+    hardware: Annotated[
+        str,
+        typer.Option(
+            help="Only this hardware.", show_default="all that was measured", autocompletion=complete_hardware
+        ),
+    ] = "",
+    model: Annotated[
+        str, typer.Option(help="Only this model.", show_default="all", autocompletion=complete_models)
+    ] = "",
     precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
     by: Annotated[
         Literal[ScoreDivision, "operator"],

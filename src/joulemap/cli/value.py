@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 from joulemap.errors import UsageError
+
+BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]?i?", re.IGNORECASE)
+"""A number without a unit, be it with a prefix."""
 
 MOST_QUANTITY: Final = 60
 """Characters of a number with its unit; the time to read one grows faster than its length."""
@@ -36,10 +40,18 @@ def read_number(option: str, text: str, unit: str) -> float | None:
         raise UsageError(f"{option}: {text[:20]}… has {len(text):,} characters, expected a number such as 1.5{unit}")
     from joulemap.units import parse_si
 
+    bare = BARE_NUMBER.fullmatch(text.strip())
+    if bare:
+        raise UsageError(f"{option}: {text!r} has no unit: write {_example(bare[1], unit)}")
     try:
         return parse_si(text, unit)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
+
+
+def _example(text: str, unit: str) -> str:
+    """Return a number with a unit that people write it with."""
+    return text + {"s": "ms", "B": "MB", "1/s": "/s"}.get(unit, unit)
 
 
 def read_fractions(option: str, text: str) -> tuple[float, ...]:

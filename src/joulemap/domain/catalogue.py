@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
+from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
 from joulemap.domain.quantity import Quantity
-from joulemap.errors import UnknownNameError
+from joulemap.errors import AmbiguousNameError, UnknownNameError
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware, PowerMode
 
-DEFAULT_BY_CLASS: Final[Mapping[str, str]] = {
-    "cpu": "xeon_8490h",
-    "gpu": "h100_sxm5",
-    "tpu": "tpu_v4",
-    "kpu": "kpu_t256",
-    "dsp": "tda4vm_c7x_mma",
-    "npu": "cloud_ai_100_pro",
-    "dpu": "dpu_b4096_kv260",
-    "cgra": "plasticine",
-}
-"""Architecture class -> the hardware that stands for it: a common one that runs int8, with published key numbers where
-the class has such."""
-
-COMMON_PRECISION: Final[Precision] = "int8"
-"""The one precision that all of those have."""
-
-DEFAULT_HARDWARE: Final = tuple(DEFAULT_BY_CLASS[name] for name in ("cpu", "gpu", "tpu", "kpu"))
+DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu", "kpu"))
 """What a comparison takes when no hardware is named: one of each of four architecture classes."""
 
-NEARER: Final = 0.1
-"""An alias is offered instead of the id if it is more like what was asked by this much of 1."""
+LIST_HINT: Final = "see `joulemap hardware list`"
+
+SHOWN_CANDIDATES: Final = 8
+"""Hardware that a part of a name may mean, as an error lists them."""
 
 DEFAULT_MODE: Final = "default"
 """The power mode of a chip that is in none of its named ones."""
@@ -47,11 +34,6 @@ STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power
 
 ALIKE: Final = 0.03
 """Numbers that agree within this share are those of one operating point."""
-
-
-def fold_name(name: str) -> str:
-    """Return a hardware's name as names are compared: case, `-`, `_` and spaces do not matter."""
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:
@@ -67,6 +49,8 @@ class HardwareEntry:
     """What must be known of a hardware to choose it."""
 
     id: str
+    name: str
+    vendor: str
     architecture: str
     deployment: tuple[str, ...] = attrs.field(converter=_texts)
     aliases: tuple[str, ...] = attrs.field(converter=_texts)
@@ -84,6 +68,8 @@ class HardwareEntry:
         """Return the entry of a hardware record."""
         return cls(
             id=hardware.id,
+            name=hardware.name,
+            vendor=hardware.vendor,
             architecture=hardware.architecture,
             deployment=hardware.deployment,
             aliases=hardware.aliases,
@@ -93,6 +79,16 @@ class HardwareEntry:
             precisions=hardware.peaks,
             digest=hardware.digest,
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it is called: its id, its aliases, and its name for people with and without what stands in brackets."""
+        return self.id, *self.aliases, self.name, self.name.partition("(")[0].strip()
+
+    @property
+    def needless_words(self) -> frozenset[str]:
+        """Words that tell nothing new beside its name: its vendor and class."""
+        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
 
     @property
     def caps(self) -> dict[str, float]:
@@ -110,9 +106,10 @@ class HardwareEntry:
 
     def find_mode(self, name: str) -> str:
         """Return the power mode of this name; UnknownNameError names those that it has."""
-        for mode in (DEFAULT_MODE, *self.power_modes):
-            if fold_name(mode) == fold_name(name):
-                return mode
+        modes = (DEFAULT_MODE, *self.power_modes)
+        mode = fold_into(name, modes)
+        if mode in modes:
+            return mode
         has = ", ".join(self.power_modes) or "none"
         raise UnknownNameError("power mode", name, (), f"{self.id} has {has}")
 
@@ -142,27 +139,52 @@ def _is_alike(hardware: Hardware, mode: PowerMode) -> bool:
 
 
 def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
-    """Return the entry whose id or alias this is, never by part of a name; UnknownNameError offers the nearest."""
-    if name in entries:
-        return entries[name]
-    asked = fold_name(name)
-    for entry in entries.values():
-        if asked in (fold_name(known) for known in (entry.id, *entry.aliases)):
-            return entry
-    raise UnknownNameError("hardware", name, _one_name_each(entries, asked), "see `joulemap hardware list`")
+    """Return the entry that has this name, never one that has a part of it.
+
+    Case, spaces, `-` and `_` do not matter, nor the order of words, nor its vendor and class beside them. Raises
+    AmbiguousNameError for words that several hardware have, UnknownNameError with the nearest for others.
+    """
+    asked = unmark(name)
+    found = find_alike(entries, asked)
+    if len(found) == 1:
+        return found[0]
+    if find_class(asked):
+        raise UnknownNameError("hardware", name, (), f"it is a class of hardware, name a chip of it: {LIST_HINT}")
+    partly = [entry.id for entry in found or _find_partly(entries, asked)]
+    if len(partly) > 1:
+        raise AmbiguousNameError("hardware", name, partly, SHOWN_CANDIDATES, LIST_HINT)
+    near = partly or find_nearest(asked, [entry.names for entry in entries.values()])
+    raise UnknownNameError("hardware", name, (), LIST_HINT, near=near)
 
 
-def _one_name_each(entries: Mapping[str, HardwareEntry], asked: str) -> list[str]:
-    """Return a name of each hardware: its id, or an alias that is far nearer to what was asked."""
+def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
+    """Return the hardware of this name, or where there is none, those with its words and their vendor and class."""
+    asked = unmark(name)
+    if asked in entries:
+        return [entries[asked]]
+    folded, words = fold_name(asked), split_words(asked)
+    exact = [entry for entry in entries.values() if folded in map(fold_name, entry.names)]
+    if exact or find_class(asked):
+        return exact
+    return [
+        entry
+        for entry in entries.values()
+        if any(has_words(words, split_words(one), entry.needless_words) for one in entry.names)
+    ]
 
-    def nearness(name: str) -> float:
-        return difflib.SequenceMatcher(None, asked, name).ratio()
 
-    names = []
-    for entry in entries.values():
-        alias = max((fold_name(alias) for alias in entry.aliases), key=nearness, default=entry.id)
-        names.append(alias if nearness(alias) > nearness(entry.id) + NEARER else entry.id)
-    return names
+def find_model_name(name: str, known: Collection[str]) -> str:
+    """Return the model of the catalogue that a name is, as in `ResNet-50` or `ViT-B/16`; any other name as it is."""
+    is_source = ":" in name or name.endswith((".py", ".pt2"))
+    return name if is_source else fold_into(name, known, ignoring="/")
+
+
+def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[HardwareEntry]:
+    """Return the hardware that have all words of what is asked for, and others; none for numbers alone."""
+    words = split_words(asked)
+    if not any(map(str.isalpha, words)):
+        return []
+    return [entry for entry in entries.values() if any(not words - split_words(one) for one in entry.names)]
 
 
 @attrs.frozen

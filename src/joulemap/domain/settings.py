@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
 import attrs
 
+from joulemap.domain.architecture import find_class
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.metric import MetricName
+from joulemap.domain.name import fold_into, name_precision
 from joulemap.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -88,20 +90,30 @@ def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
 
 
+def _fold_each(value: str | Iterable[str], known: Iterable[str]) -> tuple[Any, ...]:
+    """Return each name once, as it is known: case, `-` and `_` do not matter."""
+    names = tuple(known)
+    return tuple(dict.fromkeys(fold_into(name, names) for name in _texts(value)))
+
+
+def _architectures(value: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(find_class(name) or name for name in _texts(value)))
+
+
 def _each(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _deployments(value: Deployment | Iterable[Deployment]) -> tuple[Deployment, ...]:
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    return _fold_each(value, get_args(Deployment))
 
 
 def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    return tuple(dict.fromkeys(map(name_precision, _texts(value))))
 
 
 def _runtimes(value: Runtime | Iterable[Runtime]) -> tuple[Runtime, ...]:
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    return _fold_each(value, get_args(Runtime))
 
 
 def _batches(value: int | Iterable[int] | None) -> tuple[int, ...]:
@@ -141,9 +153,10 @@ class Settings:
     """What runs are asked for, beside their models: every combination of the values of each field."""
 
     hardware: tuple[str | Hardware, ...] = attrs.field(default=(), converter=_hardware)
-    """Ids or aliases (`h100_sxm5`, `H100`), each with `@MODE` or without, files, folders or records; empty for what the
-    filters leave of the catalogue, or without filters for those that the question takes by itself."""
-    architecture: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    """Ids or aliases (`h100_sxm5`, `H100`), each with `@MODE` or without, files, folders or records; a class (`gpu`)
+    means its default chip, and a text may name several (`H100, A100`). Empty for what the filters leave of the
+    catalogue, or without filters for those that the question takes by itself."""
+    architecture: tuple[str, ...] = attrs.field(default=(), converter=_architectures)
     deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
     scenario: str = ""
     """Where hardware is used (`robot`, `camera` …), with its deployments and the power that a chip gets there."""
@@ -182,7 +195,10 @@ class Settings:
             values = getattr(self, name)
             if len(values) > 1 or (not values and name != "batch"):
                 found = ", ".join(map(str, values)) or "none"
-                raise UsageError(f"{question} takes one {name}, found {found}; `joulemap sweep` takes several")
+                raise UsageError(
+                    f"{question} takes one {name}, found {found}; the summary of `joulemap compare` takes several, and "
+                    "so does `joulemap sweep`"
+                )
 
 
 class ModelKeywords(TypedDict, total=False):
@@ -274,6 +290,20 @@ class Bounds:
     max_rows: int = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
     """For the engine, which writes nothing to disk in its place, and again for the rows."""
+
+
+@attrs.frozen(kw_only=True)
+class Price:
+    """What a person pays for a chip, in place of what the catalogue says; None for what the catalogue says."""
+
+    hardware: str
+    """As it is asked for, without a power mode."""
+    usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Rented, in a cloud."""
+    purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Bought."""
+    source: str = "the question"
+    """Who says so."""
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 from joulemap.background import begin
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.catalogue import HardwareEntry, fold_name
+from joulemap.domain.architecture import find_class
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.name import fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.resource import package_version
 from joulemap.store import connection as store
@@ -43,6 +45,8 @@ def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: s
     """Raise CatalogueError, on behalf of a file, where its hardware takes the name of one of the catalogue."""
     taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}
     for name in (hardware.id, *hardware.aliases):
+        if find_class(name):
+            raise CatalogueError(f"{label}: the name {name!r} is that of a class of hardware; choose another")
         other = taken.get(fold_name(name))
         if other is not None and other.digest != hardware.digest:
             raise CatalogueError(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_entry
+from joulemap.domain.architecture import CLASS_HARDWARE, find_class
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
+from joulemap.domain.name import join_words, unmark
 from joulemap.errors import UnknownNameError, UsageError
 from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
@@ -33,6 +37,8 @@ class Selection:
     """What no mode is capped above."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> why."""
+    meanings: Mapping[str, str] = attrs.field(factory=dict)
+    """A class, as it was written in place of a hardware -> the hardware that it means."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -62,8 +68,8 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     the catalogue, UsageError where nothing is left.
     """
     settings = enter_scenario(settings)
-    names, own = read_names(settings.hardware)
     known = known_hardware()
+    names, own = read_names(settings.hardware, known)
     for label, hardware in own.items():
         check_names(hardware, known, label)
     known = {**known, **{hardware.id: HardwareEntry.of(hardware) for hardware in own.values()}}
@@ -79,30 +85,64 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
+    ids = {entry.id for entry, _ in chosen}
+    meant = {name: find_meant(name) for name in names}
+    meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own)
+        return Selection(pairs=chosen, own=own, meanings=meanings)
     kept, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode")
     if not kept:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
-    return Selection(pairs=kept, own=own, budget=budget, left_out=left_out)
+    return Selection(pairs=kept, own=own, budget=budget, left_out=left_out, meanings=meanings)
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return the one hardware that is named, whatever else the settings name; UsageError for a folder of several."""
+    """Return the one hardware that is named, whatever else the settings name; UsageError where it is several."""
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
-        raise UsageError(f"{hardware} holds {len(selection.pairs)} hardware, expected one; name its file")
+        named = ", ".join(name_pair(entry.id, mode) for entry, mode in selection.pairs)
+        raise UsageError(f"{hardware} is {len(selection.pairs)} hardware, expected one: {named}")
     return selection
 
 
+def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
+    """Return as `select_one` does; UsageError for a class of hardware, which is no chip that something was done on."""
+    selection = select_one(hardware, settings)
+    for name, meant in selection.meanings.items():
+        raise UsageError(f"{name} is a class of hardware: name a chip of it, e.g. {meant}")
+    return selection
+
+
+def find_meant(name: str) -> str:
+    """Return the hardware that a class means where hardware is asked for; empty where a name is no class."""
+    plain, _, _ = name.partition("@")
+    return CLASS_HARDWARE.get(find_class(plain), "")
+
+
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return a hardware as answers name it under settings, from an id, alias or file with a power mode or without."""
+    """Return a hardware as answers name it under settings, from what it is asked for by."""
     from joulemap.domain.settings import Settings
 
-    ((entry, mode), *_) = select_hardware(attrs.evolve(settings or Settings(), hardware=(name,))).pairs
+    ((entry, mode),) = select_one(name, settings or Settings()).pairs
     return name_pair(entry.id, mode)
+
+
+def resolve_name(name: str) -> str:
+    """Return a name with the hardware that it means in place of a class; any other as it is."""
+    _, at, mode = name.partition("@")
+    meant = find_meant(name)
+    return f"{meant}{at}{mode}" if meant else name
+
+
+def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
+    """Return a line for each class that stands for a hardware."""
+    return [
+        f"{name} means {hardware}, the default of its class; --architecture {find_class(name.partition('@')[0])} "
+        "takes all of the class"
+        for name, hardware in meanings.items()
+    ]
 
 
 def check_architectures(architectures: Iterable[str], classes: Collection[str]) -> None:
@@ -112,11 +152,45 @@ def check_architectures(architectures: Iterable[str], classes: Collection[str]) 
             raise UnknownNameError("architecture", architecture, classes)
 
 
-def read_names(hardware: Iterable[str | Hardware]) -> tuple[tuple[str, ...], dict[str, Hardware]]:
+def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> tuple[str, ...]:
+    """Return each hardware that is written: several between commas or spaces, or one in words that follow each other.
+
+    Words that are no name are left as they are.
+    """
+    parts = [part for word in words for part in _split_commas(word)]
+    is_name = partial(is_hardware, known)
+    split = [(part,) if is_name(part) else join_words(part.split(), is_name) or (part,) for part in parts]
+    if any(len(one) == 1 and not is_name(one[0]) for one in split):
+        return join_words(parts, is_name) or tuple(name for one in split for name in one)
+    return tuple(name for one in split for name in one)
+
+
+def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
+    """Whether a text names hardware of the catalogue, a class of it, or a file or folder."""
+    plain, _, _ = text.partition("@")
+    if is_hardware_path(plain):
+        return " " not in plain or Path(plain).expanduser().exists()
+    return bool(find_class(plain)) or bool(find_alike(known, plain))
+
+
+def _split_commas(word: str) -> list[str]:
+    """Return what stands between commas, or all of a path that is there; UsageError where there is nothing."""
+    plain, _, _ = word.partition("@")
+    if "," not in word or (is_hardware_path(plain) and Path(plain).expanduser().exists()):
+        return [word.strip()]
+    parts = [part.strip() for part in word.split(",") if part.strip()]
+    if not parts:
+        raise UsageError(f"cannot read the names in {word!r}: write a,b")
+    return parts
+
+
+def read_names(
+    hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]
+) -> tuple[tuple[str, ...], dict[str, Hardware]]:
     """Return names with records, files and folders replaced by their ids, and what to write -> hardware of those."""
     names: list[str] = []
     own: dict[str, Hardware] = {}
-    for name in hardware:
+    for name in _split_texts(hardware, known):
         if not isinstance(name, str):
             from joulemap.catalog.load import load_catalogue
 
@@ -135,6 +209,13 @@ def read_names(hardware: Iterable[str | Hardware]) -> tuple[tuple[str, ...], dic
             names.append(f"{one.id}{at}{mode}")
             own[place if len(files) == 1 and path == Path(place) else str(path)] = one
     return tuple(names), own
+
+
+def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
+    """Yield each hardware of a list of texts and records, in their order."""
+    for is_text, group in groupby(hardware, key=lambda one: isinstance(one, str)):
+        found = list(group)
+        yield from split_hardware(cast("list[str]", found), known) if is_text else found
 
 
 def _pairs(
@@ -165,8 +246,8 @@ def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]
 def _find(
     known: Mapping[str, HardwareEntry], name: str, power_mode: str, default: Default
 ) -> list[tuple[HardwareEntry, str]]:
-    plain, at, mode = name.partition("@")
-    entry = find_entry(known, plain)
+    plain, at, mode = unmark(name).partition("@")
+    entry = known[find_meant(plain)] if find_meant(plain) else find_entry(known, plain)
     if at or power_mode:
         return [(entry, entry.find_mode(mode if at else power_mode))]
     return [(entry, one) for one in _modes(entry, "", default)]

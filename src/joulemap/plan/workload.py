@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.domain.catalogue import find_model_name
 from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import find_workload
-from joulemap.trace.source import ModelRequest, parse_input, resolve_model
+from joulemap.trace.source import InputSpec, ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
@@ -53,19 +54,30 @@ class Model:
 
 def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     """Return a model at a batch; UnknownNameError, UsageError or ModelError where there is none."""
-    written = [parse_input(text) for text in settings.inputs]
+    written = _replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch)
     named = [one.name for one in written if one.name]
     if len(set(named)) < len(named):
         raise UsageError(f"the input {max(named, key=named.count)} is given twice")
+    models = load_models()
     request = resolve_model(
-        name,
-        load_models(),
+        find_model_name(name, models),
+        models,
         batch=batch,
         inputs=written,
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
         is_trusted=settings.trust,
     )
     return Model(request=request, retrace=settings.retrace)
+
+
+def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
+    """Return inputs at a batch, where it is one of several that are asked for, or theirs is 1, which says none."""
+    sizes = {spec.shape[0] for spec in inputs[:1] if spec.shape}
+    if batch is None or not sizes or (len(batches) == 1 and sizes != {1}):
+        return list(inputs)
+    return [
+        attrs.evolve(spec, shape=(batch, *spec.shape[1:])) if set(spec.shape[:1]) == sizes else spec for spec in inputs
+    ]
 
 
 def name_model(request: ModelRequest) -> str:

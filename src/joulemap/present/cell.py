@@ -8,11 +8,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
 from joulemap.units import format_si
-
-PROJECTED: Final = "~"
-"""Stands before a hardware whose key numbers are projections or estimates."""
 
 PROJECTION_NOTE: Final = f"{PROJECTED} key numbers are projections or estimates: `joulemap hardware show ID` says why"
 

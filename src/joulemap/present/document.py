@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.present.cell import PROJECTED, PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
+from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
 from joulemap.present.text import make_all_visible, make_visible
 
 Row = TypeVar("Row")

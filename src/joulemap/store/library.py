@@ -33,6 +33,11 @@ def _files(own: Path | None = None) -> dict[str, dict[int, Path]]:
     return {**_files(), **found}
 
 
+def name_queries() -> tuple[str, ...]:
+    """Return the name of every query that ships, without opening one."""
+    return tuple(sorted(_files()))
+
+
 def list_queries(own: Path | None = None) -> tuple[Query, ...]:
     """Return every query, every version, by name and version; with those of a person's own folder if it is given.
 

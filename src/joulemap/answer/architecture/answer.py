@@ -15,7 +15,7 @@ from joulemap.answer.architecture.row import PARTS, ArchitectureAction, Architec
 from joulemap.answer.architecture.sentence import tell_contrast, tell_place
 from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
-from joulemap.domain.catalogue import COMMON_PRECISION, DEFAULT_BY_CLASS
+from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
@@ -277,7 +277,7 @@ class ArchitecturesAnswer(RunAnswer):
         if "--batch" not in repeated and "--input" not in repeated:
             precision = [] if self.asked == COMMON_PRECISION else ["--precision", self.asked]
             hardware = [self.scope.spell(row.hardware) for row in self.rows]
-            chosen = [] if hardware == list(DEFAULT_BY_CLASS.values()) else ["--hardware", ",".join(hardware)]
+            chosen = [] if hardware == list(CLASS_HARDWARE.values()) else ["--hardware", ",".join(hardware)]
             steps.append(["architectures", model, *chosen, *precision, "--batch", "64", *repeated])
         return steps
 

@@ -12,7 +12,7 @@ import attrs
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.row import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.answer.scope import find_stored_scope
-from joulemap.domain.catalogue import DEFAULT_BY_CLASS
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
@@ -35,7 +35,7 @@ def contrast(source: Source, model: str, settings: Settings) -> ArchitecturesAns
     """Return a model on hardware of several classes, as `Workspace.architectures` documents it."""
     settings.check_single("architectures")
     if not settings.hardware:
-        settings = attrs.evolve(settings, hardware=tuple(DEFAULT_BY_CLASS.values()))
+        settings = attrs.evolve(settings, hardware=tuple(CLASS_HARDWARE.values()))
     whole = plan_selected((model,), settings, select_hardware(settings))
     *others, last = _divide(whole)
     ids: dict[Pair, int] = {}

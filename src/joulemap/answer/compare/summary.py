@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, cut_lines, find_place
+from joulemap.answer.answer import RunAnswer, cut_lines, drop_options, find_place
 from joulemap.answer.run import OVERHEAD, FigureOutcome
 from joulemap.answer.scope import TIE_RATIO, describe_advantage, describe_recalled, holding_scope
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
@@ -33,6 +33,9 @@ class Comparison(FigureOutcome):
 
     query: ClassVar[str] = "compare.summary"
 
+    precision: str
+    runtime: str
+    energy_per_inference_j: float | None
     bandwidth_utilization_fraction: float | None
     units_used_count: int | None
     units_total_count: int | None
@@ -94,16 +97,23 @@ class CompareAnswer(RunAnswer):
 
     recommendations: Table[Recommendation]
     rows: Table[Comparison]
-    """Lowest energy first, unsupported ones last."""
+    """Lowest energy per inference first, unsupported ones last."""
     insights: Table[Insight]
     """Lowest energy against each other run, the largest gap first."""
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Which of precision, batch and runtime differ between rows, so that each must say its own."""
+        names = ("precision", "batch", "runtime")
+        return tuple(name for name in names if len({getattr(row, name) for row in self.rows}) > 1)
 
     def document(self, *, metric: PartMetricName = "energy", repeated: Sequence[str] = ()) -> Document:
         """Return it; `metric` is what the next steps go into, csv holds the rows."""
         baseline = self.scope.mark(next(row.baseline_hardware for row in self.rows if row.baseline_hardware))
+        scope = "energy per inference, the rest " if "batch" in self.varying else ""
         sections = (
             Section("Recommendations", self._best()),
-            Section(f"Comparison (per batch, ratios to {baseline})", self._figures()),
+            Section(f"Comparison ({scope}per batch, ratios to {baseline})", self._figures()),
         )
         steps, notes = self._steps(metric, repeated), self._sentences()
         return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=steps, heading="Key insights")
@@ -135,11 +145,14 @@ class CompareAnswer(RunAnswer):
         return describe_advantage(row.advantage_ratio, self.scope.mark(row.runner_up))
 
     def _figures(self) -> Grid:
+        energy = "energy_per_inference_j" if "batch" in self.varying else "energy_j"
+        label = "energy per inference" if "batch" in self.varying else "energy"
         return grid(
             self.rows,
             (
                 ("hardware", "hardware"),
-                ("energy", lambda row: show_quantity(row.energy_j, "J") or "unsupported"),
+                *((name, name) for name in self.varying),
+                (label, lambda row: show_quantity(getattr(row, energy), "J") or "unsupported"),
                 ("latency", "latency_s"),
                 ("power", "average_power_w"),
                 ("utilization", "compute_utilization_fraction"),
@@ -151,6 +164,7 @@ class CompareAnswer(RunAnswer):
                 ("latency ratio", "latency_ratio"),
                 ("assumed", "assumed_energy_fraction"),
             ),
+            keep=(*self.varying, label, "latency", "energy ratio") if self.varying else (),
             projected=self.scope.projected,
         )
 
@@ -164,8 +178,7 @@ class CompareAnswer(RunAnswer):
         )
         lines += scope.describe_refusals()
         lines += [
-            f"{scope.mark(row.hardware)} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its "
-            "power cap"
+            f"{self._name(row)} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its power cap"
             for row in self.rows
             if row.clock_fraction is not None and row.clock_fraction < 1.0
         ]
@@ -173,8 +186,13 @@ class CompareAnswer(RunAnswer):
             lines.append(f"overhead: the part of the energy that is {OVERHEAD}")
             lines.append("assumed: the part of the energy whose price per action is an assumption")
         for row in self.rows:
-            lines += describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))
+            lines += describe_recalled(row.recalled_energy_fraction, self._name(row))
         return lines + scope.describe()
+
+    def _name(self, row: Comparison) -> str:
+        """Return a row's hardware, with what tells it from the other rows of this hardware."""
+        words = {"precision": row.precision, "batch": f"batch {row.batch}", "runtime": row.runtime}
+        return " ".join((self.scope.mark(row.hardware), *(words[name] for name in self.varying)))
 
     def _tell(self, row: Insight) -> str:
         best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)
@@ -195,6 +213,8 @@ class CompareAnswer(RunAnswer):
     def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> list[list[str]]:
         best, *others = [row for row in self.rows if row.status == "ok"]
         place = find_place(repeated)
+        if self.varying:
+            return self._steps_into(best, repeated)
         distribution = ["query", "run", "edp.distribution", "-p", f"run_id={best.run_id}", *place]
         if not others:
             return [distribution]
@@ -207,6 +227,15 @@ class CompareAnswer(RunAnswer):
             ["query", "run", winner, "-p", f"run_ids={ids}", "-p", f"metric={metric}", *place],
         ]
 
+    def _steps_into(self, best: Comparison, repeated: Sequence[str]) -> list[list[str]]:
+        """Return the commands that lead on from one of several configurations."""
+        run = ["--precision", best.precision, "--batch", str(best.batch), "--runtime", best.runtime]
+        others = drop_options(repeated, ("--precision", "--batch", "--runtime"))
+        return [
+            [command, self.scope.model, self.scope.spell(best.hardware), *run, *others]
+            for command in ("analyze", "edp")
+        ]
+
 
 def _published(row: Recommendation) -> str:
     """Return the best run that is no projection, where the winner is one."""
@@ -217,7 +246,6 @@ def _published(row: Recommendation) -> str:
 
 def compare(source: Source, model: str, settings: Settings, baseline: str) -> CompareAnswer:
     """Return one model on several hardware, as `Workspace.compare` documents it."""
-    settings.check_single("compare")
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):

@@ -287,8 +287,8 @@ def _span(low: str, high: str) -> str:
 
 def sweep_batches(source: Source, models: Sequence[str], settings: Settings, max_latency_s: float) -> SweepAnswer:
     """Return what runs at many batches say, as `Workspace.sweep` documents it."""
-    batch = settings.batch or (() if settings.inputs else BATCHES)
-    with holding_runs(source, plan_runs(models, attrs.evolve(settings, batch=batch))) as runs:
+    asked = attrs.evolve(settings, batch=settings.batch or BATCHES)
+    with holding_runs(source, plan_runs(models, asked)) as runs:
         connection, ids = runs.connection, list(runs.ids)
         points = start(connection, SweepPoint, run_ids=ids)
         scope = find_scope(runs)

@@ -1,0 +1,22 @@
+"""Names that a word may become, from the names of data files: nothing is parsed, and no database is opened."""
+
+from __future__ import annotations
+
+from joulemap.catalog.digest import own_files, shipped_files
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.errors import CatalogueError
+
+
+def list_hardware_names() -> tuple[str, ...]:
+    """Return the classes and ids of hardware; a file of a person's own counts by its name."""
+    try:
+        own = own_files()
+    except CatalogueError:
+        own = ()
+    return (*CLASS_HARDWARE, *(path.stem for path in (*shipped_files(), *own)))
+
+
+def list_model_names() -> tuple[str, ...]:
+    """Return the models that are known by name."""
+    return tuple(load_models())

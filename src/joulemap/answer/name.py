@@ -1,0 +1,54 @@
+"""Which of the words of a question are models, and which hardware."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.domain.name import find_nearest
+from joulemap.errors import UnknownNameError
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.selection import is_hardware, split_hardware
+
+
+def list_hardware(words: Iterable[str]) -> tuple[str, ...]:
+    """Return each hardware of the words, as `Settings.hardware` takes them; what is none stays as it is written."""
+    return split_hardware(words, known_hardware())
+
+
+def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the models and the hardware among words: hardware is what is no model, and names hardware.
+
+    What is neither counts as a model, which says so when it is looked for. UnknownNameError for what is like a hardware
+    and like no model.
+    """
+    models = tuple(word for word in words if _is_model(word))
+    if len(models) == len(words):
+        return models, ()
+    known = known_hardware()
+    found = list_hardware(word for word in words if word not in models)
+    hardware = tuple(word for word in found if is_hardware(known, word))
+    others = tuple(word for word in found if word not in hardware)
+    for word in others:
+        if not find_nearest(word, [(name,) for name in load_models()]):
+            _refuse_like_hardware(word)
+    return (*models, *others), hardware
+
+
+def _is_model(word: str) -> bool:
+    place = word.partition("@")[0]
+    if place.endswith(".toml") or os.path.isdir(place):
+        return False
+    known = load_models()
+    return ":" in word or word.endswith((".py", ".pt2")) or find_model_name(word, known) in known
+
+
+def _refuse_like_hardware(word: str) -> None:
+    """Raise UnknownNameError, with what is meant, for a word that is nearly a hardware."""
+    try:
+        find_entry(known_hardware(), word)
+    except UnknownNameError as error:
+        if error.near:
+            raise

@@ -1,0 +1,102 @@
+"""Prices of a person's own, in place of the catalogue's: as they are given, or in a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.domain.settings import Price, Settings
+from joulemap.errors import UsageError
+from joulemap.file import FileError, read_text
+from joulemap.plan.selection import select_chip
+
+COLUMNS: Final = ("hardware", "usd_per_hour", "purchase_usd", "source")
+
+NUMBERS: Final = ("usd_per_hour", "purchase_usd")
+
+
+def read_price_file(path: Path) -> tuple[Price, ...]:
+    """Return the prices of a CSV file, a row for each hardware, or a TOML file, a table for each.
+
+    Raises UsageError naming file, line or table and reason.
+    """
+    try:
+        text = read_text(path)
+    except FileError as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    try:
+        rows = _read_toml(text) if path.suffix == ".toml" else _read_csv(text)
+        prices = tuple(_read_price(row, str(path)) for row in rows)
+    except (ValueError, csv.Error, UsageError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    if not prices:
+        raise UsageError(f"{path}: there is no price; columns are {', '.join(COLUMNS)}")
+    return prices
+
+
+def _read_csv(text: str) -> list[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    if "hardware" not in (reader.fieldnames or ()):
+        raise ValueError(f"the first line has no column hardware; columns are {', '.join(COLUMNS)}")
+    rows = list(reader)
+    if any(None in row or None in row.values() for row in rows):
+        raise ValueError("a line has more or fewer cells than the first one")
+    return rows
+
+
+def _read_toml(text: str) -> list[dict[str, Any]]:
+    tables = tomllib.loads(text)
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise ValueError(f"{name} is no table: write [l4] and below it usd_per_hour = 0.4")
+    return [{"hardware": name, **table} for name, table in tables.items()]
+
+
+def _read_price(row: Mapping[str, Any], place: str) -> Price:
+    """Return the price of a row; ValueError or UsageError for what is none."""
+    surplus = sorted(set(row) - set(COLUMNS))
+    if surplus:
+        raise ValueError(f"unknown column {', '.join(surplus)}; columns are {', '.join(COLUMNS)}")
+    hardware = str(row["hardware"]).strip()
+    numbers: dict[str, float] = {}
+    for name in NUMBERS:
+        value = row.get(name, "")
+        if value == "":
+            continue
+        try:
+            numbers[name] = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{hardware}: {name} is {value!r}, expected a number in US dollars") from None
+    try:
+        return Price(hardware=hardware, **numbers, source=str(row.get("source") or place))
+    except UsageError as error:
+        raise ValueError(f"{hardware}: {error}") from error
+
+
+def price_parameters(prices: Iterable[Price]) -> dict[str, Sequence[Any]]:
+    """Return prices as the queries take them: `l4:cloud`, dollars, source. The last one of a hardware and way counts.
+
+    Raises UnknownNameError for a hardware that is not there, UsageError for a class of it or a power mode.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    for price in prices:
+        hardware = _find_chip(price.hardware)
+        for way, value in (("cloud", price.usd_per_hour), ("purchase", price.purchase_usd)):
+            if value is not None:
+                found[f"{hardware}:{way}"] = value, price.source
+    return {
+        "price_of": list(found),
+        "price_usd": [value for value, _ in found.values()],
+        "price_source": [source for _, source in found.values()],
+    }
+
+
+def _find_chip(name: str) -> str:
+    if "@" in name:
+        raise UsageError(f"a price is of a hardware at all its power modes: name {name.partition('@')[0]}")
+    ((entry, _),) = select_chip(name, Settings()).pairs
+    return entry.id

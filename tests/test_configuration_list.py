@@ -1,0 +1,109 @@
+"""One model at several batches, precisions and runtimes on each hardware, in one comparison."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import Settings
+from joulemap.errors import ExitCode, UsageError
+from joulemap.workspace import Workspace
+
+HARDWARE = ("h100_sxm5", "kpu_t256")
+
+
+@pytest.fixture(scope="module")
+def workspace(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    path = tmp_path_factory.mktemp("list") / "list.duckdb"
+    path.write_bytes(database.read_bytes())
+    return Workspace(path)
+
+
+def test_each_row_is_that_of_a_comparison_of_its_own(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=HARDWARE, precision=("fp32", "bf16"), batch=(1, 4))
+    assert answer.varying == ("precision", "batch")
+    assert len(answer.rows) == 8
+    for row in answer.rows:
+        (alone,) = workspace.compare(
+            "resnet18",
+            hardware=row.hardware,
+            precision=cast("Precision", row.precision),
+            batch=row.batch,
+        ).rows
+        assert alone.run_id == row.run_id
+        assert alone.energy_j == row.energy_j
+        assert alone.edp_js == row.edp_js
+    energies = [row.energy_per_inference_j for row in answer.rows if row.energy_per_inference_j is not None]
+    assert energies == sorted(energies)
+
+
+def test_ratios_are_of_an_inference_to_the_first_run_or_the_baseline(workspace: Workspace) -> None:
+    for baseline, expected in (("", "h100_sxm5"), ("KPU-T256", "kpu_t256")):
+        answer = workspace.compare("resnet18", hardware=HARDWARE, batch=(1, 4), baseline=baseline)
+        (base,) = (row for row in answer.rows if (row.hardware, row.batch) == (expected, 1))
+        for row in answer.rows:
+            assert row.baseline_hardware == f"{expected} fp32 batch 1"
+            assert row.energy_j is not None and base.energy_j is not None
+            assert row.energy_ratio is not None and row.latency_ratio is not None
+            assert row.latency_s is not None and base.latency_s is not None
+            assert_close(row.energy_ratio, row.energy_j / row.batch / base.energy_j, rel=1e-12)
+            assert_close(row.latency_ratio, row.latency_s / base.latency_s, rel=1e-12)
+
+
+def test_the_best_is_per_inference_where_batches_differ_and_says_its_configuration(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=HARDWARE, batch=(1, 4))
+    first, best = answer.recommendations[0], answer.rows[0]
+    assert [row.goal for row in answer.recommendations] == [
+        "energy_per_inference", "latency", "throughput", "memory", "edp_per_inference"
+    ]  # fmt: skip
+    assert first.hardware == f"{best.hardware} fp32 batch {best.batch}"
+    assert first.value == best.energy_per_inference_j
+    for insight in answer.insights:
+        assert insight.best_hardware == first.hardware
+        assert insight.energy_ratio > 1.0
+        assert_close(insight.difference_j, first.value * (insight.energy_ratio - 1.0), rel=1e-9)
+
+
+def test_one_configuration_is_named_by_its_hardware_alone(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=HARDWARE)
+    assert answer.varying == ()
+    assert answer.recommendations[0].hardware in HARDWARE
+    assert answer.recommendations[0].goal == "energy"
+
+
+def test_other_levels_take_one_configuration(workspace: Workspace) -> None:
+    several = Settings(batch=(1, 4))
+    for ask in (
+        lambda: workspace.compare_runs(("resnet18",), several),
+        lambda: workspace.compare_parts(("resnet18",), several),
+        lambda: workspace.rank_hardware("resnet18", several),
+        lambda: workspace.compare_models(("resnet18", "alexnet"), several),
+    ):
+        with pytest.raises(UsageError, match="takes one batch, found 1, 4; the summary of `joulemap compare` takes"):
+            ask()
+
+
+def test_the_command_shows_what_differs_and_goes_on_from_the_best(joulemap: Run, workspace: Workspace) -> None:
+    asked = ("compare", "resnet18", "--hardware", "H100 kpu_t256", "--batch", "1,4", "--precision", "FP32,bf16")
+    done = joulemap(*asked, "--db", workspace.path, variables={"COLUMNS": "80"})
+    assert done.returncode == ExitCode.OK
+    assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("  joulemap ")) <= 80
+    heading = next(line for line in done.stdout.splitlines() if line.startswith("hardware   precision  batch"))
+    assert {"inference", "latency", "ratio"} <= set(heading.split())
+    steps = json.loads(joulemap(*asked, "-f", "json", "--db", workspace.path).stdout)["next_steps"]
+    assert all("--batch 4" in step and "1,4" not in step for step in steps)
+    for step in steps:
+        assert joulemap(*step.split()[1:]).returncode == ExitCode.OK
+
+
+def test_an_input_takes_the_batch_of_each_run(workspace: Workspace) -> None:
+    answer = workspace.sweep(["mlp"], hardware="l4", inputs="1,768", batch=(1, 2))
+    assert [row.batch for row in answer.points] == [1, 2]
+    with pytest.raises(UsageError, match="batch 3 contradicts the input shape, which starts with 2"):
+        workspace.compare("mlp", hardware="l4", inputs="2,768", batch=3)

@@ -1,0 +1,133 @@
+"""Prices of a person's own, and limits, in what a million inferences cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.price import read_price_file
+from joulemap.domain.settings import Limits, Price
+from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.workspace import Workspace
+
+FEW = ("--precision", "int8", "--batch", "1,8")
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("price") / "price.duckdb")
+
+
+def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Workspace) -> None:
+    plain = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1)
+    prices = (Price(hardware="NVIDIA L4", usd_per_hour=0.25), Price(hardware="T4", purchase_usd=900.0, source="shop"))
+    own = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, prices=prices)
+    before = {(row.hardware, row.way): row for row in plain.rows}
+    after = {(row.hardware, row.way): row for row in own.rows}
+    given = after["l4", "cloud"]
+    assert (given.price, given.price_unit, given.price_basis, given.price_source) == (
+        0.25, "USD/h", "given", "the question"
+    )  # fmt: skip
+    was = before["l4", "cloud"]
+    assert was.price is not None and was.usd_per_million is not None and given.usd_per_million is not None
+    assert_close(given.usd_per_million / was.usd_per_million, 0.25 / was.price, rel=1e-12)
+    bought = after["t4", "purchase"]
+    assert (bought.price, bought.price_unit, bought.price_basis, bought.price_source) == (900.0, "USD", "given", "shop")
+    assert bought.hardware_usd_per_million is not None and bought.inferences_per_life is not None
+    assert_close(bought.hardware_usd_per_million, 900.0 / bought.inferences_per_life * 1e6, rel=1e-12)
+    assert after["t4", "cloud"].price_basis == before["t4", "cloud"].price_basis != "given"
+
+
+def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace) -> None:
+    prices = (Price(hardware="l4", purchase_usd=2500.0), Price(hardware="t4", usd_per_hour=0.1))
+    answer = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, prices=prices)
+    even = answer.break_even
+    assert even is not None
+    assert (even.hardware_a, even.way_a, even.fixed_a_usd) == ("l4", "purchase", 2500.0)
+
+
+def test_what_does_not_keep_the_limits_is_left_out(workspace: Workspace) -> None:
+    plain = workspace.cost("resnet18", hardware="l4", precision="int8", batch=(1, 8))
+    bound = min(row.latency_s for row in plain.rows if row.latency_s is not None) * 1.001
+    limited = workspace.cost(
+        "resnet18", hardware="l4", precision="int8", batch=(1, 8), limits=Limits(max_latency_s=bound)
+    )
+    assert {row.batch for row in plain.rows} == {1, 8}
+    assert {row.batch for row in limited.rows} == {1}
+    assert limited.rows.rows[0].usd_per_million == next(
+        row.usd_per_million for row in plain.rows if (row.batch, row.way) == (1, limited.rows.rows[0].way)
+    )
+    assert "1 configuration left out" in limited.describe_limits()[0]
+    with pytest.raises(UnsupportedError, match="no configuration keeps latency of a batch: at most 1 ns"):
+        workspace.cost("resnet18", hardware="l4", precision="int8", batch=1, limits=Limits(max_latency_s=1e-9))
+
+
+def test_prices_are_read_from_csv_and_toml(tmp_path: Path) -> None:
+    table = tmp_path / "prices.csv"
+    table.write_text("hardware,usd_per_hour,purchase_usd,source\nT4,0.2,,contract\nkpu_t64,,99,\n")
+    assert read_price_file(table) == (
+        Price(hardware="T4", usd_per_hour=0.2, source="contract"),
+        Price(hardware="kpu_t64", purchase_usd=99.0, source=str(table)),
+    )
+    tables = tmp_path / "prices.toml"
+    tables.write_text('[l4]\nusd_per_hour = 0.3\n["Jetson Orin Nano"]\npurchase_usd = 200\nsource = "shop"\n')
+    assert read_price_file(tables) == (
+        Price(hardware="l4", usd_per_hour=0.3, source=str(tables)),
+        Price(hardware="Jetson Orin Nano", purchase_usd=200.0, source="shop"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "", "no column hardware"),
+        ("a.csv", "hardware,usd_per_hour\n", "there is no price"),
+        ("a.csv", "hardware,usd\nl4,3\n", "unknown column usd; columns are hardware, usd_per_hour"),
+        ("a.csv", "hardware,usd_per_hour\nl4,much\n", "l4: usd_per_hour is 'much', expected a number"),
+        ("a.csv", "hardware,usd_per_hour\nl4,-1\n", "l4: usd_per_hour is -1, expected above 0"),
+        ("a.csv", "hardware,usd_per_hour\nl4\n", "more or fewer cells"),
+        ("a.toml", "l4 = 3\n", "l4 is no table"),
+        ("a.toml", "[l4]\nusd = 3\n", "unknown column usd"),
+        ("a.toml", "[l4\n", "a.toml: "),
+    ],
+)
+def test_a_price_file_that_is_wrong_says_where(name: str, text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_price_file(path)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "code", "message"),
+    [
+        ("--price-per-hour", "l4=3", ExitCode.USAGE, "--price-per-hour: '3' has no unit: write 3USD/h"),
+        ("--price-per-hour", "3USD/h", ExitCode.USAGE, "cannot read 3USD/h: write l4=0.40USD/h"),
+        ("--price-per-hour", "l4=-3USD/h", ExitCode.USAGE, "is not above 0"),
+        ("--purchase-price", "gpu=3USD", ExitCode.USAGE, "gpu is a class of hardware: name a chip of it"),
+        ("--purchase-price", "h10=3USD", ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+        ("--purchase-price", "kpu_t64@6W=3USD", ExitCode.USAGE, "a price is of a hardware at all its power modes"),
+        ("--price-file", "none.csv", ExitCode.USAGE, "none.csv: cannot be read"),
+    ],
+)
+def test_a_price_that_is_wrong_is_one_line(
+    option: str, value: str, code: ExitCode, message: str, joulemap: Run, tmp_path: Path
+) -> None:
+    done = joulemap("cost", "resnet18", "l4", *FEW, option, value)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert not (tmp_path / "joulemap.duckdb").exists()
+
+
+def test_the_command_says_whose_price_it_counts_with(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text("hardware,usd_per_hour,source\nT4,0.2,my contract\nl4,9,my contract\n")
+    own = ("--price-file", "prices.csv", "--price-per-hour", "L4=0.40USD/h", "--max-latency", "20ms")
+    done = joulemap("cost", "resnet18", "l4", "t4", *FEW, *own, "--format", "json")
+    answer = json.loads(done.stdout)
+    prices = {(row["hardware"], row["price"], row["price_basis"], row["price_source"]) for row in answer["rows"]}
+    assert prices == {("l4", 0.4, "given", "the question"), ("t4", 0.2, "given", "my contract")}
+    assert answer["limits"] == {"max_latency_s": 0.02}
