@@ -255,7 +255,8 @@ class Bounds:
     """What a query may take before it is stopped."""
 
     timeout_s: float = attrs.field(default=60.0, validator=_ABOVE_0)
-    max_rows: int = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
+    max_rows: int | None = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
+    """None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
     """For the engine, which writes nothing to disk in its place, and again for the rows."""
 
