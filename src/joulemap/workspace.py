@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
     from joulemap.store.recover import Recovery
+    from joulemap.store.statement import Statement
 
 
 SETTINGS: Final = Settings()
@@ -52,6 +54,7 @@ CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
 """What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
 
 BOUNDS: Final = Bounds()
+STREAMED: Final = Bounds(max_rows=None)
 LIMITS: Final = Limits()
 USAGE: Final = Usage()
 
@@ -399,6 +402,38 @@ class Workspace:
         from joulemap.answer.query import run_statement
 
         return run_statement(self._source, statement, parameters, bounds)
+
+    def stream(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        bounds: Bounds = STREAMED,
+        output: str | Path | None = None,
+    ) -> AbstractContextManager[Statement]:
+        """Give out a statement as `sql` takes it, whose rows are read while it is open, however many they are.
+
+        In batches, as Arrow without a copy, or into `output`, the one file that it may write, as Parquet. Its time is
+        what it may take without a row. Raises as `sql`.
+        """
+        from joulemap.answer.query import opening_statement
+
+        return opening_statement(self._source, statement, parameters, bounds, None if output is None else Path(output))
+
+    def stream_query(
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        queries: str | Path | None = None,
+        bounds: Bounds = STREAMED,
+        output: str | Path | None = None,
+    ) -> AbstractContextManager[Statement]:
+        """Give out a query as `query` takes it, and as `stream` does a statement."""
+        from joulemap.answer.query import opening_named
+
+        own, place = (None if path is None else Path(path) for path in (queries, output))
+        return opening_named(self._source, name, parameters or {}, own, bounds, place)
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Run a query about the catalogue, whether or not there is a database.

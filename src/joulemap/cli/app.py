@@ -24,7 +24,7 @@ EPILOG = (
     "130 interrupted."
 )
 
-PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "value"})
+PARTS: Final = frozenset({"app", "argument", "command", "deadline", "interrupt", "output", "record", "stream", "value"})
 """Modules of this room that are no command."""
 
 MOST_MESSAGE: Final = 2_000

@@ -95,9 +95,12 @@ class Count:
         """Count more rows; SqlError where they are more, or larger, than the bounds allow."""
         self.rows += len(batch)
         check_rows(self.rows, self.bounds)
-        wide = [index for index, kind in enumerate(self.kinds) if kind not in FIXED]
         self.size += FIXED_BYTES * len(self.kinds) * len(batch)
-        self.size += sum(_size(row[index]) for index in wide for row in batch)
+        for index, kind in enumerate(self.kinds):
+            if kind == "VARCHAR":
+                self.size += sum([len(row[index]) for row in batch if row[index] is not None])
+            elif kind not in FIXED:
+                self.size += sum(_size(row[index]) for row in batch)
         if self.size > self.bounds.max_memory_bytes:
             raise SqlError(_tell_memory(self.bounds))
 

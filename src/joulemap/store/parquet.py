@@ -13,6 +13,7 @@ from joulemap.domain.table import Table
 from joulemap.errors import SqlError
 from joulemap.resource import package_version
 from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.row import as_array
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
@@ -79,7 +80,8 @@ def copy_to_parquet(
 ) -> int:
     """Let the engine write the rows of a statement to a file; return how many.
 
-    Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written, duckdb.Error.
+    Raises SqlError for a type or number that Parquet cannot hold, OSError where the file cannot be written,
+    duckdb.Error.
     """
     metadata = quote_text(json.dumps(about, ensure_ascii=False, default=str))
     options = f"FORMAT parquet, USE_TMP_FILE false, KV_METADATA {{joulemap: {metadata}}}"
@@ -89,15 +91,5 @@ def copy_to_parquet(
         return int(done.fetchall()[0][0])
     except duckdb.IOException as error:
         raise OSError(str(error).splitlines()[0]) from error
-    except duckdb.NotSupportedError as error:
+    except (duckdb.NotSupportedError, duckdb.ConversionException) as error:
         raise SqlError(f"cannot be written as Parquet: {str(error).splitlines()[0]}") from error
-
-
-def quote_name(name: str) -> str:
-    """Return a name as an identifier of a statement."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_text(text: str) -> str:
-    """Return a text as a literal of a statement."""
-    return "'" + text.replace("'", "''") + "'"

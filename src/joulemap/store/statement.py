@@ -20,7 +20,8 @@ from joulemap.domain.table import Column, Table
 from joulemap.errors import SqlError, UsageError
 from joulemap.store.bound import BATCH, Count, bounding, check_rows
 from joulemap.store.connection import Connection
-from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe_table, quote_name, save_table
+from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe_table, save_table
+from joulemap.store.quote import quote_name
 from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
 
 ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
@@ -123,10 +124,10 @@ class Statement:
             check_rows(count, self.bounds)
             yield pa.RecordBatch.from_arrays(batch.columns, names=names)
 
-    def save(self, path: Path, tell: Callable[[float], None] | None = None) -> int:
+    def save(self, path: Path, tell: Callable[[int], None] | None = None) -> int:
         """Let the engine write the rows to the Parquet file that the database was opened for; return how many.
 
-        `tell` is told now and then which percentage is done. Raises SqlError where nothing is written for as long as
+        `tell` is told now and then how many bytes are written. Raises SqlError where nothing is written for as long as
         the bounds allow, there are more rows, or one of a type that Parquet lacks; OSError where the file cannot be
         written.
         """
@@ -142,9 +143,9 @@ class Statement:
         most = "" if self.bounds.max_rows is None else f" LIMIT {self.bounds.max_rows + 1}"
         statement = f"SELECT {', '.join(named)} FROM (\n{strip(self.sql)}\n){most}"
         with (
-            bounding(self.connection, self.bounds, lambda: path.exists() and path.stat().st_size),
+            bounding(self.connection, self.bounds, lambda: _size(path)),
             blaming(),
-            _telling(self.connection, tell),
+            _telling(path, tell),
         ):
             count = copy_to_parquet(self.connection, statement, self.parameters, path, describe_table(self.head()))
         check_rows(count, self.bounds)
@@ -294,8 +295,8 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _telling(connection: Connection, tell: Callable[[float], None] | None) -> Iterator[None]:
-    """Tell which percentage of what the connection does inside is done, as far as the engine knows."""
+def _telling(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
+    """Tell how many bytes a file has, as long as what happens inside writes it."""
     if tell is None:
         yield
         return
@@ -303,7 +304,7 @@ def _telling(connection: Connection, tell: Callable[[float], None] | None) -> It
 
     def watch() -> None:
         while not over.wait(TELL_S):
-            tell(max(0.0, connection.query_progress()))
+            tell(_size(path))
 
     watcher = Thread(target=watch, daemon=True)
     watcher.start()
@@ -312,3 +313,7 @@ def _telling(connection: Connection, tell: Callable[[float], None] | None) -> It
     finally:
         over.set()
         watcher.join()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
