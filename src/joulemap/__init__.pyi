@@ -225,11 +225,37 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
+from joulemap.question import (
+    Asked as Asked,
+    Question as Question,
+)
+from joulemap.shortcut import (
+    analyze as analyze,
+    compare as compare,
+    compare_models as compare_models,
+    compare_parts as compare_parts,
+    compare_runs as compare_runs,
+    cost as cost,
+    edp as edp,
+    evaluate as evaluate,
+    explain as explain,
+    operators as operators,
+    pareto as pareto,
+    profile as profile,
+    rank_hardware as rank_hardware,
+    recommend as recommend,
+    sweep as sweep,
+    use as use,
+    utilization as utilization,
+)
 from joulemap.store.connection import (
     Patience as Patience,
 )
 from joulemap.store.recover import (
     Recovery as Recovery,
+)
+from joulemap.store.statement import (
+    Statement as Statement,
 )
 from joulemap.workspace import (
     Workspace as Workspace,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from joulemap.domain.settings import Bounds, Limits, ModelKeywords, RunKeywords, Settings, SettingsKeywords, Usage
 from joulemap.plan.source import Progress, Source, Talk
+from joulemap.question import about_model
 from joulemap.store.connection import PATIENT, Patience, place_database, silent
 
 if TYPE_CHECKING:
@@ -83,20 +84,23 @@ class Workspace:
         self.path = place_database(path)
         self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)
 
+    @about_model
     def compare(
         self, model: str, settings: Settings = SETTINGS, *, baseline: str = "", **keywords: Unpack[SettingsKeywords]
     ) -> CompareAnswer:
         """Return the model on each hardware: named, of an architecture or deployment, or the default four.
 
-        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; keywords are
-        the fields of `Settings`. Ratios are relative to `baseline`, by default the first hardware. A hardware that
-        cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
-        ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
+        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an
+        `nn.Module`, which example inputs follow, here and in every question; keywords are the fields of `Settings`.
+        Ratios are relative to `baseline`, by default the first hardware. A hardware that cannot run the configuration
+        is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or
+        DatabaseError; UnsupportedError if no hardware can run it.
         """
         from joulemap.answer.compare.summary import compare
 
         return compare(self._source, model, settings.with_keywords(keywords), baseline)
 
+    @about_model
     def compare_models(
         self,
         models: Sequence[str],
@@ -110,6 +114,7 @@ class Workspace:
 
         return compare_models(self._source, models, settings.with_keywords(keywords), metric)
 
+    @about_model
     def compare_runs(
         self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
     ) -> BreakdownAnswer:
@@ -121,6 +126,7 @@ class Workspace:
 
         return break_down(self._source, models, settings.with_keywords(keywords))
 
+    @about_model
     def compare_parts(
         self,
         models: Sequence[str],
@@ -138,6 +144,7 @@ class Workspace:
 
         return hold_contest(self._source, models, settings.with_keywords(keywords), by, metric)
 
+    @about_model
     def rank_hardware(
         self,
         model: str,
@@ -157,6 +164,7 @@ class Workspace:
         chosen = settings.with_keywords(keywords)
         return rank(self._source, model, chosen, sort, has_details=has_details, has_subgraphs=has_subgraphs)
 
+    @about_model
     def analyze(
         self,
         model: str,
@@ -173,6 +181,7 @@ class Workspace:
 
         return analyze(self._source, model, hardware, settings.with_keywords(keywords))
 
+    @about_model
     def explain(
         self,
         model: str,
@@ -192,6 +201,7 @@ class Workspace:
 
         return explain(self._source, model, (hardware_a, hardware_b), settings.with_keywords(keywords), metric)
 
+    @about_model
     def pareto(
         self,
         model: str,
@@ -211,6 +221,7 @@ class Workspace:
 
         return find_front(self._source, model, x, y, settings.with_keywords(keywords), usage)
 
+    @about_model
     def recommend(
         self,
         model: str,
@@ -230,6 +241,7 @@ class Workspace:
 
         return recommend(self._source, model, objective, limits, settings.with_keywords(keywords), usage)
 
+    @about_model
     def cost(
         self,
         model: str,
@@ -279,6 +291,7 @@ class Workspace:
             seconds=seconds,
         )
 
+    @about_model
     def evaluate(
         self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
     ) -> RunTally:
@@ -293,18 +306,21 @@ class Workspace:
 
         return ensure_runs(self._source, plan_runs(models, settings.with_keywords(keywords)))
 
+    @about_model
     def operators(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Rows:
         """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
         from joulemap.answer.model import list_operators
 
         return list_operators(self._source, model, settings.with_keywords(keywords))
 
+    @about_model
     def profile(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> ProfileAnswer:
         """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
         from joulemap.answer.model import profile
 
         return profile(self._source, model, settings.with_keywords(keywords))
 
+    @about_model
     def edp(
         self,
         model: str,
@@ -323,6 +339,7 @@ class Workspace:
 
         return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
 
+    @about_model
     def utilization(
         self,
         model: str,
@@ -349,6 +366,7 @@ class Workspace:
         }
         return judge(self._source, model, settings.with_keywords(keywords), limits, is_pairing=is_pairing)
 
+    @about_model
     def sweep(
         self,
         models: Sequence[str],

@@ -132,6 +132,8 @@ class Settings:
     """Whether to trace with the installed torch even where the package ships the workload."""
     trust: bool = False
     """Whether to load a `.pt2` file that may run code when it is loaded."""
+    modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
+    """Name -> model, of modules of this program."""
     calibration: str | Calibration = "auto"
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
@@ -155,6 +157,7 @@ class ModelKeywords(TypedDict, total=False):
     batch: int | Iterable[int] | None
     inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
+    modules: Mapping[str, object]
     retrace: bool
     trust: bool
 
