@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def on_default(question: Question[Asker, Name, P, Answered], find: Callable[[], 
     def ask(*args: Any, **keywords: Any) -> Answered:
         return method(find(), *args, **keywords)
 
+    _, *parameters = signature(method).parameters.values()
+    ask.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return cast("Asked[Name, P, Answered]", ask)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.domain.key import is_module_name
+from joulemap.domain.module import is_module_name
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTED, PROJECTION_NOTE
 from joulemap.present.document import Document, Lines, Section, Steps

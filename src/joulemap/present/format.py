@@ -42,7 +42,7 @@ def write_rows(
     head: Table[Any],
     batches: Iterable[Sequence[tuple[Any, ...]]],
     form: str,
-    width: int | None,
+    width: int | None = None,
     *,
     is_raw: bool = False,
 ) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final
@@ -72,8 +73,8 @@ class Statement:
     def table(self) -> Table[tuple[Any, ...]]:
         """Return all rows; SqlError where they take more time, rows or memory than the bounds."""
         rows: Batch = []
-        with bounding(self.connection, self.bounds), blaming():
-            fetch = self._begin()
+        with self._cursor() as cursor, bounding(cursor, self.bounds), blaming():
+            fetch = self._begin(cursor)
             count = Count(self.bounds, [column.type for column in self.columns])
             while batch := fetch():
                 rows += batch
@@ -85,17 +86,18 @@ class Statement:
 
         SqlError where none comes for as long as the bounds allow, or there are more rows, or larger ones.
         """
-        with bounding(self.connection, self.bounds), blaming():
-            fetch = self._begin()
-        count = Count(self.bounds, [column.type for column in self.columns])
-        while True:
-            with bounding(self.connection, self.bounds), blaming():
-                batch = fetch()
-            if not batch:
-                return
-            count.add(batch)
-            count.let_go()
-            yield batch
+        with self._cursor() as cursor:
+            with bounding(cursor, self.bounds), blaming():
+                fetch = self._begin(cursor)
+            count = Count(self.bounds, [column.type for column in self.columns])
+            while True:
+                with bounding(cursor, self.bounds), blaming():
+                    batch = fetch()
+                if not batch:
+                    return
+                count.add(batch)
+                count.let_go()
+                yield batch
 
     def arrow(self) -> Any:
         """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, none of them made by Python.
@@ -105,18 +107,19 @@ class Statement:
         import pyarrow as pa
 
         names = [column.name for column in self.columns]
-        with bounding(self.connection, self.bounds), blaming():
-            reader = self.connection.sql(self.sql, params=dict(self.parameters) or None).to_arrow_reader(ARROW_ROWS)
+        cursor = self.connection.cursor()
+        with bounding(cursor, self.bounds), blaming():
+            reader = cursor.sql(self.sql, params=dict(self.parameters) or None).to_arrow_reader(ARROW_ROWS)
         schema = pa.schema(list(zip(names, reader.schema.types, strict=True)))
-        return pa.RecordBatchReader.from_batches(schema, self._read(reader, names))
+        return pa.RecordBatchReader.from_batches(schema, self._read(cursor, reader, names))
 
-    def _read(self, reader: Any, names: list[str]) -> Iterator[Any]:
+    def _read(self, cursor: Connection, reader: Any, names: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
         count = 0
         while True:
             try:
-                with bounding(self.connection, self.bounds), blaming():
+                with bounding(cursor, self.bounds), blaming():
                     batch = reader.read_next_batch()
             except StopIteration:
                 return
@@ -143,11 +146,12 @@ class Statement:
         most = "" if self.bounds.max_rows is None else f" LIMIT {self.bounds.max_rows + 1}"
         statement = f"SELECT {', '.join(named)} FROM (\n{strip(self.sql)}\n){most}"
         with (
-            bounding(self.connection, self.bounds, lambda: _size(path)),
+            self._cursor() as cursor,
+            bounding(cursor, self.bounds, lambda: _size(path)),
             blaming(),
             _telling(path, tell),
         ):
-            count = copy_to_parquet(self.connection, statement, self.parameters, path, describe_table(self.head()))
+            count = copy_to_parquet(cursor, statement, self.parameters, path, describe_table(self.head()))
         check_rows(count, self.bounds)
         return count
 
@@ -156,13 +160,17 @@ class Statement:
         if not self.can_nest:
             return None
         quick = attrs.evolve(self.bounds, timeout_s=most_s)
-        with contextlib.closing(self.connection.cursor()) as cursor, contextlib.suppress(SqlError):
+        with self._cursor() as cursor, contextlib.suppress(SqlError):
             with bounding(cursor, quick), blaming():
                 found = execute(cursor, f"SELECT count(*) FROM (\n{strip(self.sql)}\n)", self.parameters).fetchall()
             return int(found[0][0])
         return None
 
-    def _begin(self) -> Callable[[], Batch]:
+    def _cursor(self) -> AbstractContextManager[Connection]:
+        """Give out a connection of its own for one result: the engine has one at a time on each."""
+        return contextlib.closing(self.connection.cursor())
+
+    def _begin(self, connection: Connection) -> Callable[[], Batch]:
         """Run it; return what gives the next rows as they are written, none after the last."""
         kinds = [column.type for column in self.columns]
         plain = [replace_types(kind, ABSENT) for kind in kinds]
@@ -173,11 +181,11 @@ class Statement:
             if replace_types(kind, CLIPPED)
         }
         if not self.can_nest or not (any(plain) or ends):
-            cursor = execute(self.connection, self.sql, self.parameters)
+            cursor = execute(connection, self.sql, self.parameters)
             return lambda: cursor.fetchmany(BATCH)
         shown += [f"CAST(#{index + 1} AS {kind})" for index, kind in ends.items()]
         nested = f"SELECT {', '.join(shown)} FROM (\n{strip(self.sql)}\n)"
-        cursor = execute(self.connection, nested, self.parameters)
+        cursor = execute(connection, nested, self.parameters)
         return lambda: _put_ends(cursor.fetchmany(BATCH), list(ends), len(kinds))
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from joulemap.domain.key import name_module
+from joulemap.domain.module import name_module
 from joulemap.domain.workload import Workload
 from joulemap.errors import UsageError
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import ModelRequest
 
-EXAMPLE = "compare(module, torch.zeros(1, 3, 224, 224))"
+EXAMPLE: Final = "compare(module, torch.zeros(1, 3, 224, 224))"
 
 
 def request_module(module: object, example_inputs: object) -> tuple[ModelRequest, Workload]:
@@ -29,7 +30,7 @@ def request_module(module: object, example_inputs: object) -> tuple[ModelRequest
     _check_inputs(inputs)
     name = type(own).__name__
     request = ModelRequest(model=name, kind="module", batch=None, held=(own, inputs))
-    workload = trace_request(request)
+    workload = _trace(request)
     digest = _digest(workload)
     request = attrs.evolve(request, model=name_module(name, digest), content_digest=digest)
     return request, attrs.evolve(workload, key=request.key, model=request.model)
@@ -38,7 +39,7 @@ def request_module(module: object, example_inputs: object) -> tuple[ModelRequest
 def request_batch(request: ModelRequest, batch: int) -> tuple[ModelRequest, Workload]:
     """Return the request for a module at another batch than that of its inputs, and its workload; raises ModelError."""
     sized = attrs.evolve(request, batch=batch)
-    workload = trace_request(sized)
+    workload = _trace(sized)
     sized = attrs.evolve(sized, content_digest=_digest(workload))
     return sized, attrs.evolve(workload, key=sized.key)
 
@@ -65,9 +66,15 @@ def _check_inputs(inputs: object) -> None:
         )
 
 
+def _trace(request: ModelRequest) -> Workload:
+    """Return a workload that was traced without what the program may have turned on around it."""
+    with unset_fake_temporarily():
+        return trace_request(request)
+
+
 def _digest(workload: Workload) -> str:
     """Return sixteen hexadecimal digits of everything that a trace found."""
     found: dict[str, Any] = {
-        field.name: getattr(workload, field.name) for field in attrs.fields(Workload) if field.name not in ("key",)
+        field.name: getattr(workload, field.name) for field in attrs.fields(Workload) if field.name != "key"
     }
     return hashlib.sha256(repr({**found, "model": workload.model.partition("#")[0]}).encode()).hexdigest()[:16]

@@ -15,7 +15,8 @@ from typing import Final
 import attrs
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.domain.key import WorkloadKey, is_module_name
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.module import is_module_name
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
 from joulemap.trace.version import tracer_version

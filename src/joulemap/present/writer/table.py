@@ -93,7 +93,9 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
         block = draw_columns(attrs.evolve(head, rows=tuple(batch)))
         is_marked = is_marked or block.is_marked
         if first is not None:
-            yield "".join(f"\n{line}" for line in _draw_more(block, kept, sizes, first.numbers))
+            yield "".join(
+                f"\n{line}" for line in _draw_more(block, kept, sizes, first.numbers, MOST_TEXT if width is None else 0)
+            )
             continue
         first, arranged = block, _arrange(block, width)
         if arranged is None:
@@ -111,11 +113,13 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
     yield f"\n\n{_wrap(PROJECTION_NOTE, width)}" if is_marked else ""
 
 
-def _draw_more(block: Grid, kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int]) -> Iterator[str]:
-    """Yield the lines of more rows of a table whose columns have these sizes."""
+def _draw_more(
+    block: Grid, kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int], room: int
+) -> Iterator[str]:
+    """Yield the lines of more rows of a table whose columns have these sizes; a cell wraps beyond `room`."""
     columns = list(zip(kept, sizes, strict=True))
     for cells in block.rows:
-        wrapped = [_wrap_cell(cells[index], size).split("\n") for index, size in columns]
+        wrapped = [_wrap_cell(cells[index], max(size, room)).split("\n") for index, size in columns]
         for line in zip_longest(*wrapped, fillvalue=""):
             padded = [
                 text.rjust(size) if index in numbers else text.ljust(size)
