@@ -41,6 +41,7 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/digest.py
 	$(BIN)/python benchmarks/query.py
+	$(BIN)/python benchmarks/stream.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/fusion.py
 	$(BIN)/python benchmarks/digest.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="module")
 def answer(workspace: Workspace) -> ArchitecturesAnswer:
-    return workspace.architectures()
+    return workspace.architectures("resnet18")
 
 
 @pytest.fixture
@@ -137,8 +137,8 @@ def test_every_class_has_orders_that_start_its_macs(answer: ArchitecturesAnswer)
 
 
 def test_vector_instructions_start_fewer_macs_than_matrix_instructions(workspace: Workspace) -> None:
-    (vector,) = workspace.architectures(hardware="xeon_8490h", precision="fp32").rows
-    (matrix,) = workspace.architectures(hardware="xeon_8490h").rows
+    (vector,) = workspace.architectures("resnet18", hardware="xeon_8490h", precision="fp32").rows
+    (matrix,) = workspace.architectures("resnet18", hardware="xeon_8490h").rows
     assert (vector.macs_per_order or 0.0) < 16.0 < (matrix.macs_per_order or 0.0)
     assert vector.share("control") > vector.share("compute")
     assert matrix.share("control") < matrix.share("compute") < matrix.share("static")
@@ -185,7 +185,7 @@ def test_a_nearest_precision_is_one_that_the_hardware_has() -> None:
 
 
 def test_a_replaced_precision_is_said(workspace: Workspace) -> None:
-    answer = workspace.architectures(precision="fp32")
+    answer = workspace.architectures("resnet18", precision="fp32")
     assert {row.architecture: row.precision for row in answer.rows if row.precision != "fp32"} == {"dpu": "int8"}
     assert "dpu_b4096_kv260 has no fp32, so it is shown in int8" in answer.remarks()
     assert answer.scope.settings.precision == ("fp32", "int8")
@@ -207,28 +207,36 @@ def test_what_one_hardware_cannot_run_is_a_row_with_its_reason(workspace: Worksp
 
 
 def test_a_calibration_of_one_hardware_does_not_keep_the_others_out(workspace: Workspace) -> None:
-    answer = workspace.architectures(hardware=["h200_sxm", "hailo_8"], precision="fp16", calibration="h200_sxm")
+    answer = workspace.architectures(
+        "resnet18", hardware=["h200_sxm", "hailo_8"], precision="fp16", calibration="h200_sxm"
+    )
     assert [row.precision for row in answer.rows] == ["fp16", "int8"]
     assert [row.hardware for row in answer.scope.calibrations] == ["h200_sxm"]
     with pytest.raises(UsageError, match="not asked about"):
-        workspace.architectures(hardware=["l4", "hailo_8"], precision="fp16", calibration="h200_sxm")
+        workspace.architectures("resnet18", hardware=["l4", "hailo_8"], precision="fp16", calibration="h200_sxm")
+
+
+def last_step(answer: ArchitecturesAnswer) -> str:
+    data = answer.document().data
+    assert isinstance(data, Mapping)
+    return str(data["next_steps"][-1])
 
 
 def test_a_next_step_asks_about_the_same_hardware(workspace: Workspace) -> None:
-    steps = workspace.architectures(hardware=["l4", "hailo_8"]).document().data["next_steps"]  # type: ignore[call-overload]
-    assert steps[-1] == "joulemap architectures resnet18 --hardware l4,hailo_8 --batch 64"
-    assert workspace.architectures().document().data["next_steps"][-1] == "joulemap architectures resnet18 --batch 64"  # type: ignore[call-overload]
+    chosen = workspace.architectures("resnet18", hardware=["l4", "hailo_8"])
+    assert last_step(chosen) == "joulemap architectures resnet18 --hardware l4,hailo_8 --batch 64"
+    assert last_step(workspace.architectures("resnet18")) == "joulemap architectures resnet18 --batch 64"
 
 
 def test_several_precisions_are_no_contrast(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="takes one precision"):
-        workspace.architectures(precision=["fp32", "int8"])
+        workspace.architectures("resnet18", precision=["fp32", "int8"])
 
 
 def test_classes_are_called_by_name_and_chips_of_one_class_by_theirs(workspace: Workspace) -> None:
-    rows = workspace.architectures(architecture=["cpu", "gpu"])
+    rows = workspace.architectures("resnet18", architecture=["cpu", "gpu"])
     assert [rows.name(row) for row in rows.rows] == ["cpu", "gpu"]
-    chips = workspace.architectures(hardware=["h100_sxm5", "l4", "kpu_t64"])
+    chips = workspace.architectures("resnet18", hardware=["h100_sxm5", "l4", "kpu_t64"])
     assert [chips.name(row) for row in chips.rows] == ["h100_sxm5", "l4", "kpu"]
     assert [chips.label(row) for row in chips.rows] == ["gpu 1", "gpu 2", "kpu"]
 

@@ -378,7 +378,7 @@ HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,sour
 
 
 def predict(workspace: Workspace, model: str, target: str = "gaudi3", **settings: str) -> tuple[float, float]:
-    row = workspace.compare(model, hardware=[target], precision="bf16", runtime="graph", **settings).rows[0]  # type: ignore[arg-type]
+    row = workspace.compare(model, hardware=[target], precision="bf16", runtime="graph", **settings).rows[0]  # type: ignore[call-overload]
     assert row.latency_s is not None
     assert row.energy_j is not None
     return row.latency_s, row.energy_j

@@ -258,9 +258,9 @@ def test_several_models_are_ranked_both_ways(workspace: Workspace) -> None:
 
 def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="unknown metric 'beauty'; known: energy"):
-        workspace.compare_models(["resnet18"], metric="beauty")  # type: ignore[arg-type]
+        workspace.compare_models(["resnet18"], metric="beauty")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="unknown level 'tile'"):
-        workspace.compare_parts(["resnet18"], by="tile")  # type: ignore[arg-type]
+        workspace.compare_parts(["resnet18"], by="tile")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="name a model"):
         workspace.compare_runs([])
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):

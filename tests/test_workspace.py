@@ -149,7 +149,7 @@ def test_an_explanation_is_exact_and_typed(database: Path, untraceable: None) ->
     sizes = [abs(term.difference_fj) for term in explanation.terms]
     assert sizes == sorted(sizes, reverse=True)
     with pytest.raises(UsageError, match="unknown metric 'beauty'"):
-        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")  # type: ignore[arg-type]
+        Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", metric="beauty")  # type: ignore[call-overload]
     with pytest.raises(UnsupportedError, match="tpu_v4 has no fp16"):
         Workspace(database).explain("resnet18", "h100_sxm5", "tpu_v4", precision="fp16")
 

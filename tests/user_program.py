@@ -79,7 +79,7 @@ def misspell(path: str) -> None:
     workspace.compare("resnet18", precision="fp17")  # type: ignore[arg-type]
     workspace.compare("resnet18", runtime="fast")  # type: ignore[arg-type]
     workspace.compare("resnet18", batch="8")  # type: ignore[arg-type]
-    workspace.explain("resnet18", "h100_sxm5", "tpu_v4", metric="enrgy")  # type: ignore[arg-type]
+    workspace.explain("resnet18", "h100_sxm5", "tpu_v4", metric="enrgy")  # type: ignore[call-overload]
     joulemap.Settings(precision="fp17")  # type: ignore[arg-type]
 
 

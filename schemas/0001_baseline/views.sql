@@ -539,7 +539,7 @@ FROM ledger_line AS l
 JOIN run AS r ON r.run_id = l.run_id
 JOIN action AS a ON a.action_id = l.action_id
 JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+LEFT JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
 JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
 COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action. Shares no column but run_id with runs. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
 
@@ -579,7 +579,7 @@ FROM ledger_line AS l
 JOIN run_configurations AS r ON r.run_id = l.run_id
 JOIN action AS a ON a.action_id = l.action_id
 JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+LEFT JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
 JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
 COMMENT ON VIEW energy_ledger_wide IS 'energy_ledger with the configuration of the run on each line, for statements that do not join';
 

@@ -291,6 +291,34 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
+from joulemap.question import (
+    Asked as Asked,
+    Question as Question,
+)
+from joulemap.shortcut import (
+    analyze as analyze,
+    architectures as architectures,
+    break_down as break_down,
+    compare as compare,
+    compare_breakdowns as compare_breakdowns,
+    compare_models as compare_models,
+    compare_parts as compare_parts,
+    compare_runs as compare_runs,
+    cost as cost,
+    edp as edp,
+    evaluate as evaluate,
+    explain as explain,
+    fusion as fusion,
+    operators as operators,
+    pareto as pareto,
+    profile as profile,
+    rank_hardware as rank_hardware,
+    recommend as recommend,
+    sweep as sweep,
+    use as use,
+    utilization as utilization,
+    workload as workload,
+)
 from joulemap.store.connection import (
     Patience as Patience,
 )
@@ -299,6 +327,9 @@ from joulemap.store.query import (
 )
 from joulemap.store.recover import (
     Recovery as Recovery,
+)
+from joulemap.store.statement import (
+    Statement as Statement,
 )
 from joulemap.workspace import (
     Workspace as Workspace,

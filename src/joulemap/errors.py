@@ -51,6 +51,13 @@ class UsageError(JoulemapError):
     exit_code = ExitCode.USAGE
 
 
+class MissingPackageError(UsageError, ImportError):
+    """A package that is wanted and not installed; the text says how to install it."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"{package} is not installed: pip install {package}, or 'joulemap[frames]'")
+
+
 class UnknownNameError(JoulemapError):
     """A name that does not exist; the text offers the nearest ones."""
 

@@ -192,22 +192,32 @@ def make_folder(folder: Path) -> None:
 
 
 def write_text(output: Path, text: str, inputs: Iterable[Path] = (), *, force: bool = False) -> bool:
-    """Write a text to a file, whole or not at all, or to the end of a pipe or device; return whether it is a file.
+    """Write a text as `write_pieces` does."""
+    return write_pieces(output, (text,), inputs, force=force)
 
-    Raises UsageError where the file may not be replaced, see `check_output`, or cannot be written.
+
+def write_pieces(output: Path, pieces: Iterable[str], inputs: Iterable[Path] = (), *, force: bool = False) -> bool:
+    """Write a text piece by piece to a file, whole or not at all, or to the end of a pipe or device.
+
+    Returns whether it is a file. Raises UsageError where the file may not be replaced, see `check_output`, or cannot be
+    written, and what a piece raises.
     """
-    content = text.encode("utf-8", errors="replace")
     if not is_stream(output):
-        write_file(output, lambda draft: draft.write_bytes(content), inputs, force=force)
+        write_file(output, lambda draft: _write(draft, os.O_CREAT, pieces), inputs, force=force)
         return True
     try:
-        with open(os.open(output, os.O_WRONLY | os.O_APPEND), "wb") as stream:
-            stream.write(content)
+        _write(output, os.O_APPEND, pieces)
     except BrokenPipeError:
         return False
     except OSError as error:
         raise UsageError(f"cannot write {output}: {_reason(error)}") from error
     return False
+
+
+def _write(place: Path, flag: int, pieces: Iterable[str]) -> None:
+    with open(os.open(place, os.O_WRONLY | flag), "wb") as stream:
+        for piece in pieces:
+            stream.write(piece.encode("utf-8", errors="replace"))
 
 
 def is_stream(output: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
@@ -18,6 +19,7 @@ from joulemap.domain.settings import (
     Usage,
 )
 from joulemap.plan.source import Progress, Source, Talk
+from joulemap.question import about_model
 from joulemap.store.connection import PATIENT, Patience, place_database, silent
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
     from joulemap.store.recover import Recovery
+    from joulemap.store.statement import Statement
 
 
 SETTINGS: Final = Settings()
@@ -79,6 +82,7 @@ CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
 """What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
 
 BOUNDS: Final = Bounds()
+STREAMED: Final = Bounds(max_rows=None)
 LIMITS: Final = Limits()
 USAGE: Final = Usage()
 
@@ -107,20 +111,23 @@ class Workspace:
         self.path = place_database(path)
         self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)
 
+    @about_model
     def compare(
         self, model: str, settings: Settings = SETTINGS, *, baseline: str = "", **keywords: Unpack[SettingsKeywords]
     ) -> CompareAnswer:
         """Return the model on each hardware: named, of an architecture or deployment, or the default four.
 
-        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`; keywords are
-        the fields of `Settings`. Ratios are relative to `baseline`, by default the first hardware. A hardware that
-        cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
-        ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
+        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an
+        `nn.Module`, which example inputs follow, here and in every question; keywords are the fields of `Settings`.
+        Ratios are relative to `baseline`, by default the first hardware. A hardware that cannot run the configuration
+        is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or
+        DatabaseError; UnsupportedError if no hardware can run it.
         """
         from joulemap.answer.compare.summary import compare
 
         return compare(self._source, model, settings.with_keywords(keywords), baseline)
 
+    @about_model
     def compare_models(
         self,
         models: Sequence[str],
@@ -134,6 +141,7 @@ class Workspace:
 
         return compare_models(self._source, models, settings.with_keywords(keywords), metric)
 
+    @about_model
     def compare_runs(
         self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
     ) -> BreakdownAnswer:
@@ -145,6 +153,7 @@ class Workspace:
 
         return break_down(self._source, models, settings.with_keywords(keywords))
 
+    @about_model
     def compare_parts(
         self,
         models: Sequence[str],
@@ -162,6 +171,7 @@ class Workspace:
 
         return hold_contest(self._source, models, settings.with_keywords(keywords), by, metric)
 
+    @about_model
     def compare_breakdowns(
         self,
         models: Sequence[str],
@@ -182,6 +192,7 @@ class Workspace:
         chosen = settings.with_keywords(keywords)
         return break_down_runs(self._source, models, chosen, level=level, by=by, subgraph=subgraph)
 
+    @about_model
     def rank_hardware(
         self,
         model: str,
@@ -202,6 +213,7 @@ class Workspace:
         chosen = settings.with_keywords(keywords)
         return rank(self._source, model, chosen, sort, has_details=has_details, has_subgraphs=has_subgraphs)
 
+    @about_model
     def analyze(
         self,
         model: str,
@@ -222,6 +234,7 @@ class Workspace:
 
         return analyze(self._source, model, hardware, settings.with_keywords(keywords), subgraph)
 
+    @about_model
     def break_down(
         self,
         model: str,
@@ -243,6 +256,7 @@ class Workspace:
         chosen = settings.with_keywords(keywords)
         return break_down_run(self._source, model, hardware, chosen, level=level, by=by, subgraph=subgraph)
 
+    @about_model
     def explain(
         self,
         model: str,
@@ -265,8 +279,9 @@ class Workspace:
         chosen = settings.with_keywords(keywords)
         return explain(self._source, model, (hardware_a, hardware_b), chosen, metric, subgraph)
 
+    @about_model
     def architectures(
-        self, model: str = "resnet18", settings: Settings = EVERYWHERE, **keywords: Unpack[SettingsKeywords]
+        self, model: str, settings: Settings = EVERYWHERE, **keywords: Unpack[SettingsKeywords]
     ) -> ArchitecturesAnswer:
         """Return what each architecture class spends a model's joules on, what one MAC takes on it, and why.
 
@@ -277,6 +292,7 @@ class Workspace:
 
         return contrast(self._source, model, settings.with_keywords(keywords))
 
+    @about_model
     def pareto(
         self,
         model: str,
@@ -296,6 +312,7 @@ class Workspace:
 
         return find_front(self._source, model, x, y, settings.with_keywords(keywords), usage)
 
+    @about_model
     def recommend(
         self,
         model: str,
@@ -315,6 +332,7 @@ class Workspace:
 
         return recommend(self._source, model, objective, limits, settings.with_keywords(keywords), usage)
 
+    @about_model
     def cost(
         self,
         model: str,
@@ -368,6 +386,7 @@ class Workspace:
             seconds=seconds,
         )
 
+    @about_model
     def evaluate(
         self, models: Sequence[str], settings: Settings = SETTINGS, **keywords: Unpack[SettingsKeywords]
     ) -> RunTally:
@@ -392,12 +411,14 @@ class Workspace:
 
         return read_run(self._source, run_id)
 
+    @about_model
     def workload(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> Workload:
         """Return the traced and fused model as records, tracing it if need be; raises as `compare`."""
         from joulemap.answer.model import find_workload
 
         return find_workload(self._source, model, settings.with_keywords(keywords))
 
+    @about_model
     def operators(
         self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]
     ) -> Table[ListedOperator]:
@@ -406,12 +427,14 @@ class Workspace:
 
         return list_operators(self._source, model, settings.with_keywords(keywords))
 
+    @about_model
     def profile(self, model: str, settings: Settings = SETTINGS, **keywords: Unpack[ModelKeywords]) -> ProfileAnswer:
         """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
         from joulemap.answer.model import profile
 
         return profile(self._source, model, settings.with_keywords(keywords))
 
+    @about_model
     def edp(
         self,
         model: str,
@@ -430,6 +453,7 @@ class Workspace:
 
         return take_apart(self._source, model, hardware, settings.with_keywords(keywords), against)
 
+    @about_model
     def fusion(
         self,
         model: str,
@@ -446,6 +470,7 @@ class Workspace:
 
         return find_savings(self._source, model, hardware, settings.with_keywords(keywords))
 
+    @about_model
     def utilization(
         self,
         model: str,
@@ -485,6 +510,7 @@ class Workspace:
             is_pairing=is_pairing,
         )
 
+    @about_model
     def sweep(
         self,
         models: Sequence[str],
@@ -538,6 +564,38 @@ class Workspace:
         from joulemap.answer.query import run_statement
 
         return run_statement(self._source, statement, parameters, bounds)
+
+    def stream(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        bounds: Bounds = STREAMED,
+        output: str | Path | None = None,
+    ) -> AbstractContextManager[Statement]:
+        """Give out a statement as `sql` takes it, whose rows are read while it is open, however many they are.
+
+        In batches, as Arrow without a copy, or into `output`, the one file that it may write, as Parquet. Its time is
+        what it may take without a row. Raises as `sql`.
+        """
+        from joulemap.answer.query import opening_statement
+
+        return opening_statement(self._source, statement, parameters, bounds, None if output is None else Path(output))
+
+    def stream_query(
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        queries: str | Path | None = None,
+        bounds: Bounds = STREAMED,
+        output: str | Path | None = None,
+    ) -> AbstractContextManager[Statement]:
+        """Give out a query as `query` takes it, and as `stream` does a statement."""
+        from joulemap.answer.query import opening_named
+
+        own, place = (None if path is None else Path(path) for path in (queries, output))
+        return opening_named(self._source, name, parameters or {}, own, bounds, place)
 
     def describe(self, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Run a query about the catalogue, whether or not there is a database.

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Lines, Section, Steps
+from joulemap.present.format import TABLE, write
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class Answer:
     """What a question hands out. Each answer has a `document`, whose options are what people choose to see of it."""
 
@@ -31,6 +34,35 @@ class Answer:
         """Field -> table, of those that are its own."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return {name: value for name, value in found.items() if isinstance(value, Table)}
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Show every answer as text, not as its fields, which attrs would make a text of."""
+        super().__init_subclass__(**keywords)
+        if "__repr__" in vars(cls):
+            del cls.__repr__
+
+    def document(self) -> Document:
+        """Return it for people and programs; each answer has options of what people see of it."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return write(self.document(), TABLE, shutil.get_terminal_size().columns)
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it."""
+        return write(self.document(), "html")
+
+    def to_arrow(self) -> Any:
+        """Return its main table as a `pyarrow.Table`; see `Table.to_arrow`."""
+        return self.document().table.to_arrow()
+
+    def to_pandas(self) -> Any:
+        """Return its main table as a `pandas.DataFrame`; MissingPackageError without pandas."""
+        return self.document().table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return its main table as a `polars.DataFrame`; MissingPackageError without polars."""
+        return self.document().table.to_polars()
 
     def data(self) -> dict[str, Any]:
         """Return what programs get: every row of every table; `totals` has one, which is `total`."""
@@ -63,8 +95,12 @@ class RunAnswer(Answer):
         steps: Iterable[Sequence[str]],
         heading: str = "Notes",
     ) -> Document:
-        """Return a document with notes below its sections, and the commands that lead on from it."""
-        written = tuple(shlex.join(["joulemap", *step]) for step in steps)
+        """Return a document with notes below its sections, and the commands that lead on from it.
+
+        There are none about a module in a program's memory, which no command knows.
+        """
+        is_held = any(map(is_module_name, self.scope.models))
+        written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         return Document(
             title=title,
             sections=close_sections(sections, notes, written, heading),

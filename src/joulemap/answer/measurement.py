@@ -201,7 +201,7 @@ def find_workloads(source: Source, wanted: Collection[Place]) -> dict[Place, Wor
             from joulemap.model.workload import columns_of
 
             try:
-                found[place] = columns_of(trace(model.request, source.talk))
+                found[place] = columns_of(trace(model, source.talk))
             except ModelError as error:
                 found[place] = str(error)
     return found

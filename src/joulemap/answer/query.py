@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from joulemap.plan.source import Source, reading
 from joulemap.store.connection import limit
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import Rows, check_query, check_runs, find_projected, run_query, run_sql
+from joulemap.store.query import Rows, check_query, check_runs, find_projected, prepare_query, run_query
+from joulemap.store.statement import Statement, prepare
 
 LISTED = (
     Column(name="query", type="VARCHAR", meaning="name@version"),
@@ -22,15 +24,25 @@ LISTED = (
 )
 
 
-def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds) -> Rows:
-    """Run a query, as `Workspace.query` documents it; `own` is a person's folder of queries."""
+@contextlib.contextmanager
+def opening_named(
+    source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds, output: Path | None
+) -> Iterator[Statement]:
+    """Give out a query, as `Workspace.stream_query` documents it; `own` is a person's folder of queries."""
     query = find_query(name, own)
     is_own = own is not None and query.path.is_relative_to(own)
-    with reading(source, limit(bounds.max_memory_bytes, is_confined=is_own)) as connection:
+    kind = limit(bounds.max_memory_bytes, is_confined=is_own, output=output)
+    with reading(source, kind) as connection:
         if is_own:
             check_query(connection, query, SCHEMA_VERSION)
         check_runs(connection, parameters)
-        return find_projected(connection, run_query(connection, query, parameters, bounds))
+        yield find_projected(connection, prepare_query(connection, query, parameters, bounds))
+
+
+def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds) -> Rows:
+    """Run a query, as `Workspace.query` documents it."""
+    with opening_named(source, name, parameters, own, bounds, None) as statement:
+        return statement.table()
 
 
 def run_described(source: Source, name: str, parameters: Mapping[str, Any]) -> Rows:
@@ -42,10 +54,19 @@ def run_described(source: Source, name: str, parameters: Mapping[str, Any]) -> R
         return find_projected(connection, run_query(connection, query, parameters))
 
 
+@contextlib.contextmanager
+def opening_statement(
+    source: Source, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds, output: Path | None
+) -> Iterator[Statement]:
+    """Give out one ad-hoc SELECT, as `Workspace.stream` documents it."""
+    with reading(source, limit(bounds.max_memory_bytes, is_confined=True, output=output)) as connection:
+        yield find_projected(connection, prepare(connection, "sql", statement, parameters or {}, bounds))
+
+
 def run_statement(source: Source, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds) -> Rows:
     """Run one ad-hoc SELECT, as `Workspace.sql` documents it."""
-    with reading(source, limit(bounds.max_memory_bytes, is_confined=True)) as connection:
-        return find_projected(connection, run_sql(connection, statement, parameters, bounds))
+    with opening_statement(source, statement, parameters, bounds, None) as prepared:
+        return prepared.table()
 
 
 def list_named(source: Source, own: Path | None) -> Rows:

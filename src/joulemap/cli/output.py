@@ -20,7 +20,7 @@ from joulemap.cli.voice import tell, voice
 from joulemap.domain.name import fold_into
 from joulemap.domain.settings import WAIT_S
 from joulemap.errors import UsageError
-from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_text
+from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
 from joulemap.present.format import TABLE, list_formats
 from joulemap.present.text import make_visible
 
@@ -42,6 +42,7 @@ SUFFIXES: Final = {
     ".csv": "csv",
     ".md": "markdown",
     ".markdown": "markdown",
+    ".html": "html",
     ".parquet": PARQUET,
 }
 """End of an output's name -> the format that it says."""
@@ -213,15 +214,10 @@ class OutputOptions(DatabaseOptions):
 
             text = write(document, self.written_form, self._width(), is_raw=self.raw)
             emit(text, self.output, self._inputs(), force=self.force)
-        behind = [table for table in document.tables or (document.table,) if "@" in table.title]
-        for table in behind:
+        tables = document.tables or (document.table,)
+        for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
-        if self.show_sql:
-            for table in behind:
-                from joulemap.store.library import find_query
-                from joulemap.store.query import show_sql
-
-                tell(show_sql(find_query(table.title, queries), table.parameters), keep="\n\t", end="\n\n")
+        self._tell_sql(tables, queries)
 
     def write_table(
         self, table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), queries: Path | None = None
@@ -230,6 +226,15 @@ class OutputOptions(DatabaseOptions):
         from joulemap.present.document import table_document
 
         self.write(table_document(table, columns, keep=keep), queries)
+
+    def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None) -> None:
+        """Tell the statements behind an answer, if they were asked for."""
+        for table in tables if self.show_sql else ():
+            if "@" in table.title:
+                from joulemap.store.library import find_query
+                from joulemap.store.query import show_sql
+
+                tell(show_sql(find_query(table.title, queries), table.parameters), keep="\n\t", end="\n\n")
 
     def _inputs(self) -> tuple[Path, ...]:
         """Return what an output must not replace: the database, and every other file that the command line names."""
@@ -264,19 +269,28 @@ def emit(text: str, output: Path | None = None, inputs: Iterable[Path] | None = 
 
     `inputs` are what the output must not replace, by default the files that the command line names.
     """
+    emit_pieces((f"{text}\n",), output, inputs, force=force)
+
+
+def emit_pieces(
+    pieces: Iterable[str], output: Path | None = None, inputs: Iterable[Path] | None = None, *, force: bool = False
+) -> None:
+    """Write a text as `emit` does, each piece when it comes."""
     if output is not None:
-        if write_text(output, f"{text}\n", named_files(output) if inputs is None else inputs, force=force):
+        if write_pieces(output, pieces, named_files(output) if inputs is None else inputs, force=force):
             voice.inform(f"wrote {output}")
         return
     if sys.stdout is None:
         raise UsageError("stdout is closed: name a file with --output")
-    try:
-        print(make_visible(text, keep="\n\t") if sys.stdout.isatty() else text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
-    except OSError as error:
-        raise UsageError(f"cannot write the answer: {error.strerror}") from error
+    is_terminal = sys.stdout.isatty()
+    for piece in pieces:
+        try:
+            print(make_visible(piece, keep="\n\t") if is_terminal else piece, end="", flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(0) from None
+        except OSError as error:
+            raise UsageError(f"cannot write the answer: {error.strerror}") from error
 
 
 def emit_line(text: str) -> None:

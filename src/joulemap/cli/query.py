@@ -9,9 +9,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_queries
-from joulemap.cli.deadline import ending_late
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.record import BoundOptions
+from joulemap.cli.stream import StreamOptions
 from joulemap.cli.value import split_assignments
 
 app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
@@ -73,7 +73,7 @@ def run(
     ] = None,
     queries: Queries = None,
     bound: BoundOptions,
-    output: OutputOptions,
+    output: StreamOptions,
 ) -> None:
     """Run a query on the results, read-only.
 
@@ -86,7 +86,6 @@ def run(
     from joulemap.store.library import find_query
     from joulemap.store.query import bind, parse_parameter
 
-    workspace = output.workspace()
     query = find_query(name, queries)
     declared = {entry.name: entry for entry in query.parameters}
     given = {
@@ -95,6 +94,8 @@ def run(
     }
     bind(query, given)
     bounds = bound.read()
-    with ending_late(bounds):
-        answer = workspace.query(name, given, queries=queries, bounds=bounds)
-    output.write_table(answer, queries=queries)
+    output.write_rows(
+        lambda workspace, place: workspace.stream_query(name, given, queries=queries, bounds=bounds, output=place),
+        bounds,
+        queries,
+    )

@@ -475,10 +475,11 @@ class BoundOptions:
     """What a query may take before it is stopped."""
 
     timeout: Annotated[
-        float | None, typer.Option("--timeout", help="Stop it after so many seconds.", show_default="60")
+        float | None,
+        typer.Option("--timeout", help="Stop it where nothing comes for so many seconds.", show_default="60"),
     ] = None
     max_rows: Annotated[
-        int | None, typer.Option("--max-rows", help="Stop it at more rows.", show_default="1,000,000")
+        int | None, typer.Option("--max-rows", help="Stop it at more rows.", show_default="any number")
     ] = None
     max_memory: Annotated[
         str,
@@ -495,10 +496,9 @@ class BoundOptions:
 
         given: dict[str, Any] = {
             "timeout_s": self.timeout,
-            "max_rows": self.max_rows,
             "max_memory_bytes": read_quantity("--max-memory", self.max_memory, "B"),
         }
-        return Bounds(**{name: value for name, value in given.items() if value is not None})
+        return Bounds(max_rows=self.max_rows, **{name: value for name, value in given.items() if value is not None})
 
 
 @attrs.frozen(kw_only=True)

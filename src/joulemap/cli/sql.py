@@ -8,9 +8,8 @@ from typing import Annotated, Final
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.deadline import ending_late
-from joulemap.cli.output import OutputOptions
 from joulemap.cli.record import BoundOptions
+from joulemap.cli.stream import StreamOptions
 from joulemap.cli.value import split_assignments
 from joulemap.errors import UsageError
 from joulemap.file import FileError, read_input, read_text
@@ -31,7 +30,7 @@ def sql(
         typer.Option("--parameter", "-p", help="name=value of a $name; as JSON, else text; repeat for several."),
     ] = None,
     bound: BoundOptions,
-    output: OutputOptions,
+    output: StreamOptions,
 ) -> None:
     """Run one SQL statement on the results, read-only.
 
@@ -42,17 +41,15 @@ def sql(
     joulemap sql "SELECT hardware, energy_j, latency_s FROM runs ORDER BY energy_j"
     joulemap sql "SELECT category, sum(line_energy_j) FROM energy_ledger WHERE run_id = 1 GROUP BY ALL" -f csv
     joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
+    joulemap sql "SELECT * FROM energy_ledger" | head -3
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
     """
     from joulemap.store.query import read_value
 
-    workspace = output.workspace()
     given = {key: read_value(value) for key, value in split_assignments(parameter).items()}
     bounds = bound.read()
     text = _read(statement, file)
-    with ending_late(bounds):
-        answer = workspace.sql(text, given, bounds=bounds)
-    output.write_table(answer)
+    output.write_rows(lambda workspace, place: workspace.stream(text, given, bounds=bounds, output=place), bounds)
 
 
 def _read(statement: str, file: Path | None) -> str:

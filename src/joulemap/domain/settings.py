@@ -181,6 +181,8 @@ class Settings:
     """Whether to trace with the installed torch even where the package ships the workload."""
     trust: bool = False
     """Whether to load a `.pt2` file that may run code when it is loaded."""
+    modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
+    """Name -> model, of modules of this program."""
     calibration: str | Calibration = "auto"
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
@@ -207,6 +209,7 @@ class ModelKeywords(TypedDict, total=False):
     batch: int | Iterable[int] | None
     inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
+    modules: Mapping[str, object]
     retrace: bool
     trust: bool
 
@@ -287,7 +290,8 @@ class Bounds:
     """What a query may take before it is stopped."""
 
     timeout_s: float = attrs.field(default=60.0, validator=_ABOVE_0)
-    max_rows: int = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
+    max_rows: int | None = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
+    """None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
     """For the engine, which writes nothing to disk in its place, and again for the rows."""
 

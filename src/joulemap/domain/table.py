@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 
 import attrs
 
+from joulemap.frame import SHOWN, draw_html, draw_text, to_arrow, to_pandas, to_polars
+
 HARDWARE_COLUMNS: Final = frozenset({
     "hardware", "winner", "runner_up", "previous_winner", "overtaker", "overtaken", "dominated_by", "hardware_a",
     "hardware_b", "best_hardware", "other_hardware",
@@ -37,7 +39,7 @@ class Record(Protocol):
 Row = TypeVar("Row")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class Table(Generic[Row]):
     """Rows of one query: records of its row type, or tuples where no row type is known."""
 
@@ -58,6 +60,33 @@ class Table(Generic[Row]):
 
     def __getitem__(self, index: int) -> Row:
         return self.rows[index]
+
+    def __repr__(self) -> str:
+        return draw_text(self.title, self.names, self._first, len(self))
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a notebook shows them."""
+        return draw_html(self.title, self.names, self._first, len(self))
+
+    def to_arrow(self) -> Any:
+        """Return a `pyarrow.Table`; integers of more than 64 bits are decimals without places."""
+        return to_arrow(self._heads, self.cells)
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`, in which integers stay exact; MissingPackageError without pandas."""
+        return to_pandas(self._heads, self.cells)
+
+    def to_polars(self) -> Any:
+        """Return a `polars.DataFrame`; MissingPackageError without polars."""
+        return to_polars(self._heads, self.cells)
+
+    @property
+    def _heads(self) -> list[tuple[str, str]]:
+        return [(column.name, column.type) for column in self.columns]
+
+    @property
+    def _first(self) -> tuple[tuple[Any, ...], ...]:
+        return attrs.evolve(self, rows=self.rows[:SHOWN]).cells
 
     @property
     def names(self) -> tuple[str, ...]:

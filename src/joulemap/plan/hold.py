@@ -131,7 +131,7 @@ class _Work:
     def trace_next(self) -> None:
         """Trace the next model; raises ModelError."""
         self.source = self.source.anchor()
-        self._traced = trace(self.plan.models[self._number].request, self.source.talk)
+        self._traced = trace(self.plan.models[self._number], self.source.talk)
         self.needs_trace = False
 
     def advance(self, connection: Connection) -> bool:

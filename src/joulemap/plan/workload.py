@@ -33,6 +33,8 @@ class Model:
     request: ModelRequest
     retrace: bool
     """Whether to trace with the installed torch even where the package ships the workload."""
+    traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
+    """Of a module of this program, by which it is known."""
 
     @property
     def shipped(self) -> ShippedWorkload | None:
@@ -54,6 +56,11 @@ class Model:
 
 def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     """Return a model at a batch; UnknownNameError, UsageError or ModelError where there is none."""
+    if not isinstance(name, str):
+        raise UsageError(f"the model is of type {type(name).__name__}, expected a name here")
+    held = settings.modules.get(name)
+    if isinstance(held, Model):
+        return _find_held(held, settings, batch)
     written = _replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch)
     named = [one.name for one in written if one.name]
     if len(set(named)) < len(named):
@@ -80,6 +87,29 @@ def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: i
     ]
 
 
+def hold_module(module: object, example_inputs: object) -> Model:
+    """Return the model that a module of this program is; raises UsageError or ModelError."""
+    from joulemap.fuse import fuse
+    from joulemap.trace.held import request_module
+
+    request, workload = request_module(module, example_inputs)
+    return Model(request=request, retrace=False, traced=fuse(workload))
+
+
+def _find_held(held: Model, settings: Settings, batch: int | None) -> Model:
+    """Return a module's model at a batch."""
+    from joulemap.fuse import fuse
+    from joulemap.trace.held import request_batch
+
+    for values, what in ((settings.inputs, "inputs"), (settings.arguments, "arguments")):
+        if values:
+            raise UsageError(f"{held.request.model} is built and has example inputs: leave out {what}")
+    if batch is None or (held.traced is not None and held.traced.batch == batch):
+        return held
+    request, workload = request_batch(held.request, batch)
+    return Model(request=request, retrace=False, traced=fuse(workload))
+
+
 def name_model(request: ModelRequest) -> str:
     """Return a model's name, with what makes it another workload than the one of that name."""
     own = [f"{name}={value}" for name, value in request.arguments]
@@ -99,11 +129,14 @@ def find_workload_id(connection: Connection, workload_key: str) -> int:
     return found
 
 
-def trace(request: ModelRequest, talk: Talk) -> Workload:
-    """Return the fused workload of a request; ModelError where it cannot be built or traced."""
+def trace(model: Model, talk: Talk) -> Workload:
+    """Return the fused workload of a model; ModelError where it cannot be built or traced."""
+    if model.traced is not None:
+        return model.traced
     from joulemap.fuse import fuse
     from joulemap.trace.build import trace_request
 
+    request = model.request
     talk(f"tracing {request.model} …")
     return fuse(trace_request(request))
 
@@ -146,7 +179,7 @@ def holding_workload(source: Source, model: Model) -> Iterator[tuple[int, Connec
     workload = None
     if not model.shipped:
         source = source.anchor()
-        workload = trace(model.request, source.talk)
+        workload = trace(model, source.talk)
     with writing(source) as connection:
         with transaction(connection):
             ensure_catalogue(connection)

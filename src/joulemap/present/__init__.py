@@ -1,1 +1,1 @@
-"""Documents to table, json, csv and markdown. No SQL, and no arithmetic that a query could do."""
+"""Documents to table, json, csv, markdown and html. No SQL, and no arithmetic that a query could do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -17,6 +18,50 @@ PROJECTION_NOTE: Final = f"{PROJECTED} key numbers are projections or estimates:
 _SUFFIXES: Final = ("_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
 _SI_UNITS: Final = {"J", "s", "W", "B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
 _PLAIN_UNITS: Final = {"USD", "USD/h", "kWh"}
+
+
+MOST_TEXTS: Final = 50_000
+"""Values of a column whose texts are remembered."""
+
+REPEATED: Final = ("VARCHAR", "DECIMAL", "ENUM", "DATE", "TIME", "DOUBLE", "FLOAT", "BOOLEAN", "UUID")
+"""How the types begin of columns whose texts are remembered, and of those whose values count."""
+
+COUNTED: Final = "INT"
+"""What stands in the type of every whole number."""
+
+
+def write_cells(
+    columns: Sequence[Column], batch: Sequence[tuple[Any, ...]], texts: Sequence[Texts]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each row of a batch as texts, those of each column made by its own."""
+    made = [
+        map(text.__getitem__ if _repeats(column.type) else text.make, values)
+        for column, text, values in zip(columns, texts, zip(*batch, strict=True), strict=True)
+    ]
+    return zip(*made, strict=True)
+
+
+def _repeats(kind: str) -> bool:
+    """Return whether the values of a type are alike where they are equal, and not lists or mappings."""
+    return not kind.endswith("]") and (kind.startswith(REPEATED) or kind.endswith((COUNTED, "INTEGER")))
+
+
+class Texts(dict[Any, str]):
+    """Value -> its text, made where it is not remembered: columns repeat themselves.
+
+    Zeros are made each time, for they are equal whatever their sign is.
+    """
+
+    def __init__(self, make: Callable[[Any], str]) -> None:
+        self.make = make
+
+    def __missing__(self, value: Any) -> str:
+        text = self.make(value)
+        if value and value == value:
+            if len(self) >= MOST_TEXTS:
+                self.clear()
+            self[value] = text
+        return text
 
 
 def heading(column: Column) -> str:

@@ -55,6 +55,11 @@ class Grid:
         return frozenset(index for index in range(len(self.headings)) if _are_numbers(self.column(index)))
 
     @property
+    def is_marked(self) -> bool:
+        """Whether a hardware has the mark of projections."""
+        return any(text.startswith(PROJECTED) for text in self.texts)
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """Everything to read, where there is anything."""
         cells = tuple(cell for row in self.rows for cell in row)
@@ -197,9 +202,13 @@ def draw_columns(
     return attrs.evolve(drawn, keeps_headings=True)
 
 
-def table_document(table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = ()) -> Document:
-    """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest."""
+def table_document(
+    table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = ""
+) -> Document:
+    """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest.
+
+    `rest` says what is not shown.
+    """
     shown = draw_columns(table, columns=columns, keep=keep)
-    is_marked = any(text.startswith(PROJECTED) for text in shown.texts)
-    below = (Text(PROJECTION_NOTE),) if is_marked else ()
+    below = [Text(text) for text in (rest, PROJECTION_NOTE if shown.is_marked else "") if text]
     return Document(title="", sections=(Section("", (shown, *below)),), data=table.records(), table=table)

@@ -1,18 +1,21 @@
 """The formats a document is written in: each is a module of `present.writer`, found by its name.
 
-A writer module has `write(document, page) -> str`.
+A writer module has `write(document, page) -> str`, and `write_rows(head, batches, page)` which yields the text of a
+table of any length in pieces: `head` has its columns, each batch the next of its rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 if TYPE_CHECKING:
+    from joulemap.domain.table import Table
     from joulemap.present.document import Document
 
 TABLE: Final = "table"
@@ -33,6 +36,24 @@ def write(document: Document, form: str, width: int | None = None, *, is_raw: bo
     """Return a document in a format that `list_formats` names; `width` and `is_raw` are those of a `Page`."""
     text: str = import_module(f"joulemap.present.writer.{form}").write(document, Page(width, is_raw))
     return text
+
+
+def write_rows(
+    head: Table[Any],
+    batches: Iterable[Sequence[tuple[Any, ...]]],
+    form: str,
+    width: int | None = None,
+    *,
+    is_raw: bool = False,
+) -> Iterator[str]:
+    """Yield, piece by piece, what `write` returns of a table with the columns of `head` and the rows of all batches.
+
+    What a batch raises is raised before anything of it is yielded, and of the first one before anything at all.
+    """
+    pieces: Iterator[str] = import_module(f"joulemap.present.writer.{form}").write_rows(
+        head, batches, Page(width, is_raw)
+    )
+    return pieces
 
 
 @cache

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class Bar:
     """A bar that appears with the first news and is gone when closed."""
 
+    noun: str
+    """What is counted; empty where nothing is known of how much there is to do."""
     _drawn: tuple[Progress, TaskID] | None = None
 
     def say(self, text: str) -> None:
@@ -41,12 +43,11 @@ class Bar:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+            count = (MofNCompleteColumn(), TextColumn(self.noun), TimeRemainingColumn()) if self.noun else ()
             bar = Progress(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("runs"),
-                TimeRemainingColumn(),
+                *count,
                 console=Console(stderr=True),
                 transient=True,
             )
@@ -56,12 +57,12 @@ class Bar:
 
 
 @contextlib.contextmanager
-def watching() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
-    """Give out what to tell of the work: a text, and (done, total); the bar goes when the work ends or fails."""
+def watching(noun: str = "runs") -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
+    """Give out what to tell of the work: a text, and (done, total); the bar counts `noun`, and goes at the end."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield _ignore, None
         return
-    bar = Bar()
+    bar = Bar(noun)
     try:
         yield bar.say, bar.move
     finally:

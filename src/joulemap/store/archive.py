@@ -15,7 +15,7 @@ from joulemap.errors import CatalogueError
 from joulemap.store.connection import Connection, is_full, transaction
 from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
-from joulemap.store.parquet import quote_name, quote_text
+from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.run import mark_newest
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"

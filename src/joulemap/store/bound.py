@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Thread
 from typing import Any, Final
 
+import attrs
 import duckdb
 
 from joulemap.domain.settings import Bounds
@@ -45,16 +46,22 @@ FIXED_BYTES: Final = 64
 
 
 @contextlib.contextmanager
-def bounding(connection: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
+def bounding(
+    connection: duckdb.DuckDBPyConnection, bounds: Bounds, sign: Callable[[], object] | None = None
+) -> Iterator[None]:
     """Stop what the connection does inside when its time is over; raises SqlError that says which bound it met.
 
-    Nothing but the engine can stop it: within one call of a function of SQL it does not look.
+    Its time begins anew whenever `sign` of life has changed at its end. Nothing but the engine can stop it: within one
+    call of a function of SQL it does not look.
     """
     over, struck = Event(), Event()
 
     def watch() -> None:
-        wait = bounds.timeout_s
+        wait, seen = bounds.timeout_s, sign and sign()
         while not over.wait(wait):
+            last, seen = seen, sign and sign()
+            if seen != last:
+                continue
             struck.set()
             connection.interrupt()
             wait = REPEAT_S
@@ -74,24 +81,40 @@ def bounding(connection: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[
         watcher.join()
 
 
-def fetch_rows(cursor: duckdb.DuckDBPyConnection, bounds: Bounds | None) -> list[tuple[Any, ...]]:
-    """Return all rows of an executed statement; SqlError where they are more than the bounds allow."""
-    if bounds is None:
-        return cursor.fetchall()
-    wide = [index for index, entry in enumerate(cursor.description or ()) if str(entry[1]) not in FIXED]
-    width = FIXED_BYTES * len(cursor.description or ())
-    rows: list[tuple[Any, ...]] = []
-    size = 0
-    while batch := cursor.fetchmany(BATCH):
-        rows += batch
-        if len(rows) > bounds.max_rows:
-            raise SqlError(
-                f"more than {bounds.max_rows:,} rows: ask for fewer, with LIMIT say, or allow more with --max-rows"
-            )
-        size += width * len(batch) + sum(_size(row[index]) for index in wide for row in batch)
-        if size > bounds.max_memory_bytes:
-            raise SqlError(_tell_memory(bounds))
-    return rows
+@attrs.define
+class Count:
+    """How many rows of a statement have come, and the memory that they take."""
+
+    bounds: Bounds
+    kinds: Sequence[str]
+    """Types of the columns."""
+    rows: int = 0
+    size: int = 0
+
+    def add(self, batch: Sequence[tuple[Any, ...]]) -> None:
+        """Count more rows; SqlError where they are more, or larger, than the bounds allow."""
+        self.rows += len(batch)
+        check_rows(self.rows, self.bounds)
+        self.size += FIXED_BYTES * len(self.kinds) * len(batch)
+        for index, kind in enumerate(self.kinds):
+            if kind == "VARCHAR":
+                self.size += sum([len(row[index]) for row in batch if row[index] is not None])
+            elif kind not in FIXED:
+                self.size += sum(_size(row[index]) for row in batch)
+        if self.size > self.bounds.max_memory_bytes:
+            raise SqlError(_tell_memory(self.bounds))
+
+    def let_go(self) -> None:
+        """Take note that the rows so far are held no longer."""
+        self.size = 0
+
+
+def check_rows(count: int, bounds: Bounds) -> None:
+    """Raise SqlError for more rows than the bounds allow."""
+    if bounds.max_rows is not None and count > bounds.max_rows:
+        raise SqlError(
+            f"more than {bounds.max_rows:,} rows: ask for fewer, with LIMIT say, or allow more with --max-rows"
+        )
 
 
 def tell_time(bounds: Bounds) -> str:

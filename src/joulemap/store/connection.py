@@ -24,6 +24,7 @@ from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseErr
 from joulemap.store.header import renew_identity
 from joulemap.store.journal import checkpoint, journal_of, settle
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
+from joulemap.store.quote import quote_text
 from joulemap.store.sharing import Kind, give_back, take
 
 Connection = duckdb.DuckDBPyConnection
@@ -88,7 +89,10 @@ def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Con
     while True:
         try:
             settle(path)
-            return duckdb.connect(os.path.abspath(path), read_only=kind.is_reading, config=dict(kind.config))
+            connection = duckdb.connect(os.path.abspath(path), read_only=kind.is_reading, config=dict(kind.config))
+            for name, value in kind.later:
+                connection.execute(f"SET {name} = {value}")
+            return connection
         except (duckdb.Error, LockedDatabaseError, OSError) as error:
             refused = _describe(path, error)
             if not isinstance(refused, LockedDatabaseError):
@@ -350,10 +354,19 @@ CONFINED: Final = (
 """No files, network, extensions or variables of this program for statements that a person wrote."""
 
 
-def limit(memory_bytes: float, *, is_confined: bool) -> Kind:
-    """Return how a database is open to a query that may use so much memory, no disk in its place, and no setting."""
+LOCKED: Final = ("lock_configuration", "true")
+
+
+def limit(memory_bytes: float, *, is_confined: bool, output: Path | None = None) -> Kind:
+    """Return how a database is open to a query that may use so much memory, no disk in its place, and no setting.
+
+    With an `output`, that is the one file that the engine may reach.
+    """
     memory = (("temp_directory", ""), ("memory_limit", f"{int(memory_bytes)}B"))
-    return Kind(is_reading=True, config=(*(CONFINED if is_confined else ()), *memory, ("lock_configuration", "true")))
+    if output is None:
+        return Kind(is_reading=True, config=(*(CONFINED if is_confined else ()), *memory, LOCKED))
+    allowed = ("allowed_paths", f"[{quote_text(os.path.abspath(output))}]")
+    return Kind(is_reading=True, config=memory, later=(allowed, *CONFINED, LOCKED))
 
 
 def configure(connection: Connection, kind: Kind) -> None:

@@ -13,10 +13,15 @@ from joulemap.domain.table import Table
 from joulemap.errors import SqlError
 from joulemap.resource import package_version
 from joulemap.store.migration import SCHEMA_VERSION
+from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.row import as_array
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
 """Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""
+
+
+WIDEST: Final = "DECIMAL(38, 0)"
+"""What stands for them."""
 
 
 def save_table(path: Path, table: Table[Any]) -> None:
@@ -24,7 +29,12 @@ def save_table(path: Path, table: Table[Any]) -> None:
 
     Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written.
     """
-    about = {
+    write_parquet(path, [(column.name, column.type) for column in table.columns], table.cells, describe_table(table))
+
+
+def describe_table(table: Table[Any]) -> dict[str, Any]:
+    """Return what a file's metadata say of a table: statement, parameters, columns and versions."""
+    return {
         "title": table.title,
         "sql": table.sql,
         "parameters": dict(table.parameters),
@@ -36,7 +46,6 @@ def save_table(path: Path, table: Table[Any]) -> None:
         "schema_version": SCHEMA_VERSION,
         "duckdb_version": package_version("duckdb"),
     }
-    write_parquet(path, [(column.name, column.type) for column in table.columns], table.cells, about)
 
 
 def write_parquet(
@@ -47,7 +56,7 @@ def write_parquet(
     Raises SqlError for a type that Parquet cannot hold, OSError where the file cannot be written.
     """
     names = [quote_name(name) for name, _ in columns]
-    kinds = ["DECIMAL(38, 0)" if kind in WIDE_TYPES else kind for _, kind in columns]
+    kinds = [WIDEST if kind in WIDE_TYPES else kind for _, kind in columns]
     connection = duckdb.connect(":memory:")
     try:
         connection.execute(f"CREATE TABLE answer ({', '.join(map(' '.join, zip(names, kinds, strict=True)))})")
@@ -55,23 +64,32 @@ def write_parquet(
             arrays = {f"c{index}": as_array(list(values)) for index, values in enumerate(zip(*rows, strict=True))}
             connection.register("incoming", arrays)
             connection.execute(f"INSERT INTO answer SELECT {', '.join(arrays)} FROM incoming")
-        metadata = quote_text(json.dumps(about, ensure_ascii=False, default=str))
-        connection.execute(
-            f"COPY answer TO {quote_text(str(path))} (FORMAT parquet, KV_METADATA {{joulemap: {metadata}}})"
-        )
-    except duckdb.IOException as error:
-        raise OSError(str(error).splitlines()[0]) from error
+        copy_to_parquet(connection, "FROM answer", {}, path, about)
     except duckdb.Error as error:
         raise SqlError(f"cannot be written as Parquet: {str(error).splitlines()[0]}") from error
     finally:
         connection.close()
 
 
-def quote_name(name: str) -> str:
-    """Return a name as an identifier of a statement."""
-    return '"' + name.replace('"', '""') + '"'
+def copy_to_parquet(
+    connection: duckdb.DuckDBPyConnection,
+    statement: str,
+    parameters: Mapping[str, Any],
+    path: Path,
+    about: Mapping[str, Any],
+) -> int:
+    """Let the engine write the rows of a statement to a file; return how many.
 
-
-def quote_text(text: str) -> str:
-    """Return a text as a literal of a statement."""
-    return "'" + text.replace("'", "''") + "'"
+    Raises SqlError for a type or number that Parquet cannot hold, OSError where the file cannot be written,
+    duckdb.Error.
+    """
+    metadata = quote_text(json.dumps(about, ensure_ascii=False, default=str))
+    options = f"FORMAT parquet, USE_TMP_FILE false, KV_METADATA {{joulemap: {metadata}}}"
+    copy = f"COPY ({statement}) TO {quote_text(str(path))} ({options})"
+    try:
+        done = connection.execute(copy, dict(parameters)) if parameters else connection.execute(copy)
+        return int(done.fetchall()[0][0])
+    except duckdb.IOException as error:
+        raise OSError(str(error).splitlines()[0]) from error
+    except (duckdb.NotSupportedError, duckdb.ConversionException) as error:
+        raise SqlError(f"cannot be written as Parquet: {str(error).splitlines()[0]}") from error

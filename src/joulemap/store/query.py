@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
 
 from joulemap.domain.settings import Bounds
-from joulemap.domain.table import HARDWARE_COLUMNS, Column, Record, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Record, Table
 from joulemap.errors import SqlError, UnknownNameError, UsageError
-from joulemap.store.bound import bounding, fetch_rows
 from joulemap.store.connection import begin_beside
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query
 from joulemap.store.run import find_projected_hardware
-from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
+from joulemap.store.statement import (
+    Statement,
+    blames_statement,
+    blaming,
+    execute,
+    first_line,
+    name_kind,
+    parse_statement,
+    prepare,
+)
 
 Row = TypeVar("Row", bound=Record)
 Made = TypeVar("Made")
 
-ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
-"""What no statement is to blame for: a matter of the database, left to whoever opened it."""
-
-
-def blames_statement(error: duckdb.Error) -> bool:
-    """Return whether an error is one of the statement; the engine gives a damaged block no class of its own."""
-    return type(error) is not duckdb.Error and not isinstance(error, ENGINE_ERRORS)
-
-
 Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
 
+Answered = TypeVar("Answered", bound="Table[Any] | Statement")
 
-def find_projected(connection: duckdb.DuckDBPyConnection, answer: Table[Made]) -> Table[Made]:
+
+def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answered) -> Answered:
     """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
-    if not HARDWARE_COLUMNS & set(answer.names):
+    if HARDWARE_COLUMNS.isdisjoint(column.name for column in answer.columns):
         return answer
     return attrs.evolve(answer, projected=find_projected_hardware(connection))
 
@@ -75,6 +74,15 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given.get(name, parameter.default) for name, parameter in declared.items()}
 
 
+def prepare_query(
+    connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], bounds: Bounds
+) -> Statement:
+    """Return a query that was bound and not run; SqlError if its columns are not those of its header."""
+    statement = prepare(connection, query.title, query.sql, bind(query, given), bounds)
+    _check_names(query, [column.name for column in statement.columns])
+    return attrs.evolve(statement, columns=query.columns)
+
+
 def run_query(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], bounds: Bounds | None = None
 ) -> Rows:
@@ -84,8 +92,7 @@ def run_query(
     """
     if bounds is None:
         return _run(connection, query, given, tuple)
-    with bounding(connection, bounds):
-        return _run(connection, query, given, tuple, bounds)
+    return prepare_query(connection, query, given, bounds).table()
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
@@ -101,19 +108,19 @@ def _run(
     query: Query,
     given: Mapping[str, Any],
     make: Callable[[tuple[Any, ...]], Made],
-    bounds: Bounds | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
-    cursor = _execute(connection, query.sql, parameters)
-    names = [entry[0] for entry in cursor.description or ()]
+    with blaming():
+        cursor = execute(connection, query.sql, parameters)
+        _check_names(query, [entry[0] for entry in cursor.description or ()])
+        rows = tuple(map(make, cursor.fetchall()))
+    return Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters=parameters)
+
+
+def _check_names(query: Query, names: Sequence[str]) -> None:
     promised = [column.name for column in query.columns]
     if names != promised:
         raise SqlError(f"{query.title} returned the columns {', '.join(names)}, its header says {', '.join(promised)}")
-    if bounds is None:
-        rows = tuple(map(make, _fetch(cursor, None)))
-    else:
-        rows = tuple(map(make, _fetch_as_written(connection, cursor, query.sql, parameters, bounds)))
-    return Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters=parameters)
 
 
 def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
@@ -160,142 +167,7 @@ def run_sql(
     UsageError if the parameters given are not those in it. A failure to read the file is left to whoever opened it.
     Values that Python lacks (times with a zone, intervals, infinite dates) are texts, as the engine writes them.
     """
-    with bounding(connection, bounds or Bounds()):
-        return _run_sql(connection, sql, parameters, bounds or Bounds())
-
-
-def _run_sql(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None, bounds: Bounds
-) -> Rows:
-    statement = parse_statement(connection, sql)
-    kind = _kind(statement)
-    is_pivot = kind == "MULTI" and _PIVOT.match(sql) is not None
-    if not is_pivot and kind not in ("SELECT", "EXPLAIN"):
-        raise SqlError(f"expected a SELECT, found {kind}; the database is read only here")
-    given = dict(parameters or {})
-    missing, surplus = set(statement.named_parameters) - set(given), set(given) - set(statement.named_parameters)
-    if missing:
-        raise UsageError(f"the statement needs {', '.join(f'-p {name}=VALUE' for name in sorted(missing))}")
-    if surplus:
-        raise UsageError(f"the statement has no ${', $'.join(sorted(surplus))}")
-    cursor = _execute(connection, sql, given)
-    description = cursor.description or ()
-    rows = _fetch_as_written(connection, cursor, sql, given, bounds)
-    names = _distinct([str(entry[0]) for entry in description])
-    return Rows(
-        title="sql",
-        columns=tuple(
-            Column(name=name, type=str(entry[1]), meaning="") for name, entry in zip(names, description, strict=True)
-        ),
-        rows=tuple(rows),
-        sql=sql,
-        parameters=given,
-    )
-
-
-_PIVOT: Final = re.compile(
-    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:PIVOT|SELECT|FROM|WITH|EXPLAIN)\b", re.IGNORECASE | re.DOTALL
-)
-"""How a statement with a PIVOT begins that only reads: the engine makes several of one whose values are in the data."""
-
-
-def parse_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
-    """Return the only statement of a text; SqlError if it does not parse, or holds none or several."""
-    try:
-        sql.encode()
-        statements = connection.extract_statements(sql)
-    except UnicodeEncodeError as error:
-        raise SqlError(f"the statement is no text at character {error.start}: it has half a Unicode pair") from error
-    except (duckdb.Error, ValueError) as error:
-        raise SqlError(first_line(error)) from error
-    if len(statements) != 1:
-        raise SqlError(f"expected one statement, found {len(statements)}")
-    return statements[0]
-
-
-def _kind(statement: duckdb.Statement) -> str:
-    """Return what a statement is; the binding lacks names for the newest of them."""
-    try:
-        return str(statement.type.name)
-    except ValueError:
-        return "another statement"
-
-
-def _fetch_as_written(
-    connection: duckdb.DuckDBPyConnection,
-    cursor: duckdb.DuckDBPyConnection,
-    sql: str,
-    parameters: Mapping[str, Any],
-    bounds: Bounds,
-) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement that was run; columns that Python cannot hold are texts."""
-    kinds = [str(entry[1]) for entry in cursor.description or ()]
-    casts = [replace_types(kind, ABSENT) for kind in kinds]
-    rows = _fetch(_cast(connection, sql, parameters, casts) or cursor, bounds) if kinds else []
-    if not has_endless(rows):
-        return rows
-    casts = [replace_types(kind, ABSENT | CLIPPED) for kind in kinds]
-    return _fetch(_cast(connection, sql, parameters, casts) or cursor, bounds)
-
-
-def _cast(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any], casts: Sequence[str]
-) -> duckdb.DuckDBPyConnection | None:
-    """Run a statement again with columns cast to these types, "" for those that stay; None where all do."""
-    if not any(casts):
-        return None
-    chosen = ", ".join(f"CAST(#{index} AS {kind})" if kind else f"#{index}" for index, kind in enumerate(casts, 1))
-    return _execute(connection, f"SELECT {chosen} FROM (\n{_strip(sql)}\n)", parameters)
-
-
-def _strip(sql: str) -> str:
-    """Return a statement without the semicolons and comments that end it."""
-    written = sql.encode()
-    tokens = duckdb.tokenize(sql)
-    end = len(written)
-    while tokens and (tokens[-1][1] is duckdb.token_type.comment or written[tokens[-1][0] :].lstrip()[:1] == b";"):
-        end = tokens.pop()[0]
-    return written[:end].decode()
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Return the names with a number after each that stood before, so that a record keeps every column."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return distinct
-
-
-def _execute(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]
-) -> duckdb.DuckDBPyConnection:
-    with _blaming():
-        return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
-
-
-def _fetch(cursor: duckdb.DuckDBPyConnection, bounds: Bounds | None) -> list[tuple[Any, ...]]:
-    with _blaming():
-        return fetch_rows(cursor, bounds)
-
-
-@contextlib.contextmanager
-def _blaming() -> Iterator[None]:
-    """Turn what a statement is to blame for into SqlError."""
-    try:
-        yield
-    except duckdb.Error as error:
-        if isinstance(error, duckdb.InterruptException) or not blames_statement(error):
-            raise
-        raise SqlError(first_line(error)) from error
-
-
-def first_line(error: Exception) -> str:
-    """Return an engine's error as one line, with what it offers instead."""
-    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
-    hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
-    return " ".join([lines[0], *hints[:1]]) if lines else type(error).__name__
+    return prepare(connection, "sql", sql, parameters or {}, bounds or Bounds()).table()
 
 
 def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
@@ -346,8 +218,8 @@ def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: 
     if query.schema > schema_version:
         raise SqlError(f"it is written for schema {query.schema}, this joulemap has {schema_version}")
     statement = parse_statement(connection, query.sql)
-    if _kind(statement) != "SELECT":
-        raise SqlError(f"expected a SELECT, found {_kind(statement)}; a query only reads")
+    if name_kind(statement) != "SELECT":
+        raise SqlError(f"expected a SELECT, found {name_kind(statement)}; a query only reads")
     values = {parameter.name: sample(parameter.type) for parameter in query.parameters}
     if statement.named_parameters != set(values):
         used, declared = (", ".join(sorted(names)) or "none" for names in (statement.named_parameters, values))

@@ -32,7 +32,7 @@ def as_array(values: Any) -> Any:
     if isinstance(values, np.ndarray):
         return values.astype(object) if values.dtype.kind == "U" else values
     known = [value for value in values if value is not None]
-    if known and all(isinstance(value, int | float) for value in known):
+    if known and all(isinstance(value, int | float) for value in known) and not _is_rounded(known):
         if len(known) == len(values):
             return np.array(values)
         filled = np.array([known[0] if value is None else value for value in values])
@@ -41,6 +41,15 @@ def as_array(values: Any) -> Any:
     for index, value in enumerate(values):
         objects[index] = list(value) if isinstance(value, tuple) else value
     return objects
+
+
+def _is_rounded(numbers: Sequence[Any]) -> bool:
+    """Return whether whole numbers become floating-point ones, as those do of which no integer type holds all."""
+    import numpy as np
+
+    return np.array([min(numbers), max(numbers)]).dtype.kind == "f" and not any(
+        isinstance(one, float) for one in numbers
+    )
 
 
 def insert_records(connection: Connection, table: str, records: Sequence[object], **given: Any) -> None:

@@ -18,6 +18,8 @@ class Kind:
 
     is_reading: bool
     config: tuple[tuple[str, str], ...] = ()
+    later: tuple[tuple[str, str], ...] = ()
+    """Settings, as SQL writes them, that are made in this order once it is open."""
 
 
 @attrs.define

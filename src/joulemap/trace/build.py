@@ -22,6 +22,9 @@ from joulemap.trace.tensor import DTYPES
 MOST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
 
+KEPT: Final = ("exported", "module")
+"""Kinds of which a copy is traced: an exported module refuses eval(), and another is somebody else's."""
+
 Inputs = tuple[Sequence[Any], Mapping[str, Any]]
 
 
@@ -54,6 +57,8 @@ def build_request(request: ModelRequest) -> BuiltModel:
         module, own = load_exported(request)
     elif request.kind == "file":
         module, own = file.build_from_factory(request, _values(request))
+    elif request.kind == "module":
+        module, own = request.held  # type: ignore[misc]
     elif request.kind == "timm":
         module, own = library.build_timm(request)
     else:
@@ -86,7 +91,7 @@ def _trace(request: ModelRequest) -> Workload:
             key=request.key,
             model=request.model,
             batch=built.batch,
-            may_change=request.kind != "exported",  # an exported module refuses eval(), its copy does not
+            may_change=request.kind not in KEPT,
         )
     except ModelError as error:
         if request.kind != "hf":

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -70,16 +71,19 @@ def build_on_meta() -> Iterator[None]:
 
 
 def _to_meta(value: Any) -> Any:
+    """Return a tensor without storage in the place of one, also of one that only pretends to have some."""
+    if isinstance(value, FakeTensor):
+        return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
 def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of the module whose tensors have no storage, without allocating its weights a second time."""
     memo: dict[int, Any] = {
-        id(parameter): torch.nn.Parameter(parameter.detach().to("meta"), requires_grad=parameter.requires_grad)
+        id(parameter): torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad)
         for parameter in module.parameters()
     }
-    memo.update((id(buffer), buffer.to("meta")) for buffer in module.buffers())
+    memo.update((id(buffer), _to_meta(buffer)) for buffer in module.buffers())
     return copy.deepcopy(module, memo).to("meta")
 
 

@@ -16,6 +16,7 @@ import attrs
 
 from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.key import WorkloadKey
+from joulemap.domain.module import is_module_name
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
 from joulemap.trace.version import tracer_version
@@ -61,7 +62,9 @@ class ModelRequest:
 
     model: str
     """As asked for."""
-    kind: str = attrs.field(validator=attrs.validators.in_(("zoo", "block", "file", "exported", "timm", "hf")))
+    kind: str = attrs.field(
+        validator=attrs.validators.in_(("zoo", "block", "file", "exported", "timm", "hf", "module"))
+    )
     batch: int | None
     """None where the model brings its own inputs and they are taken as they are."""
     inputs: tuple[InputSpec, ...] = ()
@@ -77,13 +80,15 @@ class ModelRequest:
     path: Path | None = None
     factory: str = ""
     content_digest: str = ""
+    held: object = attrs.field(default=None, eq=False, repr=False)
+    """A module of this program with its example inputs."""
 
     @property
     def key(self) -> WorkloadKey:
         """The key of its workload."""
         if self.kind == "zoo":
             source = f"torchvision:{self.model}"
-        elif self.kind in ("file", "exported"):
+        elif self.kind in ("file", "exported", "module"):
             source = f"{self.kind}:{self.content_digest}:{self.factory}"
         else:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
@@ -206,6 +211,14 @@ def _resolve_known(
     arguments: tuple[tuple[str, str], ...],
 ) -> ModelRequest:
     entry = models.get(name)
+    if entry is None and is_module_name(name):
+        raise UnknownNameError(
+            "model",
+            name,
+            (),
+            "it was a module in a program's memory: ask that program, or write it "
+            "to a file and give path/to/file.py:factory",
+        )
     if entry is None:
         raise UnknownNameError("model", name, models, "see `joulemap model list`, or give path/to/file.py:factory")
     if not entry.is_traceable:

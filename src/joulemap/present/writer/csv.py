@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
 
-from joulemap.present.cell import plain
+from joulemap.domain.table import Table
+from joulemap.present.cell import Texts, plain, write_cells
 from joulemap.present.document import Document
 from joulemap.present.format import Page
 
@@ -25,13 +27,19 @@ RUNNING: Final = ("=", "+", "-", "@", "\t", "\r")
 
 def write(document: Document, page: Page) -> str:
     """Return the table of a document."""
+    return "".join(write_rows(document.table, (document.table.cells,), page))
+
+
+def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:
+    """Yield the headings and the rows of each batch."""
     mark = _keep if page.is_raw else _mark
-    rows = _Rows()
-    writer = csv.writer(rows, lineterminator=ENDS)
-    writer.writerow(map(mark, document.table.names))
-    for cells in document.table.cells:
-        writer.writerow([_cell(mark(plain(value))) for value in cells])
-    return "\n".join(rows.texts)
+    quote = _quote if len(head.columns) > 1 else _quote_alone
+    texts = [Texts(lambda value: quote(_cell(mark(plain(value))))) for _ in head.columns]
+    before = ",".join(quote(mark(name)) for name in head.names)
+    for batch in filter(None, batches):
+        yield "\n".join((before, *map(",".join, write_cells(head.columns, batch, texts))))
+        before = ""
+    yield before
 
 
 @attrs.frozen
@@ -42,6 +50,25 @@ class _Rows:
 
     def write(self, text: str) -> None:
         self.texts.append(text.removesuffix(ENDS))
+
+
+_rows: Final = _Rows()
+_writer: Final = csv.writer(_rows, lineterminator=ENDS)
+
+
+def _quote(cell: Any) -> str:
+    """Return a cell as it stands beside others."""
+    return _quote_row("", cell)[1:]
+
+
+def _quote_alone(cell: Any) -> str:
+    """Return the only cell of a row, which is not an empty line."""
+    return _quote_row(cell)
+
+
+def _quote_row(*cells: Any) -> str:
+    _writer.writerow(cells)
+    return _rows.texts.pop()
 
 
 def _mark(value: Any) -> Any:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
 from tabulate import tabulate
 
-from joulemap.present.document import Block, Document, Grid, Lines, Steps
+from joulemap.domain.table import Table
+from joulemap.present.cell import PROJECTION_NOTE
+from joulemap.present.document import Block, Document, Grid, Lines, Steps, draw_columns
 from joulemap.present.format import Page
 
 
@@ -17,20 +23,53 @@ def write(document: Document, page: Page) -> str:  # noqa: ARG001
     return "\n\n".join(parts)
 
 
+def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
+    """Yield one table whose columns are as wide as the first batch needs."""
+    sides: list[tuple[int, bool]] = []
+    is_marked = False
+    for batch in filter(None, batches):
+        block = draw_columns(attrs.evolve(head, rows=tuple(batch)))
+        is_marked = is_marked or block.is_marked
+        if sides:
+            yield "".join(
+                f"\n| {' | '.join(_pad(cell, *side) for cell, side in zip(row, sides, strict=True))} |"
+                for row in _cells(block)
+            )
+        else:
+            text = _block(block)
+            rule = text.splitlines()[1].strip("|").split("|")
+            sides = [(len(part) - 2, index in block.numbers) for index, part in enumerate(rule)]
+            yield text
+    if not sides:
+        yield _block(draw_columns(head))
+    yield f"\n\n{PROJECTION_NOTE}" if is_marked else ""
+
+
+def _pad(cell: str, width: int, is_number: bool) -> str:
+    return cell.rjust(width) if is_number else cell.ljust(width)
+
+
 def _block(block: Block) -> str:
     if isinstance(block, Grid):
-        rows = [[_cell(cell, is_tree=block.is_tree) for cell in row] for row in block.rows]
         if not block.texts:
             return ""
         sides = ["right" if index in block.numbers else "left" for index in range(len(block.headings))]
         return tabulate(
-            rows, headers=list(map(_cell, block.headings)), tablefmt="pipe", disable_numparse=True, colalign=sides
+            _cells(block),
+            headers=list(map(_cell, block.headings)),
+            tablefmt="pipe",
+            disable_numparse=True,
+            colalign=sides,
         )
     if isinstance(block, Lines):
         return "\n".join(f"- {line}" for line in block.texts)
     if isinstance(block, Steps):
         return "\n".join(f"- `{command}`" for command in block.texts)
     return block.text
+
+
+def _cells(block: Grid) -> list[list[str]]:
+    return [[_cell(cell, is_tree=block.is_tree) for cell in row] for row in block.rows]
 
 
 def _cell(cell: str, *, is_tree: bool = False) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, Final
 
+import attrs
 import tabulate
 
-from joulemap.present.document import Block, Document, Grid, Lines, Steps
+from joulemap.domain.table import Table
+from joulemap.present.cell import PROJECTION_NOTE
+from joulemap.present.document import Block, Document, Grid, Lines, Steps, draw_columns
 from joulemap.present.format import Page
 
 tabulate.MIN_PADDING = 0  # a heading is no wider than it is
@@ -80,8 +84,69 @@ def _longest_line(texts: Iterable[str]) -> int:
     return max((len(line) for text in texts for line in text.splitlines()), default=0)
 
 
+def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:
+    """Yield one table whose columns are as wide as the first batch needs; what is longer later sticks out."""
+    width, kept, sizes = page.width, list[int](), list[int]()
+    first: Grid | None = None
+    is_marked = False
+    for batch in filter(None, batches):
+        block = draw_columns(attrs.evolve(head, rows=tuple(batch)))
+        is_marked = is_marked or block.is_marked
+        if first is not None:
+            yield "".join(
+                f"\n{line}" for line in _draw_more(block, kept, sizes, first.numbers, MOST_TEXT if width is None else 0)
+            )
+            continue
+        first, arranged = block, _arrange(block, width)
+        if arranged is None:
+            yield _blocks(block, width or 0)
+            continue
+        kept, widths = list(arranged[0]), arranged[1]
+        text = _draw(block, kept, widths)
+        height = max(_wrap(block.headings[index], size).count("\n") for index, size in zip(kept, widths, strict=True))
+        sizes = [len(rule) for rule in text.splitlines()[height + 1].split()]
+        yield text
+    if first is None:
+        yield _fit(draw_columns(head), width)
+    elif kept:
+        yield _tell_folded(first, kept, width)
+    yield f"\n\n{_wrap(PROJECTION_NOTE, width)}" if is_marked else ""
+
+
+def _draw_more(
+    block: Grid, kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int], room: int
+) -> Iterator[str]:
+    """Yield the lines of more rows of a table whose columns have these sizes; a cell wraps beyond `room`."""
+    columns = list(zip(kept, sizes, strict=True))
+    for cells in block.rows:
+        wrapped = [_wrap_cell(cells[index], max(size, room)).split("\n") for index, size in columns]
+        for line in zip_longest(*wrapped, fillvalue=""):
+            padded = [
+                text.rjust(size) if index in numbers else text.ljust(size)
+                for text, (index, size) in zip(line, columns, strict=True)
+            ]
+            yield (" " * GAP).join(padded).rstrip()
+
+
 def _fit(block: Grid, width: int | None) -> str:
     """Return a table that is no wider than `width`: whole, with wrapped text, with fewer columns, or as blocks."""
+    arranged = _arrange(block, width)
+    if arranged is None:
+        return _blocks(block, width or 0)
+    kept, widths = arranged
+    return _draw(block, kept, widths) + _tell_folded(block, kept, width)
+
+
+def _tell_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
+    folded = [block.headings[index] or "#" for index in range(len(block.headings)) if index not in kept]
+    if not folded:
+        return ""
+    count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
+    return "\n" + _wrap(f"({count} folded: {', '.join(folded)}; --wide shows all)", width, " ")
+
+
+def _arrange(block: Grid, width: int | None) -> tuple[Sequence[int], Sequence[int]] | None:
+    """Return the columns that are drawn, and their widths; None where blocks say more."""
     columns = range(len(block.headings))
     least = [_least(block, index, width) for index in columns]
     needed = [
@@ -89,16 +154,11 @@ def _fit(block: Grid, width: int | None) -> str:
         for index in columns
     ]
     if width is None or _width(needed) <= width:
-        return _draw(block, columns, needed)
+        return columns, needed
     kept = _fold(block, least, width)
     if len(kept) < len(columns) and _reads_as_blocks(block, kept):
-        return _blocks(block, width)
-    text = _draw(block, kept, _share_out(kept, needed, least, width))
-    folded = [block.headings[index] or "#" for index in columns if index not in kept]
-    if folded:
-        count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
-        text += "\n" + _wrap(f"({count} folded: {', '.join(folded)}; --wide shows all)", width, " ")
-    return text
+        return None
+    return kept, _share_out(kept, needed, least, width)
 
 
 def _width(columns: Sequence[int]) -> int:

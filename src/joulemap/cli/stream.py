@@ -1,0 +1,138 @@
+"""The rows of a statement, written as they come, however many they are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import attrs
+import typer
+
+from joulemap.cli.deadline import each_in_time, ending_late
+from joulemap.cli.interrupt import heed
+from joulemap.cli.output import PARQUET, OutputOptions, emit, emit_pieces
+from joulemap.cli.voice import voice
+from joulemap.file import write_file
+from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.format import TABLE, write, write_rows
+from joulemap.present.progress import watching
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Bounds
+    from joulemap.store.statement import Batch, Statement
+    from joulemap.workspace import Workspace
+
+SHOWN: Final = 200
+"""Rows of a table that a terminal shows unless told otherwise."""
+
+COUNT_S: Final = 2.0
+"""How long counting the rows that are not shown may take."""
+
+Open = Callable[["Workspace", Path | None], AbstractContextManager["Statement"]]
+"""What opens a statement, for an output that the engine itself writes or for none."""
+
+
+@attrs.frozen(kw_only=True)
+class StreamOptions(OutputOptions):
+    """Where results are kept, and how the rows of a statement are written."""
+
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            min=1,
+            help="Rows of a table to show; json, csv and parquet have all.",
+            show_default=f"{SHOWN} on a terminal, else all",
+        ),
+    ] = None
+
+    def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
+        """Write the rows of a statement; `queries` is a person's own folder of them. Raises what running it does."""
+        workspace = self.workspace()
+        if self.written_form == PARQUET:
+            self._save(workspace, open_, bounds, queries)
+            return
+        with open_(workspace, None) as statement:
+            batches = each_in_time(statement.batches(), bounds)
+            most = self._most()
+            if most is None:
+                with _counting(batches, is_told=self._fills_file()) as counted:
+                    pieces = write_rows(statement.head(), counted, self.written_form, self._width(), is_raw=self.raw)
+                    emit_pieces(chain(pieces, "\n"), self.output, self._inputs(), force=self.force)
+            else:
+                emit(self._draw_first(statement, batches, most), self.output, self._inputs(), force=self.force)
+            self._tell_sql((statement.head(),), queries)
+
+    def _save(self, workspace: Workspace, open_: Open, bounds: Bounds, queries: Path | None) -> None:
+        output = self.output
+        assert output is not None
+
+        def save(draft: Path) -> None:
+            with (
+                watching("") as (say, _),
+                ending_late(bounds, lambda: draft.exists() and draft.stat().st_size),
+                open_(workspace, draft) as statement,
+            ):
+                statement.save(draft, lambda size: say(f"{show_quantity(float(size), 'B')} written"))
+                heads.append(statement.head())
+
+        heads: list[Any] = []
+        write_file(output, save, self._inputs(), force=self.force)
+        voice.inform(f"wrote {output}")
+        self._tell_sql(heads, queries)
+
+    def _most(self) -> int | None:
+        """Return how many rows are shown at most; None for all of them."""
+        if self.written_form not in (TABLE, "markdown", "html"):
+            return None
+        is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
+        return self.limit or (SHOWN if is_terminal else None)
+
+    def _draw_first(self, statement: Statement, batches: Iterator[Batch], most: int) -> str:
+        from joulemap.present.document import table_document
+
+        rows: Batch = []
+        while len(rows) <= most and (batch := next(batches, None)):
+            rows += batch
+        rest = ""
+        if len(rows) > most:
+            total = statement.count(COUNT_S)
+            rest = "more rows" if total is None else show_count(total - most, "more row")
+            shows = "--limit N shows N of them" if total is None else f"--limit {total} shows all"
+            rest += f"; {shows}, and `-o FILE` or a pipe takes all"
+        document = table_document(statement.head(rows[:most]), rest=rest)
+        return write(document, self.written_form, self._width())
+
+    def _fills_file(self) -> bool:
+        """Return whether the rows go to a file, so that nobody sees them come."""
+        if self.output is not None:
+            return True
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+        return False
+
+
+@contextlib.contextmanager
+def _counting(batches: Iterator[Batch], *, is_told: bool) -> Iterator[Iterator[Batch]]:
+    """Give out what passes batches on; it tells people on stderr how many rows came."""
+    if not is_told:
+        yield batches
+        return
+    with watching("") as (say, _):
+
+        def count() -> Iterator[Batch]:
+            done = 0
+            for batch in batches:
+                heed()
+                done += len(batch)
+                say(show_count(done, "row"))
+                yield batch
+
+        yield count()

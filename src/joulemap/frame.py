@@ -1,0 +1,169 @@
+"""Rows under columns as other libraries hold them, and as a person sees them who has no document of them.
+
+Numbers keep their type: integers of more than 64 bits are decimals without places, in Arrow as elsewhere, and integers
+that may be missing stay integers. pandas and polars are imported for who asks for them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from joulemap.errors import MissingPackageError
+
+Heads = Sequence[tuple[str, str]]
+"""(name, DuckDB type) of each column."""
+
+SHOWN: Final = 10
+"""Rows that are drawn."""
+
+MOST_CELL: Final = 28
+"""Characters of a cell that are drawn as text."""
+
+_PLAIN: Final = {
+    "BOOLEAN": "bool",
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INTEGER": "int32",
+    "BIGINT": "int64",
+    "UTINYINT": "uint8",
+    "USMALLINT": "uint16",
+    "UINTEGER": "uint32",
+    "UBIGINT": "uint64",
+    "FLOAT": "float32",
+    "DOUBLE": "float64",
+    "VARCHAR": "string",
+    "BLOB": "binary",
+    "DATE": "date32",
+    "TIMESTAMP": "timestamp[us]",
+}
+"""DuckDB's type -> Arrow's, of columns whose values are what Python has."""
+
+_WIDE: Final = ("HUGEINT", "UHUGEINT")
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
+
+
+def to_arrow(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
+    """Return rows as a `pyarrow.Table`; what Arrow has no type for is text."""
+    import pyarrow as pa
+
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
+    arrays = [_to_array(kind, values) for (_, kind), values in zip(heads, columns, strict=True)]
+    return pa.Table.from_arrays(arrays, names=[name for name, _ in heads])
+
+
+def to_pandas(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
+    """Return rows as a `pandas.DataFrame`; integers and booleans of the types that know missing ones.
+
+    Raises MissingPackageError where pandas is not installed.
+    """
+    pandas = _import("pandas")
+    import pyarrow as pa
+
+    widths = (8, 16, 32, 64)
+    known = {pa.bool_(): pandas.BooleanDtype()}
+    known |= {getattr(pa, f"int{width}")(): getattr(pandas, f"Int{width}Dtype")() for width in widths}
+    known |= {getattr(pa, f"uint{width}")(): getattr(pandas, f"UInt{width}Dtype")() for width in widths}
+    return to_arrow(heads, rows).to_pandas(types_mapper=known.get)
+
+
+def to_polars(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
+    """Return rows as a `polars.DataFrame`; MissingPackageError where polars is not installed."""
+    return _import("polars").from_arrow(to_arrow(heads, rows))
+
+
+def draw_text(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
+    """Return the first rows of `count` as lines that fit a terminal, under their columns."""
+    width = shutil.get_terminal_size().columns
+    cells = [[_shorten(value) for value in row] for row in rows[:SHOWN]]
+    columns = [list(column) for column in zip(names, *cells, strict=True)]
+    sizes = [max(map(len, column)) for column in columns]
+    fitting = 0
+    while fitting < len(sizes) and sum(sizes[: fitting + 1]) + 2 * fitting + len("  …") <= width:
+        fitting += 1
+    fitting = max(fitting, 1)
+    mark = "  …" if fitting < len(sizes) else ""
+    padded = [[text.ljust(size) for text in column] for column, size in zip(columns[:fitting], sizes, strict=False)]
+    lines = [("  ".join(line) + mark).rstrip() for line in zip(*padded, strict=True)]
+    return "\n".join([_count(title, count, len(names)), *lines, *(["…"] if count > SHOWN else [])])
+
+
+def draw_html(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], count: int) -> str:
+    """Return the first rows of `count` as an HTML table."""
+    cells = [["" if value is None else str(value) for value in row] for row in rows[:SHOWN]]
+    more = f"<p>{count - SHOWN:,} more</p>" if count > SHOWN else ""
+    return f"<p>{escape(_count(title, count, len(names)))}</p>{make_table(names, cells)}{more}"
+
+
+def make_table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: frozenset[int] = frozenset()) -> str:
+    """Return cells under headings as an HTML table, those of the columns `numbers` at the right."""
+    body = "".join(f"\n<tr>{make_cells(row, numbers)}</tr>" for row in rows)
+    return f"<table>\n<thead><tr>{make_cells(headings, numbers, 'th')}</tr></thead>\n<tbody>{body}\n</tbody></table>"
+
+
+def make_cells(row: Iterable[str], numbers: frozenset[int], tag: str = "td") -> str:
+    """Return the cells of a row; spaces before a text, which show what it belongs to, are seen."""
+    made = []
+    for index, cell in enumerate(row):
+        rest = cell.lstrip(" ")
+        text = "&nbsp;" * (len(cell) - len(rest)) + escape(rest).replace("\n", "<br>")
+        side = "right" if index in numbers else "left"
+        made.append(f'<{tag} style="text-align: {side}">{text}</{tag}>')
+    return "".join(made)
+
+
+def escape(text: str) -> str:
+    """Return a text as HTML shows it."""
+    import html
+
+    return html.escape(text)
+
+
+def _to_array(kind: str, values: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    wanted = _find_type(kind)
+    if wanted is not None:
+        try:
+            return pa.array(values, wanted)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # the engine's own text of what Python lacks
+            pass
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _find_type(kind: str) -> Any:
+    """Return Arrow's type of a column; None where its values must tell."""
+    import pyarrow as pa
+
+    if kind.endswith("[]"):
+        inner = _find_type(kind[:-2])
+        return None if inner is None else pa.list_(inner)
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal is not None:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if kind in _WIDE:
+        return pa.decimal128(38, 0)
+    return pa.type_for_alias(_PLAIN[kind]) if kind in _PLAIN else None
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingPackageError(name) from error
+
+
+def _count(title: str, rows: int, columns: int) -> str:
+    return f"{title}: {rows:,} row{'' if rows == 1 else 's'} x {columns} column{'' if columns == 1 else 's'}"
+
+
+def _shorten(value: Any) -> str:
+    text = "" if value is None else " ".join(str(value).split())
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= MOST_CELL else f"{text[: MOST_CELL - 1]}…"

@@ -1,0 +1,50 @@
+"""HTML: every section with all columns, as a part of a page; every text is escaped and nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from joulemap.domain.table import Table
+from joulemap.frame import escape, make_cells, make_table
+from joulemap.present.cell import PROJECTION_NOTE
+from joulemap.present.document import Block, Document, Grid, Lines, Steps, draw_columns
+from joulemap.present.format import Page
+
+
+def write(document: Document, page: Page) -> str:  # noqa: ARG001
+    """Return the sections of a document."""
+    parts = [f"<h3>{escape(document.title)}</h3>"] if document.title else []
+    for section in document.shown:
+        parts += [f"<h4>{escape(section.title)}</h4>"] if section.title else []
+        parts += filter(None, map(_block, section.blocks))
+    return "\n".join(["<div>", *parts, "</div>"])
+
+
+def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
+    """Yield one table."""
+    first: Grid | None = None
+    end = "</tbody></table>"
+    is_marked = False
+    for batch in filter(None, batches):
+        block = draw_columns(attrs.evolve(head, rows=tuple(batch)))
+        is_marked = is_marked or block.is_marked
+        if first is None:
+            first = block
+            yield f"<div>\n{_block(block)}".removesuffix(end)
+        else:
+            yield "".join(f"<tr>{make_cells(row, first.numbers)}</tr>\n" for row in block.rows)
+    yield end if first else f"<div>\n{_block(draw_columns(head))}"
+    yield (f"\n<p>{escape(PROJECTION_NOTE)}</p>" if is_marked else "") + "\n</div>"
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Grid):
+        return make_table(block.headings, block.rows, block.numbers) if block.texts else ""
+    if isinstance(block, Lines):
+        return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in block.texts) + "</ul>" if block.texts else ""
+    if isinstance(block, Steps):
+        return f"<pre>{escape(chr(10).join(block.texts))}</pre>" if block.texts else ""
+    return f"<p>{escape(block.text)}</p>" if block.text else ""

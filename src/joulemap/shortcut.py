@@ -1,0 +1,69 @@
+"""Questions as functions of the package, asked of a workspace that everybody in the program shares.
+
+Its database is where the command line keeps its results: `$JOULEMAP_DB`, else `joulemap.duckdb` in the working
+directory; `use` chooses another.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import attrs
+
+from joulemap.question import on_default
+from joulemap.workspace import Workspace
+
+DATABASE: Final = "joulemap.duckdb"
+
+
+@attrs.define
+class _Chosen:
+    """The workspace that was chosen, and the folder of one that is thrown away."""
+
+    workspace: Workspace | None = None
+    folder: Any = None
+
+
+_chosen: Final = _Chosen()
+
+
+def use(path: str | Path | None) -> Workspace:
+    """Ask the database at `path` from now on, one that ends with the program for None; return its workspace.
+
+    Raises UsageError for a path that names a service.
+    """
+    folder = TemporaryDirectory(prefix="joulemap-") if path is None else None
+    _chosen.workspace = Workspace(Path(folder.name) / DATABASE if folder else path or DATABASE)
+    _chosen.folder = folder
+    return _chosen.workspace
+
+
+def default_workspace() -> Workspace:
+    """Return the workspace that the functions of the package ask."""
+    return _chosen.workspace or Workspace(os.environ.get("JOULEMAP_DB") or DATABASE)
+
+
+compare: Final = on_default(Workspace.compare, default_workspace)
+compare_models: Final = on_default(Workspace.compare_models, default_workspace)
+compare_runs: Final = on_default(Workspace.compare_runs, default_workspace)
+compare_parts: Final = on_default(Workspace.compare_parts, default_workspace)
+rank_hardware: Final = on_default(Workspace.rank_hardware, default_workspace)
+analyze: Final = on_default(Workspace.analyze, default_workspace)
+explain: Final = on_default(Workspace.explain, default_workspace)
+pareto: Final = on_default(Workspace.pareto, default_workspace)
+recommend: Final = on_default(Workspace.recommend, default_workspace)
+cost: Final = on_default(Workspace.cost, default_workspace)
+edp: Final = on_default(Workspace.edp, default_workspace)
+utilization: Final = on_default(Workspace.utilization, default_workspace)
+sweep: Final = on_default(Workspace.sweep, default_workspace)
+evaluate: Final = on_default(Workspace.evaluate, default_workspace)
+operators: Final = on_default(Workspace.operators, default_workspace)
+profile: Final = on_default(Workspace.profile, default_workspace)
+compare_breakdowns: Final = on_default(Workspace.compare_breakdowns, default_workspace)
+break_down: Final = on_default(Workspace.break_down, default_workspace)
+fusion: Final = on_default(Workspace.fusion, default_workspace)
+architectures: Final = on_default(Workspace.architectures, default_workspace)
+workload: Final = on_default(Workspace.workload, default_workspace)

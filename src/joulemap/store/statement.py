@@ -1,0 +1,327 @@
+"""A statement that is ready to run: its rows come batch by batch, as Arrow, or go to a Parquet file.
+
+Values that Python lacks (times with a zone, intervals, infinite dates) come as texts, as the engine writes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Final
+
+import attrs
+import duckdb
+
+from joulemap.domain.settings import Bounds
+from joulemap.domain.table import Column, Table
+from joulemap.errors import SqlError, UsageError
+from joulemap.store.bound import BATCH, Count, bounding, check_rows
+from joulemap.store.connection import Connection
+from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe_table, save_table
+from joulemap.store.quote import quote_name
+from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
+
+ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
+"""What no statement is to blame for: a matter of the database, left to whoever opened it."""
+
+TELL_S: Final = 0.2
+"""How often progress is told."""
+
+ARROW_ROWS: Final = 20_000
+"""Of one Arrow batch."""
+
+_PIVOT: Final = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:PIVOT|SELECT|FROM|WITH|EXPLAIN)\b", re.IGNORECASE | re.DOTALL
+)
+"""How a statement with a PIVOT begins that only reads: the engine makes several of one whose values are in the data."""
+
+Batch = list[tuple[Any, ...]]
+
+
+@attrs.frozen(kw_only=True)
+class Statement:
+    """One SELECT on an open database; each method runs it once."""
+
+    connection: Connection
+    title: str
+    """`topic.name@version`, or `sql`."""
+    columns: tuple[Column, ...]
+    """Under names that differ."""
+    sql: str
+    parameters: Mapping[str, Any]
+    bounds: Bounds
+    projected: frozenset[str] = frozenset()
+    """Hardware whose key numbers are projections or estimates, for people to see."""
+    can_nest: bool = True
+    """Whether it may stand in another statement, which EXPLAIN does not."""
+
+    def head(self, rows: Sequence[tuple[Any, ...]] = ()) -> Table[tuple[Any, ...]]:
+        """Return some of its rows as a table."""
+        return Table(
+            title=self.title,
+            columns=self.columns,
+            rows=tuple(rows),
+            sql=self.sql,
+            parameters=self.parameters,
+            projected=self.projected,
+        )
+
+    def table(self) -> Table[tuple[Any, ...]]:
+        """Return all rows; SqlError where they take more time, rows or memory than the bounds."""
+        rows: Batch = []
+        with self._cursor() as cursor, bounding(cursor, self.bounds), blaming():
+            fetch = self._begin(cursor)
+            count = Count(self.bounds, [column.type for column in self.columns])
+            while batch := fetch():
+                rows += batch
+                count.add(batch)
+        return self.head(rows)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the rows as they come; whoever reads takes the time that they like.
+
+        SqlError where none comes for as long as the bounds allow, or there are more rows, or larger ones.
+        """
+        with self._cursor() as cursor:
+            with bounding(cursor, self.bounds), blaming():
+                fetch = self._begin(cursor)
+            count = Count(self.bounds, [column.type for column in self.columns])
+            while True:
+                with bounding(cursor, self.bounds), blaming():
+                    batch = fetch()
+                if not batch:
+                    return
+                count.add(batch)
+                count.let_go()
+                yield batch
+
+    def arrow(self) -> Any:
+        """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, none of them made by Python.
+
+        Whole numbers of more than 64 bits are decimals without places. Raises as `batches`, while it is read.
+        """
+        import pyarrow as pa
+
+        names = [column.name for column in self.columns]
+        cursor = self.connection.cursor()
+        with bounding(cursor, self.bounds), blaming():
+            reader = cursor.sql(self.sql, params=dict(self.parameters) or None).to_arrow_reader(ARROW_ROWS)
+        schema = pa.schema(list(zip(names, reader.schema.types, strict=True)))
+        return pa.RecordBatchReader.from_batches(schema, self._read(cursor, reader, names))
+
+    def _read(self, cursor: Connection, reader: Any, names: list[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        count = 0
+        while True:
+            try:
+                with bounding(cursor, self.bounds), blaming():
+                    batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            count += batch.num_rows
+            check_rows(count, self.bounds)
+            yield pa.RecordBatch.from_arrays(batch.columns, names=names)
+
+    def save(self, path: Path, tell: Callable[[int], None] | None = None) -> int:
+        """Let the engine write the rows to the Parquet file that the database was opened for; return how many.
+
+        `tell` is told now and then how many bytes are written. Raises SqlError where nothing is written for as long as
+        the bounds allow, there are more rows, or one of a type that Parquet lacks; OSError where the file cannot be
+        written.
+        """
+        if not self.can_nest:
+            table = self.table()
+            save_table(path, table)
+            return len(table)
+        wide = [
+            f"CAST(#{index} AS {WIDEST})" if column.type in WIDE_TYPES else f"#{index}"
+            for index, column in enumerate(self.columns, 1)
+        ]
+        named = [f"{value} AS {quote_name(column.name)}" for value, column in zip(wide, self.columns, strict=True)]
+        most = "" if self.bounds.max_rows is None else f" LIMIT {self.bounds.max_rows + 1}"
+        statement = f"SELECT {', '.join(named)} FROM (\n{strip(self.sql)}\n){most}"
+        with (
+            self._cursor() as cursor,
+            bounding(cursor, self.bounds, lambda: _size(path)),
+            blaming(),
+            _telling(path, tell),
+        ):
+            count = copy_to_parquet(cursor, statement, self.parameters, path, describe_table(self.head()))
+        check_rows(count, self.bounds)
+        return count
+
+    def count(self, most_s: float) -> int | None:
+        """Return how many rows there are, on a connection beside this one; None where that takes longer."""
+        if not self.can_nest:
+            return None
+        quick = attrs.evolve(self.bounds, timeout_s=most_s)
+        with self._cursor() as cursor, contextlib.suppress(SqlError):
+            with bounding(cursor, quick), blaming():
+                found = execute(cursor, f"SELECT count(*) FROM (\n{strip(self.sql)}\n)", self.parameters).fetchall()
+            return int(found[0][0])
+        return None
+
+    def _cursor(self) -> AbstractContextManager[Connection]:
+        """Give out a connection of its own for one result: the engine has one at a time on each."""
+        return contextlib.closing(self.connection.cursor())
+
+    def _begin(self, connection: Connection) -> Callable[[], Batch]:
+        """Run it; return what gives the next rows as they are written, none after the last."""
+        kinds = [column.type for column in self.columns]
+        plain = [replace_types(kind, ABSENT) for kind in kinds]
+        shown = [f"CAST(#{index} AS {kind})" if kind else f"#{index}" for index, kind in enumerate(plain, 1)]
+        ends = {
+            index: replace_types(kind, ABSENT | CLIPPED)
+            for index, kind in enumerate(kinds)
+            if replace_types(kind, CLIPPED)
+        }
+        if not self.can_nest or not (any(plain) or ends):
+            cursor = execute(connection, self.sql, self.parameters)
+            return lambda: cursor.fetchmany(BATCH)
+        shown += [f"CAST(#{index + 1} AS {kind})" for index, kind in ends.items()]
+        nested = f"SELECT {', '.join(shown)} FROM (\n{strip(self.sql)}\n)"
+        cursor = execute(connection, nested, self.parameters)
+        return lambda: _put_ends(cursor.fetchmany(BATCH), list(ends), len(kinds))
+
+
+def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[str, Any], bounds: Bounds) -> Statement:
+    """Return a statement that was bound and not run.
+
+    Raises SqlError if it does not parse, is not one SELECT or was refused; UsageError if the parameters given are not
+    those in it.
+    """
+    statement = parse_statement(connection, sql)
+    kind = name_kind(statement)
+    is_pivot = kind == "MULTI" and _PIVOT.match(sql) is not None
+    if not is_pivot and kind not in ("SELECT", "EXPLAIN"):
+        raise SqlError(f"expected a SELECT, found {kind}; the database is read only here")
+    needed = set(statement.named_parameters)
+    missing, surplus = needed - set(parameters), set(parameters) - needed
+    if missing:
+        raise UsageError(f"the statement needs {', '.join(f'-p {name}=VALUE' for name in sorted(missing))}")
+    if surplus:
+        raise UsageError(f"the statement has no ${', $'.join(sorted(surplus))}")
+    with bounding(connection, bounds), blaming():
+        bound = connection.sql(sql, params=dict(parameters) or None)
+        names, kinds = _distinct(bound.columns), list(map(str, bound.types))
+    return Statement(
+        connection=connection,
+        title=title,
+        columns=tuple(Column(name=name, type=one, meaning="") for name, one in zip(names, kinds, strict=True)),
+        sql=sql,
+        parameters=parameters,
+        bounds=bounds,
+        can_nest=kind != "EXPLAIN",
+    )
+
+
+def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
+    """Return the only statement of a text; SqlError if it does not parse, or holds none or several."""
+    try:
+        sql.encode()
+        statements = connection.extract_statements(sql)
+    except UnicodeEncodeError as error:
+        raise SqlError(f"the statement is no text at character {error.start}: it has half a Unicode pair") from error
+    except (duckdb.Error, ValueError) as error:
+        raise SqlError(first_line(error)) from error
+    if len(statements) != 1:
+        raise SqlError(f"expected one statement, found {len(statements)}")
+    return statements[0]
+
+
+def name_kind(statement: duckdb.Statement) -> str:
+    """Return what a statement is; the binding lacks names for the newest of them."""
+    try:
+        return str(statement.type.name)
+    except ValueError:
+        return "another statement"
+
+
+def execute(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> Connection:
+    """Begin a statement; return what its rows are fetched from."""
+    with blaming():
+        return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
+
+
+def blames_statement(error: duckdb.Error) -> bool:
+    """Return whether an error is one of the statement; the engine gives a damaged block no class of its own."""
+    return type(error) is not duckdb.Error and not isinstance(error, ENGINE_ERRORS)
+
+
+@contextlib.contextmanager
+def blaming() -> Iterator[None]:
+    """Turn what a statement is to blame for into SqlError."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if isinstance(error, duckdb.InterruptException) or not blames_statement(error):
+            raise
+        raise SqlError(first_line(error)) from error
+
+
+def first_line(error: Exception) -> str:
+    """Return an engine's error as one line, with what it offers instead."""
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
+    return " ".join([lines[0], *hints[:1]]) if lines else type(error).__name__
+
+
+def strip(sql: str) -> str:
+    """Return a statement without the semicolons and comments that end it."""
+    written = sql.encode()
+    tokens = duckdb.tokenize(sql)
+    end = len(written)
+    while tokens and (tokens[-1][1] is duckdb.token_type.comment or written[tokens[-1][0] :].lstrip()[:1] == b";"):
+        end = tokens.pop()[0]
+    return written[:end].decode()
+
+
+def _put_ends(batch: Batch, columns: Sequence[int], width: int) -> Batch:
+    """Return rows without the texts that stand behind them, of which those are taken that stand for no day."""
+    rows = [row[:width] for row in batch]
+    for place, index in enumerate(columns, width):
+        if has_endless(row[index] for row in batch):
+            for number, (row, whole) in enumerate(zip(rows, batch, strict=True)):
+                if has_endless((row[index],)):
+                    rows[number] = (*row[:index], whole[place], *row[index + 1 :])
+    return rows
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with a number after each that stood before, so that a record keeps every column."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        distinct.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return distinct
+
+
+@contextlib.contextmanager
+def _telling(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
+    """Tell how many bytes a file has, as long as what happens inside writes it."""
+    if tell is None:
+        yield
+        return
+    over = Event()
+
+    def watch() -> None:
+        while not over.wait(TELL_S):
+            tell(_size(path))
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

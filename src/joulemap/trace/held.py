@@ -1,0 +1,80 @@
+"""A module of this program: it is left as it is, and what its trace says tells it from others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from joulemap.domain.module import name_module
+from joulemap.domain.workload import Workload
+from joulemap.errors import UsageError
+from joulemap.trace.build import trace_request
+from joulemap.trace.source import ModelRequest
+
+EXAMPLE: Final = "compare(module, torch.zeros(1, 3, 224, 224))"
+
+
+def request_module(module: object, example_inputs: object) -> tuple[ModelRequest, Workload]:
+    """Return the request for a module with example inputs, and its workload, not yet fused.
+
+    Inputs are a tensor, a tuple of arguments or a dictionary of keyword arguments; None for `module.example_inputs`.
+    Raises UsageError for what is no module or no inputs, ModelError where it cannot be traced.
+    """
+    own = _check_module(module)
+    inputs = getattr(own, "example_inputs", None) if example_inputs is None else example_inputs
+    _check_inputs(inputs)
+    name = type(own).__name__
+    request = ModelRequest(model=name, kind="module", batch=None, held=(own, inputs))
+    workload = _trace(request)
+    digest = _digest(workload)
+    request = attrs.evolve(request, model=name_module(name, digest), content_digest=digest)
+    return request, attrs.evolve(workload, key=request.key, model=request.model)
+
+
+def request_batch(request: ModelRequest, batch: int) -> tuple[ModelRequest, Workload]:
+    """Return the request for a module at another batch than that of its inputs, and its workload; raises ModelError."""
+    sized = attrs.evolve(request, batch=batch)
+    workload = _trace(sized)
+    sized = attrs.evolve(sized, content_digest=_digest(workload))
+    return sized, attrs.evolve(workload, key=sized.key)
+
+
+def _check_module(module: object) -> torch.nn.Module:
+    if isinstance(module, torch.nn.Module):
+        compiled = getattr(module, "_orig_mod", None)
+        return compiled if isinstance(compiled, torch.nn.Module) else module
+    name = getattr(module, "__name__", type(module).__name__)
+    if isinstance(module, type) and issubclass(module, torch.nn.Module):
+        raise UsageError(f"{name} is a class: hand over a module of it, {name}(...), with example inputs")
+    if callable(module):
+        raise UsageError(f"{name} is a function: hand over the module that it makes, with example inputs")
+    raise UsageError(f"the model is of type {name}, expected a name or an nn.Module with example inputs: {EXAMPLE}")
+
+
+def _check_inputs(inputs: object) -> None:
+    if inputs is None:
+        raise UsageError(f"a module needs example inputs: {EXAMPLE}")
+    if not isinstance(inputs, torch.Tensor | tuple | list | Mapping):
+        raise UsageError(
+            f"the example inputs are of type {type(inputs).__name__}, expected a tensor, a tuple of arguments or a "
+            "dictionary of keyword arguments"
+        )
+
+
+def _trace(request: ModelRequest) -> Workload:
+    """Return a workload that was traced without what the program may have turned on around it."""
+    with unset_fake_temporarily():
+        return trace_request(request)
+
+
+def _digest(workload: Workload) -> str:
+    """Return sixteen hexadecimal digits of everything that a trace found."""
+    found: dict[str, Any] = {
+        field.name: getattr(workload, field.name) for field in attrs.fields(Workload) if field.name != "key"
+    }
+    return hashlib.sha256(repr({**found, "model": workload.model.partition("#")[0]}).encode()).hexdigest()[:16]
