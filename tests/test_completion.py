@@ -39,7 +39,7 @@ def typed(line: str, joulemap: Run) -> list[str]:
         ("joulemap pareto resnet18 --x energy", {"energy", "energy_per_inference"}),
         ("joulemap analyze resnet18 --precision fp1", {"fp16"}),
         ("joulemap sweep resnet18 --deployment e", {"edge", "embedded"}),
-        ("joulemap query run compare.s", {"compare.spread", "compare.summary"}),
+        ("joulemap query run compare.s", {"compare.spread", "compare.strength", "compare.summary"}),
         ("joulemap hardware sh", {"show"}),
         ("joulemap hardware show kpu", {"kpu", "kpu_t64", "kpu_t256", "kpu_t768"}),
         ("joulemap db info --format j", {"json"}),

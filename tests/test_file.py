@@ -94,10 +94,10 @@ def test_what_a_person_wrote_is_replaced_when_told_to(joulemap: Run, database: P
 
 
 def test_what_joulemap_wrote_is_replaced_until_it_is_changed(joulemap: Run, database: Path, tmp_path: Path) -> None:
-    asked = (*ASKED, "--db", database, "-o", "answer.txt")
+    asked = (*ASKED, "--db", database, "-o", "answer")
     for form in ("table", "csv", "json", "markdown", "parquet", "table"):
         assert joulemap(*asked, "-f", form).returncode == ExitCode.OK
-    (tmp_path / "answer.txt").rename(tmp_path / "moved.txt")
+    (tmp_path / "answer").rename(tmp_path / "moved.txt")
     assert joulemap(*ASKED, "--db", database, "-o", "moved.txt").returncode == ExitCode.OK
     with (tmp_path / "moved.txt").open("a") as file:
         file.write("a note of mine\n")

@@ -185,4 +185,5 @@ def check(
     """
     from joulemap.answer.hardware_file import check_files
 
+    output.check_place()
     output.write(check_files(files).document())

@@ -160,16 +160,20 @@ class OutputOptions(DatabaseOptions):
         """The format of the answer; raises as `choose_format`."""
         return choose_format(self.form, self.output)
 
+    def check_place(self) -> None:
+        """Raise UsageError for an output that cannot be written."""
+        if self.output is not None:
+            check_output(self.output, self._inputs(), force=self.force)
+        if self.written_form == PARQUET and (self.output is None or is_stream(self.output)):
+            raise UsageError("--format parquet needs a file: name one with --output")
+
     def workspace(self) -> Workspace:
         """Return the workspace of the database; what takes time is said on stderr, to people only.
 
         Raises UsageError, before anything is asked, for an output that cannot be written. Where the answer will be
         drawn for people, what draws it is imported while the engine works.
         """
-        if self.written_form == PARQUET and (self.output is None or is_stream(self.output)):
-            raise UsageError("--format parquet needs a file: name one with --output")
-        if self.output is not None:
-            check_output(self.output, self._inputs(), force=self.force)
+        self.check_place()
         if self.written_form in (TABLE, "markdown"):
             from joulemap.background import begin
 
@@ -212,7 +216,7 @@ class OutputOptions(DatabaseOptions):
         else:
             from joulemap.present.format import write
 
-            text = write(document, self.written_form, self._width(), is_raw=self.raw)
+            text = write(document, self.written_form, self.width, is_raw=self.raw)
             emit(text, self.output, self._inputs(), force=self.force)
         tables = document.tables or (document.table,)
         for table in tables:
@@ -241,8 +245,9 @@ class OutputOptions(DatabaseOptions):
         database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
         return () if self.output is None else (*database, *named_files(self.output))
 
-    def _width(self) -> int | None:
-        """Return the columns of the terminal, or those that `COLUMNS` says; None for as wide as it is."""
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal, or those that `COLUMNS` says; None for as wide as it is."""
         if self.wide or self.output is not None:
             return None
         is_terminal = sys.stdout is not None and sys.stdout.isatty()

@@ -30,14 +30,14 @@ Queries = Annotated[
 def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     """List the queries that ship with joulemap, and those of your own folder after a check of every file.
 
-    What each takes stands in the list with --wide, and in `joulemap query show`.
+    What each takes is not shown on a terminal, but with --wide, in a pipe and by `joulemap query show`.
 
     \b
     joulemap query list
     joulemap query list --queries questions
     """
-    columns = () if output.wide else ("query", "summary")
-    output.write_table(output.workspace().list_queries(queries), columns, keep=("summary",))
+    columns = () if output.width is None else ("query", "summary")
+    output.write_table(output.workspace().list_queries(queries), columns)
 
 
 @app.command()

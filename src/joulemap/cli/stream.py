@@ -64,7 +64,7 @@ class StreamOptions(OutputOptions):
             most = self._most()
             if most is None:
                 with _counting(batches, is_told=self._fills_file()) as counted:
-                    pieces = write_rows(statement.head(), counted, self.written_form, self._width(), is_raw=self.raw)
+                    pieces = write_rows(statement.head(), counted, self.written_form, self.width, is_raw=self.raw)
                     emit_pieces(chain(pieces, "\n"), self.output, self._inputs(), force=self.force)
             else:
                 emit(self._draw_first(statement, batches, most), self.output, self._inputs(), force=self.force)
@@ -108,7 +108,7 @@ class StreamOptions(OutputOptions):
             shows = "--limit N shows N of them" if total is None else f"--limit {total} shows all"
             rest += f"; {shows}, and `-o FILE` or a pipe takes all"
         document = table_document(statement.head(rows[:most]), rest=rest)
-        return write(document, self.written_form, self._width())
+        return write(document, self.written_form, self.width)
 
     def _fills_file(self) -> bool:
         """Return whether the rows go to a file, so that nobody sees them come."""
