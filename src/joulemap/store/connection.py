@@ -365,7 +365,7 @@ def limit(memory_bytes: float, *, is_confined: bool, output: Path | None = None)
     memory = (("temp_directory", ""), ("memory_limit", f"{int(memory_bytes)}B"))
     if output is None:
         return Kind(is_reading=True, config=(*(CONFINED if is_confined else ()), *memory, LOCKED))
-    allowed = ("allowed_paths", f"[{quote_text(os.path.abspath(output))}]")
+    allowed = ("allowed_paths", f"[{quote_text(os.path.relpath(output))}]")
     return Kind(is_reading=True, config=memory, later=(allowed, *CONFINED, LOCKED))
 
 
