@@ -54,7 +54,7 @@ BELOW: dict[str, set[str]] = {
     },
     "question": {"plan"},
     "workspace": {"answer", "domain", "plan", "question", "store"},
-    "shortcut": {"question", "workspace"},
+    "shortcut": {"answer", "question", "store", "workspace"},
     "cli": {
         "answer",
         "background",

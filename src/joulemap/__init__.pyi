@@ -314,6 +314,8 @@ from joulemap.shortcut import (
     profile as profile,
     rank_hardware as rank_hardware,
     recommend as recommend,
+    run as run,
+    sql as sql,
     sweep as sweep,
     use as use,
     utilization as utilization,

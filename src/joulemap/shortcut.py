@@ -7,14 +7,19 @@ directory; `use` chooses another.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.question import on_default
 from joulemap.workspace import Workspace
+
+if TYPE_CHECKING:
+    from joulemap.answer.record import Run
+    from joulemap.store.query import Rows
 
 DATABASE: Final = "joulemap.duckdb"
 
@@ -67,3 +72,13 @@ break_down: Final = on_default(Workspace.break_down, default_workspace)
 fusion: Final = on_default(Workspace.fusion, default_workspace)
 architectures: Final = on_default(Workspace.architectures, default_workspace)
 workload: Final = on_default(Workspace.workload, default_workspace)
+
+
+def run(run_id: int) -> Run:
+    """Return a stored run as records, as `Workspace.run` does."""
+    return default_workspace().run(run_id)
+
+
+def sql(statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+    """Run one ad-hoc SELECT read-only, as `Workspace.sql` does."""
+    return default_workspace().sql(statement, parameters)

@@ -174,7 +174,7 @@ class CompareAnswer(RunAnswer):
         lines = cut_lines(
             [self._tell(row) for row in self.insights if row.energy_ratio >= TIE_RATIO],
             SHOWN_INSIGHTS,
-            "pairs with smaller gaps",
+            "with smaller gaps",
         )
         lines += scope.describe_refusals()
         lines += [
@@ -197,6 +197,7 @@ class CompareAnswer(RunAnswer):
     def _tell(self, row: Insight) -> str:
         best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)
         share = row.part_share_fraction
+        each = " per inference" if "batch" in self.varying else ""
         text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
         if share is not None and share > 1.0:
             more = show_quantity(row.part_difference_j, "J")
@@ -205,9 +206,9 @@ class CompareAnswer(RunAnswer):
             much = "most" if share > 0.5 else "the largest part"
             text += f"; {much} of the difference ({share * 100:.0f} %) is {row.part} energy"
         if row.latency_ratio >= TIE_RATIO:
-            text += f", and it is {row.latency_ratio:.3g}x faster"
+            text += f", and it is {row.latency_ratio:.3g}x faster{each}"
         elif row.latency_ratio <= 1.0 / TIE_RATIO:
-            text += f", though {other} is {1.0 / row.latency_ratio:.3g}x faster"
+            text += f", though {other} is {1.0 / row.latency_ratio:.3g}x faster{each}"
         return f"{text} ({show_quantity(row.best_power_w, 'W')} against {show_quantity(row.other_power_w, 'W')})"
 
     def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> list[list[str]]:
