@@ -112,6 +112,12 @@ def test_an_empty_file_is_filled_and_keeps_its_mode(joulemap: Run, database: Pat
     assert (empty.read_text(), empty.stat().st_mode & 0o777) == (ANSWER, 0o600)
 
 
+@pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
+def test_no_output_can_be_run(form: str, joulemap: Run, database: Path, tmp_path: Path) -> None:
+    assert joulemap(*ASKED, "--db", database, "-f", form, "-o", "answer").returncode == ExitCode.OK
+    assert (tmp_path / "answer").stat().st_mode & 0o111 == 0
+
+
 def test_a_file_is_written_where_its_link_leads(joulemap: Run, database: Path, tmp_path: Path) -> None:
     make_link(tmp_path / "link", tmp_path / "target")
     assert joulemap(*ASKED, "--db", database, "-o", "link").returncode == ExitCode.OK

@@ -79,6 +79,16 @@ def test_every_answer_is_a_frame_and_a_page(database: Path) -> None:
         check_page(answer._repr_html_())
 
 
+def test_rows_that_nobody_reads_keep_no_writer_out(own_database: Path) -> None:
+    workspace = Workspace(own_database)
+    with workspace.stream("SELECT * FROM energy_ledger") as opened:
+        reader = opened.arrow()
+        assert reader.read_next_batch().num_rows > 0
+    assert workspace.analyze("resnet18", "l4", precision="int8").total.energy_fj > 0
+    with pytest.raises(Exception, match="the statement was left"):
+        reader.read_all()
+
+
 def test_a_statement_is_arrow_without_a_row_of_python(database: Path) -> None:
     workspace = Workspace(database)
     statement = "SELECT run_id, line_energy_fj, now() AS t FROM energy_ledger ORDER BY ALL LIMIT 5"

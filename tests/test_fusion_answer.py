@@ -258,7 +258,7 @@ def test_where_there_is_nothing_to_fuse_it_is_said(workspace: Workspace, program
     assert answer.subgraphs[0].saved_edp_share_fraction is None
     assert answer.insights()[0].startswith("nothing is fused: the only subgraph is one operator")
     assert len(answer.insights()) == 2
-    with pytest.raises(UnsupportedError, match="none of its operators runs as a kernel"):
+    with pytest.raises(UnsupportedError, match="none of the model's operators runs as a kernel"):
         workspace.fusion(f"{programs}:flat", "tpu_v4")
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 import joulemap
 from conftest import Run
-from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.errors import ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 INPUT = torch.zeros(2, 3, 16, 16)
@@ -104,7 +104,7 @@ def test_every_question_takes_a_module(workspace: Workspace) -> None:
         assert "Net#" in repr(answer) or "Net#" in str(answer.data())
         assert "joulemap analyze" not in repr(answer) and "joulemap explain" not in repr(answer)
     assert len(workspace.operators(net, INPUT)) > 3
-    assert workspace.evaluate(net, INPUT, hardware=chips, batch=(1, 4)).evaluated_count == 2
+    assert workspace.evaluate(net, INPUT, hardware=chips, batch=(5, 6)).evaluated_count == 4
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,33 @@ def test_a_module_that_fails_is_named_with_its_line(workspace: Workspace) -> Non
         workspace.measure(Net())  # type: ignore[arg-type]
 
 
+def test_a_module_is_handed_over_by_place_or_by_name(workspace: Workspace) -> None:
+    net = Net()
+    ids = {
+        workspace.analyze(net, INPUT, CHIP).total.run_id,
+        workspace.analyze(net, CHIP, example_inputs=INPUT).total.run_id,  # type: ignore[call-overload]
+        workspace.analyze(module=net, example_inputs=INPUT, hardware=CHIP).total.run_id,  # type: ignore[call-overload]
+    }
+    assert len(ids) == 1
+    assert workspace.compare_models(models=["resnet18"], hardware=CHIP).rows  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match="needs a model"):
+        workspace.compare(hardware=CHIP)  # type: ignore[call-overload]
+
+
+def test_a_module_of_views_alone_is_refused_by_every_question(workspace: Workspace) -> None:
+    flat, inputs = nn.Flatten(), torch.zeros(1, 3, 4)
+    for ask in (workspace.compare, workspace.rank_hardware, workspace.utilization, workspace.architectures):
+        with pytest.raises(UnsupportedError, match="none of the model's operators runs as a kernel"):
+            ask(flat, inputs, hardware=CHIP)
+    assert workspace.check().findings.rows == ()
+
+
 @pytest.fixture
 def _forgotten() -> Iterator[None]:
     from joulemap.shortcut import _chosen
 
     yield
-    _chosen.workspace = _chosen.folder = None
+    _chosen.workspace = None
 
 
 @pytest.mark.usefixtures("_forgotten")
@@ -157,5 +178,6 @@ def test_the_package_asks_the_database_of_the_command_line(
     thrown = joulemap.use(None).path
     assert joulemap.explain(Net(), INPUT, CHIP, "tpu_v4").scope.model == name
     assert thrown.exists()
+    assert joulemap.use(None).path != thrown
+    assert thrown.exists(), "whoever holds its workspace goes on"
     joulemap.use("other.duckdb")
-    assert not thrown.parent.exists()

@@ -52,7 +52,7 @@ BELOW: dict[str, set[str]] = {
         "store",
         "units",
     },
-    "question": {"plan"},
+    "question": {"errors", "plan"},
     "workspace": {"answer", "domain", "plan", "question", "store"},
     "shortcut": {"answer", "question", "store", "workspace"},
     "cli": {

@@ -214,8 +214,12 @@ def write_pieces(output: Path, pieces: Iterable[str], inputs: Iterable[Path] = (
     return False
 
 
+MODE: Final = 0o666
+"""What a new file may be used for, before the person's mask: never to run it."""
+
+
 def _write(place: Path, flag: int, pieces: Iterable[str]) -> None:
-    with open(os.open(place, os.O_WRONLY | flag), "wb") as stream:
+    with open(os.open(place, os.O_WRONLY | flag, MODE), "wb") as stream:
         for piece in pieces:
             stream.write(piece.encode("utf-8", errors="replace"))
 

@@ -7,6 +7,8 @@ from functools import wraps
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
+from joulemap.errors import UsageError
+
 if TYPE_CHECKING:
     import torch
 
@@ -54,15 +56,23 @@ def about_model(
     The module is traced on the meta device: its weights, mode and device stay as they are. Raises UsageError for what
     is neither a name nor a module, ModelError for a module that cannot be traced.
     """
+    called = list(signature(method).parameters)[1]
 
     @wraps(method)
-    def ask(asker: Asker, model: Any, *args: Any, **keywords: Any) -> Answered:
+    def ask(asker: Asker, *args: Any, **keywords: Any) -> Answered:
         call = cast("Callable[..., Answered]", method)
+        named = [keywords.pop(name) for name in (called, "module") if not args and name in keywords]
+        if not (args or named):
+            raise UsageError(f"{method.__name__} needs a model: a name, or a module with example inputs")
+        model, *rest = (*args, *named)
         if isinstance(model, str) or _are_names(model):
-            return call(asker, model, *args, **keywords)
+            return call(asker, model, *rest, **keywords)
         from joulemap.plan.workload import hold_module
 
-        inputs, *rest = args or (keywords.pop("example_inputs", None),)
+        if "example_inputs" in keywords:
+            inputs = keywords.pop("example_inputs")
+        else:
+            inputs, *rest = rest or (None,)
         held = hold_module(model, inputs)
         name = held.request.model
         return call(asker, name, *rest, **{**keywords, "modules": {name: held}})

@@ -6,10 +6,12 @@ directory; `use` chooses another.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -26,10 +28,9 @@ DATABASE: Final = "joulemap.duckdb"
 
 @attrs.define
 class _Chosen:
-    """The workspace that was chosen, and the folder of one that is thrown away."""
+    """The workspace that was chosen."""
 
     workspace: Workspace | None = None
-    folder: Any = None
 
 
 _chosen: Final = _Chosen()
@@ -40,10 +41,12 @@ def use(path: str | Path | None) -> Workspace:
 
     Raises UsageError for a path that names a service.
     """
-    folder = TemporaryDirectory(prefix="joulemap-") if path is None else None
-    _chosen.workspace = Workspace(Path(folder.name) / DATABASE if folder else path or DATABASE)
-    _chosen.folder = folder
-    return _chosen.workspace
+    if path is None:
+        folder = mkdtemp(prefix="joulemap-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder) / DATABASE
+    workspace = _chosen.workspace = Workspace(path)
+    return workspace
 
 
 def default_workspace() -> Workspace:

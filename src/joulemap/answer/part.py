@@ -327,7 +327,5 @@ def _break_down(
             actions=None if is_by_category else fetch(connection, PartAction, **given),
         )
     if not answer.rows.rows:
-        raise UnsupportedError(
-            f"{subgraph or scope.model}: none of its operators runs as a kernel, so it takes no energy"
-        )
+        raise UnsupportedError(f"{subgraph}: none of its operators runs as a kernel, so that it takes no energy")
     return answer

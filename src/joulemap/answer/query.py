@@ -36,7 +36,10 @@ def opening_named(
         if is_own:
             check_query(connection, query, SCHEMA_VERSION)
         check_runs(connection, parameters)
-        yield find_projected(connection, prepare_query(connection, query, parameters, bounds))
+        with contextlib.closing(
+            find_projected(connection, prepare_query(connection, query, parameters, bounds))
+        ) as statement:
+            yield statement
 
 
 def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds) -> Rows:
@@ -60,7 +63,9 @@ def opening_statement(
 ) -> Iterator[Statement]:
     """Give out one ad-hoc SELECT, as `Workspace.stream` documents it."""
     with reading(source, limit(bounds.max_memory_bytes, is_confined=True, output=output)) as connection:
-        yield find_projected(connection, prepare(connection, "sql", statement, parameters or {}, bounds))
+        prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
+        with contextlib.closing(find_projected(connection, prepared)) as ready:
+            yield ready
 
 
 def run_statement(source: Source, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds) -> Rows:

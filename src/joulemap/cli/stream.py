@@ -77,8 +77,8 @@ class StreamOptions(OutputOptions):
         def save(draft: Path) -> None:
             with (
                 watching("") as (say, _),
-                ending_late(bounds, lambda: draft.exists() and draft.stat().st_size),
                 open_(workspace, draft) as statement,
+                ending_late(bounds, lambda: draft.exists() and draft.stat().st_size),
             ):
                 statement.save(draft, lambda size: say(f"{show_quantity(float(size), 'B')} written"))
                 heads.append(statement.head())

@@ -209,7 +209,6 @@ class ModelKeywords(TypedDict, total=False):
     batch: int | Iterable[int] | None
     inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
-    modules: Mapping[str, object]
     retrace: bool
     trust: bool
 

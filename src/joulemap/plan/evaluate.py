@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import attrs
 
@@ -22,6 +23,10 @@ from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
 
 Targets = Mapping[tuple[str, str, str], Hardware]
 """What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode."""
+
+
+NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that it takes neither time nor energy"
+"""Why a model of views alone is refused, whatever the hardware."""
 
 
 @attrs.define
@@ -67,6 +72,9 @@ class Queue:
             raise CatalogueError(
                 f"{run.hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more"
             ) from error
+        if not len(evaluated.subgraphs.latency_fs):
+            self.writer.add_refusal(identity, NOTHING_RUNS)
+            return True
         self.writer.add(identity, evaluated)
         if self.writer.line_count >= CHUNK_LINES:
             self.store()

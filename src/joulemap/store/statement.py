@@ -42,6 +42,20 @@ _PIVOT: Final = re.compile(
 Batch = list[tuple[Any, ...]]
 
 
+@attrs.define
+class _Stream:
+    """Arrow batches that the engine holds until they were read, or the statement is left."""
+
+    cursor: Connection
+    reader: Any
+    """None once it was left."""
+
+    def close(self) -> None:
+        """Let go of them."""
+        self.reader = None
+        self.cursor.close()
+
+
 @attrs.frozen(kw_only=True)
 class Statement:
     """One SELECT on an open database; each method runs it once."""
@@ -58,6 +72,12 @@ class Statement:
     """Hardware whose key numbers are projections or estimates, for people to see."""
     can_nest: bool = True
     """Whether it may stand in another statement, which EXPLAIN does not."""
+    _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)
+
+    def close(self) -> None:
+        """Let go of what was not read, so that nothing keeps the database open."""
+        for stream in self._streams:
+            stream.close()
 
     def head(self, rows: Sequence[tuple[Any, ...]] = ()) -> Table[tuple[Any, ...]]:
         """Return some of its rows as a table."""
@@ -102,7 +122,8 @@ class Statement:
     def arrow(self) -> Any:
         """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, none of them made by Python.
 
-        Whole numbers of more than 64 bits are decimals without places. Raises as `batches`, while it is read.
+        Whole numbers of more than 64 bits are decimals without places. Raises as `batches`, while it is read, and
+        SqlError once the statement was left.
         """
         import pyarrow as pa
 
@@ -111,16 +132,20 @@ class Statement:
         with bounding(cursor, self.bounds), blaming():
             reader = cursor.sql(self.sql, params=dict(self.parameters) or None).to_arrow_reader(ARROW_ROWS)
         schema = pa.schema(list(zip(names, reader.schema.types, strict=True)))
-        return pa.RecordBatchReader.from_batches(schema, self._read(cursor, reader, names))
+        stream = _Stream(cursor=cursor, reader=reader)
+        self._streams.append(stream)
+        return pa.RecordBatchReader.from_batches(schema, self._read(stream, names))
 
-    def _read(self, cursor: Connection, reader: Any, names: list[str]) -> Iterator[Any]:
+    def _read(self, stream: _Stream, names: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
         count = 0
         while True:
+            if stream.reader is None:
+                raise SqlError("the statement was left: read its rows before")
             try:
-                with bounding(cursor, self.bounds), blaming():
-                    batch = reader.read_next_batch()
+                with bounding(stream.cursor, self.bounds), blaming():
+                    batch = stream.reader.read_next_batch()
             except StopIteration:
                 return
             count += batch.num_rows

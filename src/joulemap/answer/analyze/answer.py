@@ -22,7 +22,7 @@ from joulemap.answer.run import ENERGY_PARTS, OVERHEAD
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
-from joulemap.errors import UnknownNameError, UnsupportedError
+from joulemap.errors import UnknownNameError
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show, show_plain, show_quantity, show_share
@@ -291,7 +291,7 @@ def analyze(source: Source, model: str, hardware: str | Hardware, settings: Sett
         if subgraph and subgraph not in (known := find_subgraphs(connection, [run_id])):
             raise UnknownNameError("subgraph", subgraph, known)
         totals = start(connection, RunTotal, run_id=run_id)
-        answer = AnalyzeAnswer(
+        return AnalyzeAnswer(
             scope=scope,
             categories=fetch(connection, CategoryShare, run_id=run_id),
             actions=fetch(connection, ActionShare, run_id=run_id),
@@ -302,9 +302,6 @@ def analyze(source: Source, model: str, hardware: str | Hardware, settings: Sett
             subgraph=subgraph,
             totals=totals(),
         )
-    if not answer.totals.rows:
-        raise UnsupportedError(f"{model}: none of its operators runs as a kernel, so there is nothing to analyze")
-    return answer
 
 
 def _named(own: dict[str, tuple[Any, str]], name: str) -> tuple[Any, str, str]:

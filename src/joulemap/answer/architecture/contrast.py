@@ -13,7 +13,6 @@ from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.row import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
@@ -75,19 +74,17 @@ def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
         find_stored_scope(connection, ids),
         models=tuple(model.request.model for model in whole.models),
         spelling=whole.selection.spelling,
+        meanings=whole.selection.meanings,
+        budget=whole.selection.budget,
+        left_out=whole.selection.left_out,
     )
     scope.check_evaluated()
     rows = start(connection, ArchitectureSummary, run_ids=ids)
     (asked,) = whole.settings.precision
-    answer = ArchitecturesAnswer(
+    return ArchitecturesAnswer(
         scope=scope,
         asked=asked,
         categories=fetch(connection, ArchitectureCategory, run_ids=ids),
         actions=fetch(connection, ArchitectureAction, run_ids=ids),
         rows=rows(),
     )
-    if not answer.answered:
-        raise UnsupportedError(
-            f"{scope.model}: none of its operators runs as a kernel, so there is nothing to contrast"
-        )
-    return answer

@@ -77,7 +77,8 @@ def _evolve(plan: Plan, **settings: object) -> Plan:
 
 def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]:
     """Return the runs at several batches, and why the model could not be traced at one of them."""
-    own = plan.models[0].request.batch
+    model = plan.models[0]
+    own = model.request.batch or (model.traced.batch if model.traced else None)
     if own is None:
         return (), "the model brings its own inputs"
     entry = plan.models[0].shipped
