@@ -21,7 +21,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry, find_model_name
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
-from joulemap.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
+from joulemap.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.workspace import Workspace
@@ -458,3 +458,8 @@ def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_pa
     assert 0.0 < (compared.recalled_energy_fraction or 0.0) < 1.0 - (compared.assumed_energy_fraction or 0.0)
     total = workspace.analyze("resnet18", "dpu_b4096_kv260", precision="int8").total
     assert total.recalled_energy_fraction == compared.recalled_energy_fraction
+
+
+def test_a_refusal_says_what_a_class_means(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="dpu_b4096_kv260 has no fp32; it has int8; dpu means dpu_b4096_kv260"):
+        Workspace(tmp_path / "own.duckdb").compare("resnet18", hardware="dpu")

@@ -143,6 +143,8 @@ def test_a_module_is_handed_over_by_place_or_by_name(workspace: Workspace) -> No
     }
     assert len(ids) == 1
     assert workspace.compare_models(models=["resnet18"], hardware=CHIP).rows  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match=r"no keyword 'db'.*Workspace\(PATH\) chooses the database"):
+        workspace.compare(net, INPUT, db="other.duckdb")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="needs a model"):
         workspace.compare(hardware=CHIP)  # type: ignore[call-overload]
 

@@ -46,11 +46,11 @@ class Answer:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return write(self.document(), TABLE, shutil.get_terminal_size().columns)
+        return write(_without_steps(self.document()), TABLE, shutil.get_terminal_size().columns)
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it."""
-        return write(self.document(), "html")
+        return write(_without_steps(self.document()), "html")
 
     def to_arrow(self) -> Any:
         """Return its main table as a `pyarrow.Table`; see `Table.to_arrow`."""
@@ -108,6 +108,14 @@ class RunAnswer(Answer):
             table=table,
             tables=self.tables,
         )
+
+
+def _without_steps(document: Document) -> Document:
+    """Return a document without the commands that lead on: a program asks methods, of a database of its own."""
+    return attrs.evolve(
+        document,
+        sections=tuple(one for one in document.sections if not any(isinstance(block, Steps) for block in one.blocks)),
+    )
 
 
 def find_place(repeated: Sequence[str]) -> list[str]:

@@ -119,7 +119,8 @@ class Scope:
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons where every run was refused."""
         if not self.evaluated_ids:
-            raise UnsupportedError("; ".join(self.refusals))
+            meant = [f"{name} means {hardware}" for name, hardware in self.meanings.items()]
+            raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
         """Return a hardware as people read it: marked where its key numbers are projections or estimates."""

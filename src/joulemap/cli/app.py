@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from joulemap.cli.argument import read_words
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.voice import Quiet, Verbose, voice
-from joulemap.errors import ExitCode, JoulemapError
+from joulemap.errors import ExitCode, JoulemapError, UsageError
 
 EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
@@ -133,6 +134,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         voice.reset()
         read_words(arguments, os.environ)
+        _check_filled(arguments)
         typed = _read_typed() if VARIABLE in os.environ else arguments
         result = build(typed)(list(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
@@ -160,6 +162,16 @@ def _read_typed() -> list[str]:
 
     get_completion_inspect_parameters()  # makes typer's shells known, as its own options for completion do
     return read_typed(os.environ)
+
+
+def _check_filled(arguments: Sequence[str]) -> None:
+    """Raise UsageError for an option with an empty value, as of a shell's variable that is not set."""
+    for before, word in itertools.pairwise(("", *arguments)):
+        name, equals, value = word.partition("=")
+        if name.startswith("--") and equals and not value:
+            raise UsageError(f"{name} is empty: give it a value, or leave it out")
+        if not word and before.startswith("-") and "=" not in before:
+            raise UsageError(f"{before} is empty: give it a value, or leave it out")
 
 
 def _find_damage() -> str:

@@ -78,7 +78,8 @@ def _check_batch(_instance: object, _attribute: attrs.Attribute[Any], sizes: tup
 def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
     for name in names:
         if name not in get_args(Deployment):
-            raise UnknownNameError("deployment", name, get_args(Deployment))
+            hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
+            raise UnknownNameError("deployment", name, get_args(Deployment), hint)
 
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware]) -> tuple[str | Hardware, ...]:
@@ -188,7 +189,12 @@ class Settings:
     hardware and `auto` for all other."""
 
     def with_keywords(self, keywords: ModelKeywords) -> Settings:
-        """Return these settings with some replaced."""
+        """Return these settings with some replaced; UsageError for a keyword that is none of them."""
+        known = sorted(field.name for field in attrs.fields(Settings) if field.repr)
+        for name in keywords:
+            if name not in known and name != "modules":
+                hint = "; joulemap.use(PATH) or Workspace(PATH) chooses the database" if name == "db" else ""
+                raise UsageError(f"there is no keyword {name!r}; settings are {', '.join(known)}{hint}")
         return attrs.evolve(self, **keywords) if keywords else self
 
     def check_single(self, question: str) -> None:

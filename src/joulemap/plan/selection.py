@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
+from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
 from joulemap.domain.name import join_words, unmark
+from joulemap.domain.settings import Deployment
 from joulemap.errors import UnknownNameError, UsageError
 from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
@@ -149,7 +151,9 @@ def check_architectures(architectures: Iterable[str], classes: Collection[str]) 
     """Raise UnknownNameError for an architecture class that does not exist."""
     for architecture in architectures:
         if architecture not in classes:
-            raise UnknownNameError("architecture", architecture, classes)
+            is_deployment = architecture in get_args(Deployment)
+            hint = f"it is a deployment: --deployment {architecture}" if is_deployment else ""
+            raise UnknownNameError("architecture", architecture, classes, hint)
 
 
 def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> tuple[str, ...]:
@@ -247,6 +251,8 @@ def _find(
     known: Mapping[str, HardwareEntry], name: str, power_mode: str, default: Default
 ) -> list[tuple[HardwareEntry, str]]:
     plain, at, mode = unmark(name).partition("@")
+    if plain in load_scenarios():
+        raise UnknownNameError("hardware", plain, (), f"it is a scenario: --scenario {plain}")
     entry = known[find_meant(plain)] if find_meant(plain) else find_entry(known, plain)
     if at or power_mode:
         return [(entry, entry.find_mode(mode if at else power_mode))]

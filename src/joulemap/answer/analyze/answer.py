@@ -242,7 +242,10 @@ class AnalyzeAnswer(RunAnswer):
         """Yield a row for each component, and below it what is told of each of its events."""
         for component, found in itertools.groupby(self.events, lambda event: event.component):
             yield component, *("",) * (width - 1)
-            yield from map(tell, found)
+            depths = {"": 0}
+            for row in found:
+                depths[row.event] = depths.get(row.part_of or "", 0) + 1
+                yield "  " * depths[row.event] + row.event, *tell(row)
 
     def _proof(self, by: RunDivision) -> Text:
         """Return the sentence that compares what the rows add up to with the run."""
@@ -325,7 +328,6 @@ def _branch(row: ActionShare) -> tuple[str, str, str, str, str, str, str]:
 
 def _tell_event(row: EventCount) -> tuple[str, ...]:
     return (
-        _indent(row),
         show_quantity(row.event_count, "") if row.event_count >= 1.0 else show_plain(row.event_count),
         row.per,
         show_share(row.share_fraction),
@@ -336,11 +338,7 @@ def _tell_event(row: EventCount) -> tuple[str, ...]:
 
 
 def _tell_formula(row: EventCount) -> tuple[str, ...]:
-    return _indent(row), row.formula, row.meaning
-
-
-def _indent(row: EventCount) -> str:
-    return f"{'    ' if row.part_of else '  '}{row.event}"
+    return row.formula, row.meaning
 
 
 def _bytes(value: float) -> str:

@@ -167,7 +167,7 @@ class Strength:
             "latency": f"{times} {'faster' if ratio > 1.0 else 'slower'}",
             "power": f"draws {times} {'less' if ratio > 1.0 else 'more'} power",
             "utilization": f"uses {share} of its peak ({self.grade})",
-            "idle": f"{share} of its {self.unit_name}s idle",
+            "idle": f"its {self.unit_name}s idle {share} of their time",
             "launch": f"{share} of the time goes to launches",
             "memory": f"waits for memory {share} of the time",
         }[self.aspect]

@@ -87,7 +87,7 @@ class UtilizationFlag:
         what = {
             "low_compute": f"{value} of its peak, below {limit}",
             "high_bandwidth": f"{value} of the off-chip bandwidth that it sustains, above {limit}",
-            "idle_units": f"{value} of its {self.unit_name}s idle, above {limit}",
+            "idle_units": f"its {self.unit_name}s idle {value} of their time, above {limit}",
         }[self.flag]
         tiles = f"{show(int(self.tile_count), 'tile_count')} tiles on " if self.tile_count else ""
         return (

@@ -32,7 +32,7 @@ def tell_distribution(row: Utilization) -> str:
     bounds = ", ".join(f"{name} {show_share(share)}" for name, share in _shares(row))
     text = f"{row.compute_grade}, {show_share(row.compute_utilization_fraction)} of its peak; time bound by {bounds}"
     if row.idle_units_fraction is not None and row.idle_units_fraction >= IDLE_FRACTION:
-        text += f"; {show_share(row.idle_units_fraction)} of its {row.unit_name}s idle"
+        text += f"; its {row.unit_name}s idle {show_share(row.idle_units_fraction)} of their time"
     return text
 
 
