@@ -68,9 +68,8 @@ certainty AS (
             AS assumed_energy_fraction,
         fraction(sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
             AS recalled_energy_fraction,
-        joules(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END)) AS overhead_energy_j,
-        fraction(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
-            AS overhead_fraction
+        joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
+        fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id

@@ -60,13 +60,18 @@ FROM (
     (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
 ) AS v (event_index, component, event, per, part_of, meaning, formula);
 
--- Energy of a group of ledger lines by part, exact.
-CREATE MACRO energy_by_part(part, energy_fj) AS {
+-- Architectural overhead of a group of ledger lines, exact.
+CREATE MACRO sum_overhead(common_category, energy_fj) AS
+    sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END);
+
+-- Energy of a group of ledger lines by part, which sum to it, and what of it is architectural overhead; exact.
+CREATE MACRO energy_by_part(part, common_category, energy_fj) AS {
     'energy_fj': sum(energy_fj),
     'compute_fj': sum(CASE WHEN part = 'compute' THEN energy_fj ELSE 0 END),
     'memory_fj': sum(CASE WHEN part = 'memory' THEN energy_fj ELSE 0 END),
     'control_fj': sum(CASE WHEN part = 'control' THEN energy_fj ELSE 0 END),
-    'static_fj': sum(CASE WHEN part = 'static' THEN energy_fj ELSE 0 END)
+    'static_fj': sum(CASE WHEN part = 'static' THEN energy_fj ELSE 0 END),
+    'overhead_fj': sum_overhead(common_category, energy_fj)
 };
 
 -- Additions of a bias that a convolution or linear layer makes as part of itself: all that it adds beside its MACs.
