@@ -691,7 +691,7 @@ SELECT
     e.event,
     e.per,
     e.part_of,
-    c.action_count / coalesce(f.value, 1e0) AS event_count,
+    c.action_count / CASE WHEN e.divisor = '' THEN 1e0 ELSE f.value END AS event_count,
     CASE WHEN e.is_priced THEN coalesce(c.energy_fj, 0) END AS event_energy_fj,
     CASE WHEN e.is_priced THEN joules(coalesce(c.energy_fj, 0)) END AS event_energy_j,
     e.event_index
