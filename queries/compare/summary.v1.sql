@@ -49,16 +49,13 @@ WITH asked AS (
         r.architecture,
         r.precision,
         r.runtime,
-        CASE
-            WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
-                THEN configuration_label(r.hardware, r.power_mode, r.precision, r.batch, r.runtime)
-            ELSE r.configured_hardware
-        END AS label,
+        n.label,
         r.unit_name,
         r.is_projection,
         r.refusal,
         list_position($run_ids, r.run_id) AS position
     FROM run_configurations AS r
+    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),
 certainty AS (

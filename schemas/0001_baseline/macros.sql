@@ -95,6 +95,21 @@ CREATE MACRO configuration_label(hardware, power_mode, "precision", batch, runti
     configuration_name(hardware, power_mode) || ' ' || "precision" || ' batch ' || batch
         || CASE WHEN runtime = 'fused' THEN '' ELSE ' ' || runtime END;
 
+-- What each of these runs is called beside the others, refused ones included: its hardware, in words with the rest of its
+-- configuration where they differ in that; and whether they differ in batch, so that one inference is what compares.
+CREATE MACRO labels_of(run_ids) AS TABLE
+SELECT
+    r.run_id,
+    CASE
+        WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
+            THEN configuration_label(v.hardware, r.power_mode, r.precision, r.batch, r.runtime)
+        ELSE configuration_name(v.hardware, r.power_mode)
+    END AS label,
+    count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
+FROM run AS r
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+WHERE list_contains(run_ids, r.run_id);
+
 -- What a model was built with, as it stands at the end of a workload's source.
 CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);
 
