@@ -64,7 +64,11 @@ def test_the_best_is_per_inference_where_batches_differ_and_says_its_configurati
     ]  # fmt: skip
     assert first.hardware == f"{best.hardware} fp32 batch {best.batch}"
     assert first.value == best.energy_per_inference_j
+    assert {"lowest latency of a batch", "lowest memory of a batch"} <= set(answer.document().sections[0].texts)
+    latencies = {f"{row.hardware} fp32 batch {row.batch}": (row.latency_s or 0.0) / row.batch for row in answer.rows}
     for insight in answer.insights:
+        ratio = latencies[insight.other_hardware] / latencies[insight.best_hardware]
+        assert_close(insight.latency_per_inference_ratio, ratio, rel=1e-12)
         assert insight.best_hardware == first.hardware
         assert insight.energy_ratio > 1.0
         assert_close(insight.difference_j, first.value * (insight.energy_ratio - 1.0), rel=1e-9)

@@ -11,7 +11,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones count i
 best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy, per inference where batches differ, with its configuration where the runs differ in that" }
 other_hardware = { type = "VARCHAR", meaning = "run that it is compared with, likewise" }
 energy_ratio = { type = "DOUBLE", meaning = "energy of the other over that of the best" }
-latency_ratio = { type = "DOUBLE", meaning = "latency of the other over that of the best; of one inference where batches differ" }
+latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency over batch of the other over that of the best: their latencies as they are where batches are alike" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best; per batch, or per inference where batches differ" }
 part = { type = "VARCHAR", meaning = "the part of the ledger that differs most: compute, memory, control or static" }
 part_difference_j = { type = "DOUBLE", unit = "J", meaning = "that part's difference" }
@@ -59,7 +59,7 @@ SELECT
     b.hardware AS best_hardware,
     c.hardware AS other_hardware,
     c.energy_j / b.energy_j AS energy_ratio,
-    (c.latency_s / c.divisor) / (b.latency_s / b.divisor) AS latency_ratio,
+    (c.latency_s / c.divisor) / (b.latency_s / b.divisor) AS latency_per_inference_ratio,
     c.energy_j - b.energy_j AS difference_j,
     g.part,
     g.part_difference_j,
