@@ -64,10 +64,23 @@ def test_the_best_is_per_inference_where_batches_differ_and_says_its_configurati
     ]  # fmt: skip
     assert first.hardware == f"{best.hardware} fp32 batch {best.batch}"
     assert first.value == best.energy_per_inference_j
+    assert {"lowest latency of a batch", "lowest memory of a batch"} <= set(answer.document().sections[0].texts)
+    latencies = {f"{row.hardware} fp32 batch {row.batch}": (row.latency_s or 0.0) / row.batch for row in answer.rows}
     for insight in answer.insights:
+        ratio = latencies[insight.other_hardware] / latencies[insight.best_hardware]
+        assert_close(insight.latency_per_inference_ratio, ratio, rel=1e-12)
         assert insight.best_hardware == first.hardware
         assert insight.energy_ratio > 1.0
         assert_close(insight.difference_j, first.value * (insight.energy_ratio - 1.0), rel=1e-9)
+
+
+def test_refused_runs_count_in_what_runs_are_called_everywhere_in_an_answer(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=("h100_sxm5", "kpu_t256"), precision=("fp32", "fp4"))
+    assert {row.precision for row in answer.rows if row.status != "ok"} == {"fp4"}
+    called = {f"{row.hardware} fp32 batch 1" for row in answer.rows}
+    assert {row.baseline_hardware for row in answer.rows} <= called
+    assert {row.hardware for row in answer.recommendations} <= called
+    assert {name for row in answer.insights for name in (row.best_hardware, row.other_hardware)} == called
 
 
 def test_one_configuration_is_named_by_its_hardware_alone(workspace: Workspace) -> None:

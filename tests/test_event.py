@@ -219,7 +219,8 @@ ENTRY = EventEntry(component="l2", event="reads", per="line", meaning="m", terms
         ([attrs.evolve(ENTRY, terms=["l2.sing"])], "no such action l2.sing"),
         ([attrs.evolve(ENTRY, terms=["l2 read"])], "expected component.action"),
         ([attrs.evolve(ENTRY, costs=["l9.read"])], "no such action l9.read"),
-        ([attrs.evolve(ENTRY, divisor="coefficient.beauty")], "no coefficient and no geometry"),
+        ([attrs.evolve(ENTRY, divisor="coefficient.beauty")], "no coefficient of the class"),
+        ([attrs.evolve(ENTRY, divisor="geometry.matrix_tile")], "not every chip"),
         ([attrs.evolve(ENTRY, part_of="branches")], "no event above it"),
     ],
 )

@@ -117,7 +117,7 @@ spent AS (
         sum(CASE WHEN common_category = 'off_chip_memory' THEN energy_fj ELSE 0 END) AS off_chip_memory_fj,
         sum(CASE WHEN common_category = 'control' THEN energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN common_category = 'static' THEN energy_fj ELSE 0 END) AS static_fj,
-        sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END) AS overhead_fj,
+        sum_overhead(common_category, energy_fj) AS overhead_fj,
         sum(CASE WHEN basis = 'assumed' THEN energy_fj ELSE 0 END) AS assumed_fj,
         sum(CASE WHEN basis = 'recalled' THEN energy_fj ELSE 0 END) AS recalled_fj,
         CAST(sum(CASE WHEN common_category = 'unit_memory' AND per = 'B' THEN action_count ELSE 0 END) AS DOUBLE)

@@ -36,11 +36,10 @@ WITH work AS (
     GROUP BY o.run_id, o.subgraph_index
 ),
 energy AS (
-    SELECT o.run_id, o.subgraph_index, sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
-    JOIN run_operator AS o ON o.run_id = l.run_id AND o.operator_index = l.operator_index
-    WHERE list_contains($run_ids, l.run_id) AND list_contains($run_ids, o.run_id)
-    GROUP BY o.run_id, o.subgraph_index
+    SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
+    FROM ledger_line
+    WHERE list_contains($run_ids, run_id)
+    GROUP BY run_id, subgraph_index
 )
 SELECT
     r.configured_hardware AS hardware,

@@ -51,12 +51,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH ledger AS (
     SELECT
         l.run_id,
-        sum(l.energy_fj) AS energy_fj,
-        sum(CASE WHEN a.part = 'compute' THEN l.energy_fj ELSE 0 END) AS compute_fj,
-        sum(CASE WHEN a.part = 'memory' THEN l.energy_fj ELSE 0 END) AS memory_fj,
-        sum(CASE WHEN a.part = 'control' THEN l.energy_fj ELSE 0 END) AS control_fj,
-        sum(CASE WHEN a.part = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
-        sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS overhead_fj
+        unnest(energy_by_part(a.part, a.common_category, l.energy_fj))
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE list_contains($run_ids, l.run_id)

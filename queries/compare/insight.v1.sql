@@ -6,12 +6,12 @@ summary = "What separates the runs: pairs with the largest energy gaps, and the 
 grain = "one row per pair of the lowest-energy run with another"
 order = ["energy_ratio descending", "other_hardware"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare" }
+run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones count in what the runs differ in" }
 [columns]
 best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy, per inference where batches differ, with its configuration where the runs differ in that" }
 other_hardware = { type = "VARCHAR", meaning = "run that it is compared with, likewise" }
 energy_ratio = { type = "DOUBLE", meaning = "energy of the other over that of the best" }
-latency_ratio = { type = "DOUBLE", meaning = "latency of the other over that of the best; of one inference where batches differ" }
+latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency over batch of the other over that of the best: their latencies as they are where batches are alike" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best; per batch, or per inference where batches differ" }
 part = { type = "VARCHAR", meaning = "the part of the ledger that differs most: compute, memory, control or static" }
 part_difference_j = { type = "DOUBLE", unit = "J", meaning = "that part's difference" }
@@ -21,18 +21,15 @@ other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the o
 */
 WITH chosen AS (
     SELECT
-        run_id,
-        CASE
-            WHEN count(DISTINCT ("precision", batch, runtime)) OVER () > 1
-                THEN configuration_label(hardware, power_mode, "precision", batch, runtime)
-            ELSE configuration_name(hardware, power_mode)
-        END AS hardware,
-        CASE WHEN count(DISTINCT batch) OVER () > 1 THEN batch ELSE 1 END AS divisor,
-        energy_j / CASE WHEN count(DISTINCT batch) OVER () > 1 THEN batch ELSE 1 END AS energy_j,
-        latency_s,
-        average_power_w
-    FROM runs
-    WHERE list_contains($run_ids, run_id)
+        r.run_id,
+        n.label AS hardware,
+        CASE WHEN n.is_batch_varying THEN r.batch ELSE 1 END AS divisor,
+        CASE WHEN n.is_batch_varying THEN r.energy_per_inference_j ELSE r.energy_j END AS energy_j,
+        r.latency_s,
+        r.average_power_w
+    FROM runs AS r
+    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
+    WHERE list_contains($run_ids, r.run_id)
 ),
 best AS (
     SELECT run_id, hardware, divisor, energy_j, latency_s, average_power_w
@@ -62,7 +59,7 @@ SELECT
     b.hardware AS best_hardware,
     c.hardware AS other_hardware,
     c.energy_j / b.energy_j AS energy_ratio,
-    (c.latency_s / c.divisor) / (b.latency_s / b.divisor) AS latency_ratio,
+    (c.latency_s / c.divisor) / (b.latency_s / b.divisor) AS latency_per_inference_ratio,
     c.energy_j - b.energy_j AS difference_j,
     g.part,
     g.part_difference_j,

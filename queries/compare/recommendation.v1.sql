@@ -6,9 +6,9 @@ summary = "The best run for energy, latency, throughput, memory and energy x del
 grain = "one row per goal"
 order = ["goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to choose from" }
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in what the runs differ in" }
 [columns]
-goal = { type = "VARCHAR", meaning = "a metric: energy, latency, throughput, memory or edp; energy_per_inference and edp_per_inference where batches differ" }
+goal = { type = "VARCHAR", meaning = "a metric: energy, latency, throughput, memory or edp, each of a batch; where batches differ energy_per_inference and edp_per_inference beside the others" }
 hardware = { type = "VARCHAR", meaning = "the winner, with its configuration where the runs differ in that; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
@@ -21,20 +21,17 @@ published_value = { type = "DOUBLE", meaning = "its value, in unit" }
 */
 WITH chosen AS (
     SELECT
-        CASE
-            WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
-                THEN configuration_label(r.hardware, r.power_mode, r.precision, r.batch, r.runtime)
-            ELSE configuration_name(r.hardware, r.power_mode)
-        END AS hardware,
+        n.label AS hardware,
         r.is_projection,
-        CASE WHEN count(DISTINCT r.batch) OVER () > 1 THEN '_per_inference' ELSE '' END AS scope,
-        CASE WHEN count(DISTINCT r.batch) OVER () > 1 THEN r.batch ELSE 1 END AS divisor,
+        CASE WHEN n.is_batch_varying THEN '_per_inference' ELSE '' END AS scope,
+        CASE WHEN n.is_batch_varying THEN r.batch ELSE 1 END AS divisor,
         r.energy_j,
         r.latency_s,
         r.throughput_per_s,
         r.peak_memory_bytes,
         r.edp_js
     FROM runs AS r
+    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),
 valued AS (

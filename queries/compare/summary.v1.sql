@@ -49,16 +49,13 @@ WITH asked AS (
         r.architecture,
         r.precision,
         r.runtime,
-        CASE
-            WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
-                THEN configuration_label(r.hardware, r.power_mode, r.precision, r.batch, r.runtime)
-            ELSE r.configured_hardware
-        END AS label,
+        n.label,
         r.unit_name,
         r.is_projection,
         r.refusal,
         list_position($run_ids, r.run_id) AS position
     FROM run_configurations AS r
+    JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),
 certainty AS (
@@ -68,9 +65,8 @@ certainty AS (
             AS assumed_energy_fraction,
         fraction(sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
             AS recalled_energy_fraction,
-        joules(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END)) AS overhead_energy_j,
-        fraction(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
-            AS overhead_fraction
+        joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
+        fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
     FROM ledger_line AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id

@@ -65,16 +65,12 @@ WITH paid AS (
         CASE w.way WHEN 'cloud' THEN c.cloud_usd_per_million WHEN 'purchase' THEN c.purchase_usd_per_million END
             AS hardware_usd_per_million,
         CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.energy_usd_per_million END AS energy_usd_per_million,
-        coalesce(given_price(c.hardware, w.way, $price_of, $price_usd), f.value) AS price,
+        CASE w.way WHEN 'cloud' THEN c.price_cloud_usd_per_hour WHEN 'purchase' THEN c.price_purchase_usd END AS price,
         CASE w.way WHEN 'cloud' THEN 'USD/h' WHEN 'purchase' THEN 'USD' END AS price_unit,
-        CASE WHEN list_contains(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way) THEN 'given' ELSE f.basis END
-            AS price_basis,
-        coalesce(
-            CAST($price_source AS VARCHAR[])[list_position(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way)],
-            f.source
-        ) AS price_source,
-        CASE WHEN list_contains(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way) THEN '' ELSE f.note END
-            AS price_note,
+        coalesce(list_position(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way), 0) AS given_place,
+        CASE WHEN given_place > 0 THEN 'given' ELSE f.basis END AS price_basis,
+        coalesce(CAST($price_source AS VARCHAR[])[given_place], f.source) AS price_source,
+        CASE WHEN given_place > 0 THEN '' ELSE f.note END AS price_note,
         c.throughput_per_s,
         c.latency_s,
         c.energy_per_inference_j,

@@ -60,13 +60,18 @@ FROM (
     (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
 ) AS v (event_index, component, event, per, part_of, meaning, formula);
 
--- Energy of a group of ledger lines by part, exact.
-CREATE MACRO energy_by_part(part, energy_fj) AS {
+-- Architectural overhead of a group of ledger lines, exact.
+CREATE MACRO sum_overhead(common_category, energy_fj) AS
+    sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END);
+
+-- Energy of a group of ledger lines by part, which sum to it, and what of it is architectural overhead; exact.
+CREATE MACRO energy_by_part(part, common_category, energy_fj) AS {
     'energy_fj': sum(energy_fj),
     'compute_fj': sum(CASE WHEN part = 'compute' THEN energy_fj ELSE 0 END),
     'memory_fj': sum(CASE WHEN part = 'memory' THEN energy_fj ELSE 0 END),
     'control_fj': sum(CASE WHEN part = 'control' THEN energy_fj ELSE 0 END),
-    'static_fj': sum(CASE WHEN part = 'static' THEN energy_fj ELSE 0 END)
+    'static_fj': sum(CASE WHEN part = 'static' THEN energy_fj ELSE 0 END),
+    'overhead_fj': sum_overhead(common_category, energy_fj)
 };
 
 -- Additions of a bias that a convolution or linear layer makes as part of itself: all that it adds beside its MACs.
@@ -89,6 +94,21 @@ CREATE MACRO configuration_name(hardware, power_mode) AS
 CREATE MACRO configuration_label(hardware, power_mode, "precision", batch, runtime) AS
     configuration_name(hardware, power_mode) || ' ' || "precision" || ' batch ' || batch
         || CASE WHEN runtime = 'fused' THEN '' ELSE ' ' || runtime END;
+
+-- What each of these runs is called beside the others, refused ones included: its hardware, in words with the rest of its
+-- configuration where they differ in that; and whether they differ in batch, so that one inference is what compares.
+CREATE MACRO labels_of(run_ids) AS TABLE
+SELECT
+    r.run_id,
+    CASE
+        WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
+            THEN configuration_label(v.hardware, r.power_mode, r.precision, r.batch, r.runtime)
+        ELSE configuration_name(v.hardware, r.power_mode)
+    END AS label,
+    count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
+FROM run AS r
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+WHERE list_contains(run_ids, r.run_id);
 
 -- What a model was built with, as it stands at the end of a workload's source.
 CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);

@@ -319,8 +319,8 @@ SELECT
     joules(p.spent.memory_fj) AS memory_energy_j,
     joules(p.spent.control_fj) AS control_energy_j,
     joules(p.spent.static_fj) AS static_energy_j,
-    joules(p.overhead_fj) AS overhead_energy_j,
-    fraction(p.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
+    joules(p.spent.overhead_fj) AS overhead_energy_j,
+    fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
     p.units_used_count,
@@ -355,9 +355,9 @@ JOIN LATERAL (
         any_value(operator_count) AS operator_count,
         any_value(mac_count) AS mac_count,
         coalesce(
-            any_value(spent), {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0}
+            any_value(spent),
+            {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0, 'overhead_fj': 0}
         ) AS spent,
-        coalesce(any_value(overhead_fj), 0) AS overhead_fj,
         sum(any_value(latency_fs)) OVER () AS run_latency_fs,
         sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
     FROM (
@@ -381,8 +381,7 @@ JOIN LATERAL (
         UNION ALL BY NAME
         SELECT
             l.subgraph_index,
-            energy_by_part(a.part, l.energy_fj) AS spent,
-            sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS overhead_fj
+            energy_by_part(a.part, a.common_category, l.energy_fj) AS spent
         FROM ledger_line AS l
         JOIN action AS a ON a.action_id = l.action_id
         WHERE l.run_id = r.run_id
@@ -426,8 +425,8 @@ SELECT
     joules(p.spent.memory_fj) AS memory_energy_j,
     joules(p.spent.control_fj) AS control_energy_j,
     joules(p.spent.static_fj) AS static_energy_j,
-    joules(p.overhead_fj) AS overhead_energy_j,
-    fraction(p.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
+    joules(p.spent.overhead_fj) AS overhead_energy_j,
+    fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
     r.runtime = 'fused' AND p.subgraph_operator_count > 1 AS is_fused,
@@ -465,10 +464,10 @@ JOIN LATERAL (
         any_value(bias_addition_count) AS bias_addition_count,
         any_value(bias_element_count) AS bias_element_count,
         coalesce(
-            any_value(spent), {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0}
+            any_value(spent),
+            {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0, 'overhead_fj': 0}
         ) AS spent,
         count(any_value(latency_fs)) OVER (PARTITION BY any_value(subgraph_index)) AS subgraph_operator_count,
-        coalesce(any_value(overhead_fj), 0) AS overhead_fj,
         sum(any_value(latency_fs)) OVER () AS run_latency_fs,
         sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
     FROM (
@@ -499,8 +498,7 @@ JOIN LATERAL (
         UNION ALL BY NAME
         SELECT
             l.operator_index,
-            energy_by_part(a.part, l.energy_fj) AS spent,
-            sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS overhead_fj
+            energy_by_part(a.part, a.common_category, l.energy_fj) AS spent
         FROM ledger_line AS l
         JOIN action AS a ON a.action_id = l.action_id
         WHERE l.run_id = r.run_id
@@ -588,11 +586,11 @@ SELECT
     l.run_id,
     l.subgraph_index,
     l.operator_index,
-    unnest(energy_by_part(a.part, l.energy_fj))
+    unnest(energy_by_part(a.part, a.common_category, l.energy_fj))
 FROM ledger_line AS l
 JOIN action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id, l.subgraph_index, l.operator_index;
-COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, exact, in femtojoules';
+COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and what of it is architectural overhead; exact, in femtojoules';
 
 CREATE VIEW events AS
 SELECT a.architecture, p.component, p.event, p.per, p.part_of, p.meaning, p.formula, '' AS divisor, p.event_index
@@ -693,7 +691,7 @@ SELECT
     e.event,
     e.per,
     e.part_of,
-    c.action_count / coalesce(f.value, 1e0) AS event_count,
+    c.action_count / CASE WHEN e.divisor = '' THEN 1e0 ELSE f.value END AS event_count,
     CASE WHEN e.is_priced THEN coalesce(c.energy_fj, 0) END AS event_energy_fj,
     CASE WHEN e.is_priced THEN joules(coalesce(c.energy_fj, 0)) END AS event_energy_j,
     e.event_index
@@ -708,10 +706,9 @@ COMMENT ON COLUMN event_counts.operator_index IS 'Null where the event is counte
 CREATE VIEW run_overheads AS
 SELECT
     l.run_id,
-    CAST(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END) AS BIGINT) AS overhead_fj,
-    joules(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END)) AS overhead_energy_j,
-    fraction(sum(CASE WHEN is_overhead(a.common_category) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
-        AS overhead_fraction
+    CAST(sum_overhead(a.common_category, l.energy_fj) AS BIGINT) AS overhead_fj,
+    joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
+    fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
 FROM ledger_line AS l
 JOIN action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;

@@ -24,7 +24,7 @@ def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
     """Yield the events of a class; CatalogueError for one that breaks a rule."""
     actions = {f"{one.component}.{one.action}" for one in shared.actions}
     divisors = {f"coefficient.{one.name}" for one in shared.coefficients} | {
-        f"geometry.{one}" for one in shared.geometry
+        one.quantity for one in shared.defaults if one.quantity.startswith("geometry.") and not one.of
     }
     seen: dict[tuple[str, str], EventEntry] = {}
     for entry in shared.events:
@@ -32,7 +32,10 @@ def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
         if (entry.component, entry.event) in seen:
             raise CatalogueError(f"{label}: stands twice")
         if entry.divisor and entry.divisor not in divisors:
-            raise CatalogueError(f"{label}.divisor: {entry.divisor!r} is no coefficient and no geometry of the class")
+            raise CatalogueError(
+                f"{label}.divisor: {entry.divisor!r} is no coefficient of the class and no geometry with a default: "
+                "not every chip of it has that"
+            )
         whole = seen.get((entry.component, entry.part_of))
         if entry.part_of and (whole is None or whole.per != entry.per):
             raise CatalogueError(

@@ -82,7 +82,7 @@ class Insight:
     best_hardware: str
     other_hardware: str
     energy_ratio: float
-    latency_ratio: float
+    latency_per_inference_ratio: float
     difference_j: float
     part: str
     part_difference_j: float
@@ -123,7 +123,7 @@ class CompareAnswer(RunAnswer):
         return grid(
             self.recommendations,
             (
-                ("goal", lambda row: f"{METRIC[row.goal].best} {METRIC[row.goal].label}"),
+                ("goal", self._goal),
                 ("hardware", self._winner),
                 ("value", lambda row: show_quantity(row.value, row.unit)),
                 ("against the next", self._advantage),
@@ -131,6 +131,10 @@ class CompareAnswer(RunAnswer):
             ),
             keep=("hardware", "value"),
         )
+
+    def _goal(self, row: Recommendation) -> str:
+        metric = METRIC[row.goal]
+        return f"{metric.best} {metric.meaning if 'batch' in self.varying else metric.label}"
 
     def _winner(self, row: Recommendation) -> str:
         if row.tied_count == 1:
@@ -205,10 +209,10 @@ class CompareAnswer(RunAnswer):
         elif share is not None:
             much = "most" if share > 0.5 else "the largest part"
             text += f"; {much} of the difference ({share * 100:.0f} %) is {row.part} energy"
-        if row.latency_ratio >= TIE_RATIO:
-            text += f", and it is {row.latency_ratio:.3g}x faster{each}"
-        elif row.latency_ratio <= 1.0 / TIE_RATIO:
-            text += f", though {other} is {1.0 / row.latency_ratio:.3g}x faster{each}"
+        if row.latency_per_inference_ratio >= TIE_RATIO:
+            text += f", and it is {row.latency_per_inference_ratio:.3g}x faster{each}"
+        elif row.latency_per_inference_ratio <= 1.0 / TIE_RATIO:
+            text += f", though {other} is {1.0 / row.latency_per_inference_ratio:.3g}x faster{each}"
         return f"{text} ({show_quantity(row.best_power_w, 'W')} against {show_quantity(row.other_power_w, 'W')})"
 
     def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> list[list[str]]:
