@@ -30,7 +30,7 @@ SHOWN_FRACTION: Final = 0.0005
 SHOWN_LEFT_OUT: Final = 12
 """Hardware without a mode within a power budget that people see; programs get all."""
 
-TIE_RATIO: Final = 1.0005
+TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
 
 
