@@ -20,9 +20,7 @@ from joulemap.cli.interrupt import heed
 from joulemap.cli.output import PARQUET, OutputOptions, emit, emit_pieces
 from joulemap.cli.voice import voice
 from joulemap.file import write_file
-from joulemap.present.cell import show_count, show_quantity
-from joulemap.present.format import TABLE, write, write_rows
-from joulemap.present.progress import watching
+from joulemap.present.format import TABLE
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds
@@ -55,6 +53,8 @@ class StreamOptions(OutputOptions):
 
     def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
         """Write the rows of a statement; `queries` is a person's own folder of them. Raises what running it does."""
+        from joulemap.present.format import write_rows
+
         workspace = self.workspace()
         if self.written_form == PARQUET:
             self._save(workspace, open_, bounds, queries)
@@ -71,6 +71,9 @@ class StreamOptions(OutputOptions):
             self._tell_sql((statement.head(),), queries)
 
     def _save(self, workspace: Workspace, open_: Open, bounds: Bounds, queries: Path | None) -> None:
+        from joulemap.present.cell import show_quantity
+        from joulemap.present.progress import watching
+
         output = self.output
         assert output is not None
 
@@ -96,7 +99,9 @@ class StreamOptions(OutputOptions):
         return self.limit or (SHOWN if is_terminal else None)
 
     def _draw_first(self, statement: Statement, batches: Iterator[Batch], most: int) -> str:
+        from joulemap.present.cell import show_count
         from joulemap.present.document import table_document
+        from joulemap.present.format import write
 
         rows: Batch = []
         while len(rows) <= most and (batch := next(batches, None)):
@@ -125,6 +130,9 @@ def _counting(batches: Iterator[Batch], *, is_told: bool) -> Iterator[Iterator[B
     if not is_told:
         yield batches
         return
+    from joulemap.present.cell import show_count
+    from joulemap.present.progress import watching
+
     with watching("") as (say, _):
 
         def count() -> Iterator[Batch]:
