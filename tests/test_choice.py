@@ -21,7 +21,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.candidate import plan_candidates
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
-from joulemap.cli.record import CandidateRunOptions
+from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError

@@ -8,8 +8,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.run import Models, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import HardwareOptions, Models, RunOptions
 from joulemap.domain.metric import PartMetricName, RankMetricName
 from joulemap.domain.settings import EnergyDivision
 from joulemap.errors import UsageError

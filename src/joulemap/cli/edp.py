@@ -8,8 +8,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Limit, Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.cli.value import split_names
 from joulemap.domain.settings import ModelDivision
 

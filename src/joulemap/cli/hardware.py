@@ -9,8 +9,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import SEVERAL_HARDWARE
+from joulemap.cli.option.run import CALIBRATION_HELP
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
-from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
 from joulemap.cli.value import read_quantity, split_names
 from joulemap.domain.architecture import find_class
 from joulemap.domain.settings import Device

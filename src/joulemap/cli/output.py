@@ -25,7 +25,7 @@ from joulemap.present.format import TABLE, list_formats
 from joulemap.present.text import make_visible
 
 if TYPE_CHECKING:
-    from joulemap.cli.record import ModelOptions
+    from joulemap.cli.option.run import ModelOptions
     from joulemap.domain.table import Table
     from joulemap.present.document import Document
     from joulemap.workspace import Workspace

@@ -9,8 +9,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_precisions, complete_runtimes
+from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import HardwareOptions, Models, RunOptions, repeat_options
 from joulemap.cli.value import read_quantity
 from joulemap.domain.settings import SweepDivision
 
