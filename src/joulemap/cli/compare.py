@@ -88,7 +88,6 @@ def compare(
     from joulemap.answer.name import split_models
 
     model, named = split_models(words)
-    hardware = hardware.add(named)
     is_ranked = sort is not None or details or verbose
     is_summary = level == "summary" and len(set(model)) == 1
     if baseline and (is_ranked or not is_summary):
@@ -102,7 +101,7 @@ def compare(
     if subgraph and not by:
         raise UsageError("--subgraph looks inside one: add --by category or --by action")
     workspace = output.workspace()
-    settings = run.settings(**hardware.keywords())
+    settings = run.settings(**hardware.keywords(named))
     repeated = output.repeat(run)
     if is_ranked:
         ranking = workspace.rank_hardware(

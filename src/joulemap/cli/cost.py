@@ -11,7 +11,7 @@ from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions
 from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import split_names
+from joulemap.domain.name import split_names
 
 
 @command

@@ -68,12 +68,12 @@ def sweep(
     from joulemap.answer.name import split_models
 
     models, named = split_models(words)
-    hardware = hardware.add(named)
-    settings = run.settings(**hardware.keywords())
+    settings = run.settings(**hardware.keywords(named))
     budget = read_quantity("--max-latency", max_latency, "s") or 0.0
     with output.watched_workspace() as workspace:
         answer = workspace.sweep(models, settings, max_latency_s=budget)
     again = (
+        *named,
         *repeat_options(run, ("batch", "precision", "runtime")),
         *repeat_options(hardware, ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")),
         *(("--max-latency", max_latency) if max_latency else ()),

@@ -13,7 +13,7 @@ import attrs
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
-from joulemap.domain.name import join_words, unmark
+from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.errors import UnknownNameError, UsageError
 from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
@@ -173,15 +173,12 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     return bool(find_class(plain)) or bool(find_alike(known, plain))
 
 
-def _split_commas(word: str) -> list[str]:
+def _split_commas(word: str) -> tuple[str, ...]:
     """Return what stands between commas, or all of a path that is there; UsageError where there is nothing."""
     plain, _, _ = word.partition("@")
-    if "," not in word or (is_hardware_path(plain) and Path(plain).expanduser().exists()):
-        return [word.strip()]
-    parts = [part.strip() for part in word.split(",") if part.strip()]
-    if not parts:
-        raise UsageError(f"cannot read the names in {word!r}: write a,b")
-    return parts
+    if is_hardware_path(plain) and Path(plain).expanduser().exists():
+        return (word.strip(),)
+    return split_names(word) or (word,)
 
 
 def read_names(

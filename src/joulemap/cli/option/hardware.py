@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import attrs
 import typer
 
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware
-from joulemap.cli.value import read_quantity, split_names
+from joulemap.cli.value import read_quantity
+from joulemap.domain.name import split_names
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ SEVERAL_HARDWARE: Final = (
     "Ids, aliases, classes, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware "
     "list`. A class means its default chip; --architecture takes all of it."
 )
+
+
+def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
+    """Return hardware as arguments and an option name it; each text may name several, or be a path with a comma."""
+    return (*(named or ()), *((option,) if option else ()))
 
 
 @attrs.frozen(kw_only=True)
@@ -113,13 +119,9 @@ class HardwareOptions(FilterOptions):
         ),
     ] = ""
 
-    def add(self, hardware: Sequence[str]) -> Self:
-        """Return these with hardware that was named among the arguments."""
-        return attrs.evolve(self, hardware=",".join((*hardware, *split_names(self.hardware))))
-
-    def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
-        return {**super().keywords(), "hardware": split_names(self.hardware)}
+    def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
+        """Return what is asked by them, and by hardware that was named among the arguments."""
+        return {**super().keywords(), "hardware": join_hardware(named, self.hardware)}
 
 
 @attrs.frozen(kw_only=True)
@@ -131,9 +133,9 @@ class NamedHardwareOptions(HardwareOptions):
         typer.Argument(metavar="[HARDWARE]...", help="As with --hardware.", autocompletion=complete_hardware),
     ] = None
 
-    def keywords(self) -> SettingsKeywords:
-        """Return what is asked by them."""
-        return {**super().keywords(), "hardware": (*(self.named or ()), *split_names(self.hardware))}
+    def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
+        """Return what is asked by them, and by hardware that was named elsewhere."""
+        return super().keywords((*(self.named or ()), *named))
 
 
 @attrs.frozen(kw_only=True)
@@ -147,7 +149,7 @@ class OneHardwareOptions:
 
     def read(self) -> str:
         """Return how it is named; UsageError where it is not."""
-        hardware = " ".join((*(self.named or ()), *split_names(self.option)))
+        hardware = " ".join(join_hardware(self.named, self.option))
         if not hardware.strip():
             raise UsageError("name a hardware after the model; see `joulemap hardware list`")
         return hardware
@@ -166,7 +168,7 @@ class TwoHardwareOptions:
         """Return how they are named; UsageError where they are not two."""
         from joulemap.answer.name import list_hardware
 
-        found = list_hardware((*(self.named or ()), *split_names(self.option)))
+        found = list_hardware(join_hardware(self.named, self.option))
         if len(found) != 2:
             names = f" ({', '.join(found)})" if found else ""
             raise UsageError(f"name two hardware after the model, A and B; found {len(found)}{names}")

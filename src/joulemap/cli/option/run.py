@@ -9,8 +9,9 @@ import attrs
 import typer
 
 from joulemap.cli.complete import complete_models, complete_precisions, complete_runtimes, complete_words
-from joulemap.cli.value import read_batches, split_names
+from joulemap.cli.value import read_batches
 from joulemap.domain.architecture import COMMON_PRECISION
+from joulemap.domain.name import split_names
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
