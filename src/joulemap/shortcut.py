@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.question import on_default
 from joulemap.workspace import Workspace
 
 if TYPE_CHECKING:
     from joulemap.answer.record import Run
     from joulemap.store.query import Rows
-
-DATABASE: Final = "joulemap.duckdb"
 
 
 @attrs.define
@@ -41,14 +40,14 @@ def use(path: str | Path | None) -> Workspace:
     Raises UsageError for a path that names a service.
     """
     folder = TemporaryDirectory(prefix="joulemap-") if path is None else None
-    _chosen.workspace = Workspace(Path(folder.name) / DATABASE if folder else path or DATABASE)
+    _chosen.workspace = Workspace(Path(folder.name) / DEFAULT_DATABASE if folder else path or DEFAULT_DATABASE)
     _chosen.folder = folder
     return _chosen.workspace
 
 
 def default_workspace() -> Workspace:
     """Return the workspace that the functions of the package ask."""
-    return _chosen.workspace or Workspace(os.environ.get("JOULEMAP_DB") or DATABASE)
+    return _chosen.workspace or Workspace(os.environ.get("JOULEMAP_DB") or DEFAULT_DATABASE)
 
 
 compare: Final = on_default(Workspace.compare, default_workspace)

@@ -18,7 +18,7 @@ from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
 from joulemap.cli.voice import tell, voice
 from joulemap.domain.name import fold_into
-from joulemap.domain.settings import WAIT_S
+from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.errors import UsageError
 from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
 from joulemap.present.format import TABLE, list_formats
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from joulemap.present.document import Document
     from joulemap.workspace import Workspace
 
-DEFAULT_DATABASE: Final = "joulemap.duckdb"
 PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
