@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from joulemap.cli.output import SUFFIXES
 from joulemap.errors import DatabaseError, ExitCode
 from joulemap.workspace import Workspace
 
@@ -637,3 +638,8 @@ def test_quiet_and_verbose_stand_before_or_behind_a_command(joulemap: Run, datab
     for silent in (joulemap("--quiet", *asked, "-o", "b.txt"), joulemap(*asked, "-o", "c.txt", "-q", "-v")):
         assert (silent.returncode, silent.stderr) == (0, "")
     assert joulemap("-q", "compare", "resnet19").stderr.startswith("joulemap: unknown model")
+
+
+def test_help_of_an_output_names_every_suffix(joulemap: Run) -> None:
+    told = joulemap("compare", "--help").stdout
+    assert [suffix for suffix in SUFFIXES if suffix not in told] == [".markdown"]

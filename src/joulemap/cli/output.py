@@ -142,7 +142,9 @@ class OutputOptions(DatabaseOptions):
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write the answer to this file, not to stdout: .txt, .json, .csv, .md or .parquet."
+            "--output",
+            "-o",
+            help="Write the answer to this file, not to stdout: .txt, .json, .csv, .md, .html or .parquet.",
         ),
     ] = None
     force: Force = False

@@ -103,7 +103,8 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
         named = ", ".join(name_pair(entry.id, mode) for entry, mode in selection.pairs)
-        raise UsageError(f"{hardware} is {len(selection.pairs)} hardware, expected one: {named}")
+        name = hardware if isinstance(hardware, str) else hardware.id
+        raise UsageError(f"{name} is {len(selection.pairs)} hardware, expected one: {named}")
     return selection
 
 

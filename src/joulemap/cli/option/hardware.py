@@ -186,7 +186,13 @@ class ClassHardwareOptions(NamedHardwareOptions):
         ),
     ] = ""
     deployment: Annotated[
-        str, typer.Option("--deployment", help="Of those, only for datacenter, edge or embedded.", show_default="any")
+        str,
+        typer.Option(
+            "--deployment",
+            help="Of those, only for datacenter, edge or embedded.",
+            show_default="any",
+            autocompletion=complete_deployments,
+        ),
     ] = ""
 
 

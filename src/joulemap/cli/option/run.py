@@ -129,6 +129,7 @@ class ClassRunOptions(RunOptions):
             "--precision",
             help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the nearest "
             "that it has.",
+            autocompletion=complete_precisions,
         ),
     ] = COMMON_PRECISION
 
