@@ -21,7 +21,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.candidate import plan_candidates
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
-from joulemap.cli.record import CandidateRunOptions
+from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
 from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
@@ -634,7 +634,7 @@ def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
     [
         (("l4",), UsageError, "between two options, found 1"),
         (("tpu_v4", "l4"), UsageError, "l4 is not among the configurations"),
-        (("tpu_v4:purchase", "h100_sxm5"), UsageError, "the catalogue has no purchase price of tpu_v4"),
+        (("tpu_v4:purchase", "h100_sxm5"), UsageError, "there is no purchase price of tpu_v4: the catalogue"),
         (("tpu_v4", "nonsense"), UnknownNameError, "unknown hardware 'nonsense'"),
     ],
 )

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from joulemap.cli.output import SUFFIXES
 from joulemap.errors import DatabaseError, ExitCode
 from joulemap.workspace import Workspace
 
@@ -643,3 +644,18 @@ def test_quiet_and_verbose_stand_before_or_behind_a_command(joulemap: Run, datab
     for silent in (joulemap("--quiet", *asked, "-o", "b.txt"), joulemap(*asked, "-o", "c.txt", "-q", "-v")):
         assert (silent.returncode, silent.stderr) == (0, "")
     assert joulemap("-q", "compare", "resnet19").stderr.startswith("joulemap: unknown model")
+
+
+def test_help_of_an_output_names_every_suffix(joulemap: Run) -> None:
+    told = joulemap("compare", "--help").stdout
+    assert [suffix for suffix in SUFFIXES if suffix not in told] == [".markdown"]
+
+
+def test_verbose_of_a_comparison_ranks_and_talks_and_v_only_talks(joulemap: Run, database: Path) -> None:
+    asked = ("compare", "resnet18", "l4", "tpu_v4", "--db", database)
+    plain, talking, verbose = joulemap(*asked), joulemap(*asked, "-v"), joulemap(*asked, "--verbose")
+    assert talking.stdout == plain.stdout
+    assert "query compare.ranking" not in talking.stderr
+    assert "Allocation on" in verbose.stdout
+    for spoken in (talking, verbose):
+        assert re.search(r"s: query compare\.\w+@1: \d+ rows", spoken.stderr)

@@ -39,6 +39,8 @@ def typed(line: str, joulemap: Run) -> list[str]:
         ("joulemap pareto resnet18 --x energy", {"energy", "energy_per_inference"}),
         ("joulemap analyze resnet18 --precision fp1", {"fp16"}),
         ("joulemap sweep resnet18 --deployment e", {"edge", "embedded"}),
+        ("joulemap architectures resnet18 --deployment e", {"edge", "embedded"}),
+        ("joulemap architectures resnet18 --precision int", {"int8", "int4"}),
         ("joulemap query run compare.s", {"compare.spread", "compare.strength", "compare.summary"}),
         ("joulemap hardware sh", {"show"}),
         ("joulemap hardware show kpu", {"kpu", "kpu_t64", "kpu_t256", "kpu_t768"}),

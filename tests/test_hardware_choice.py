@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 from compare import assert_close
+from conftest import Run
 from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
 from joulemap.catalog.load import list_architectures, load_catalogue, load_files, load_hardware
 from joulemap.catalog.sheet import load_models, load_scenarios
@@ -21,7 +22,14 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry, find_model_name
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
-from joulemap.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.errors import (
+    AmbiguousNameError,
+    CatalogueError,
+    ExitCode,
+    UnknownNameError,
+    UnsupportedError,
+    UsageError,
+)
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.workspace import Workspace
@@ -137,6 +145,33 @@ def test_a_class_in_place_of_a_hardware_is_said() -> None:
 )
 def test_hardware_is_listed_with_commas_or_spaces(written: str | list[str], expected: list[str]) -> None:
     assert [entry.id for entry, _ in select_hardware(Settings(hardware=written)).pairs] == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "resnet18", "--hardware", "./mine,own.toml"),
+        ("compare", "resnet18", "./mine,own.toml"),
+        ("analyze", "resnet18", "--hardware", "./mine,own.toml"),
+        ("explain", "resnet18", "t4", "--hardware", "./mine,own.toml"),
+        ("edp", "resnet18", "t4", "--against", "./mine,own.toml"),
+        ("sweep", "resnet18", "--hardware", "./mine,own.toml", "--batch", "1"),
+        ("utilization", "resnet18", "--hardware", "./mine,own.toml", "--no-advice"),
+        ("hardware", "sanity", "--hardware", "./mine,own.toml"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_whose_name_has_a_comma(arguments: tuple[str, ...], joulemap: Run, tmp_path: Path) -> None:
+    own_file(tmp_path).rename(tmp_path / "mine,own.toml")
+    done = joulemap(*arguments, "--format", "json")
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert '"mine"' in done.stdout
+
+
+@pytest.mark.parametrize("text", [",", " ", " , "])
+def test_hardware_of_commas_alone_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="cannot read the names in"):
+        select_hardware(Settings(hardware=text))
 
 
 @pytest.mark.parametrize(("written", "named"), [("H100 RTX 4080", "H100 RTX 4080"), ("H100,nonsense", "nonsense")])

@@ -54,7 +54,7 @@ BELOW: dict[str, set[str]] = {
     },
     "question": {"errors", "plan"},
     "workspace": {"answer", "domain", "plan", "question", "store"},
-    "shortcut": {"answer", "question", "store", "workspace"},
+    "shortcut": {"answer", "domain", "question", "store", "workspace"},
     "cli": {
         "answer",
         "background",

@@ -247,12 +247,30 @@ def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> Non
         assert joulemap(*step).returncode == ExitCode.OK, step
 
 
+@pytest.mark.parametrize("command", [("analyze", "resnet18", "tpu_v4"), ("compare", "resnet18", "tpu_v4", "l4")])
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        (("--by", "category"), ("--level", "subgraph", "--by", "category")),
+        (("--subgraph", "conv1"), ("--level", "subgraph", "--by", "action", "--subgraph", "conv1")),
+    ],
+)
+def test_a_division_means_that_of_subgraphs_and_looking_inside_one_means_its_actions(
+    command: tuple[str, ...], short: tuple[str, ...], full: tuple[str, ...], joulemap: Run, database: Path
+) -> None:
+    asked = (*command, "--db", database, "--format", "json")
+    done = joulemap(*asked, *short)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert done.stdout == joulemap(*asked, *full).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("analyze", "resnet18", "tpu_v4", "--level", "category", "--by", "action"), "leave out --level category"),
-        (("compare", "resnet18", "--by", "action"), "add --level subgraph"),
-        (("compare", "resnet18", "--level", "subgraph", "--subgraph", "conv1"), "add --by category or --by action"),
+        (("compare", "resnet18", "--level", "detailed", "--by", "action"), "leave out --level detailed"),
+        (("compare", "resnet18", "--by", "action", "--sort", "energy"), "leave out --by and --subgraph"),
+        (("compare", "resnet18", "--subgraph", "conv1", "--metric", "edp"), "leave out --metric"),
         (("compare", "resnet18", "--level", "subgraph", "--by", "action", "--metric", "latency"), "leave out --metric"),
         (("explain", "resnet18", "tpu_v4", "h100_sxm5", "--metric", "memory", "--subgraph", "conv1"), "whole run"),
     ],

@@ -20,10 +20,10 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sweep.answer import BATCHES as DEFAULT_BATCHES, HEADINGS, SweepAnswer
+from joulemap.answer.sweep.answer import HEADINGS, SweepAnswer
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
-from joulemap.domain.settings import SweepDivision
+from joulemap.domain.settings import BATCHES as DEFAULT_BATCHES, SweepDivision
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.question import on_default
 from joulemap.workspace import Workspace
 
 if TYPE_CHECKING:
     from joulemap.answer.record import Run
     from joulemap.store.query import Rows
-
-DATABASE: Final = "joulemap.duckdb"
 
 
 @attrs.define
@@ -44,14 +43,14 @@ def use(path: str | Path | None) -> Workspace:
     if path is None:
         folder = mkdtemp(prefix="joulemap-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        path = Path(folder) / DATABASE
+        path = Path(folder) / DEFAULT_DATABASE
     workspace = _chosen.workspace = Workspace(path)
     return workspace
 
 
 def default_workspace() -> Workspace:
     """Return the workspace that the functions of the package ask."""
-    return _chosen.workspace or Workspace(os.environ.get("JOULEMAP_DB") or DATABASE)
+    return _chosen.workspace or Workspace(os.environ.get("JOULEMAP_DB") or DEFAULT_DATABASE)
 
 
 compare: Final = on_default(Workspace.compare, default_workspace)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.settings import (
+    DEFAULT_DATABASE,
     Bounds,
     Limits,
     ModelKeywords,
@@ -97,7 +98,7 @@ class Workspace:
 
     def __init__(
         self,
-        path: str | Path = "joulemap.duckdb",
+        path: str | Path = DEFAULT_DATABASE,
         *,
         talk: Talk = silent,
         progress: Progress | None = None,

@@ -389,7 +389,7 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
         if not of_name:
             return f"{name} is not among the configurations that are compared"
         if not any(row.status == "ok" and way in ("", row.way) for row in of_name):
-            return f"the catalogue has no {f'{way} ' if way else ''}price of {name}"
+            return f"there is no {f'{way} ' if way else ''}price of {name}: the catalogue has none, and none is given"
     return "the two options cannot be compared"
 
 

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
 from joulemap.errors import UsageError
 

@@ -8,8 +8,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_models
+from joulemap.cli.option.hardware import ClassHardwareOptions
+from joulemap.cli.option.run import MODEL_HELP, ClassRunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import MODEL_HELP, ClassHardwareOptions, ClassRunOptions
 from joulemap.domain.settings import ClassDivision
 
 

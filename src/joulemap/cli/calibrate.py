@@ -12,7 +12,7 @@ from joulemap.cli.argument import named_files
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.output import OutputOptions, check_suffix
-from joulemap.cli.value import split_names
+from joulemap.domain.name import split_names
 from joulemap.file import check_output
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
 
 import attrs
 
-from joulemap.cli.voice import Quiet, Talking, Verbose, voice
+from joulemap.cli.voice import Quiet, Verbose, voice
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,18 +21,16 @@ def _flag(name: str, annotation: object) -> inspect.Parameter:
 
 QUIET: Final = _flag("quiet", Quiet)
 VERBOSE: Final = _flag("verbose", Verbose)
-TALKING: Final = _flag("talking", Talking)
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function whose options are the fields of those parameters that are records, and --quiet and --verbose.
 
-    A field of a record is annotated as an option of Typer; the function still gets the record. One that has a --verbose
-    of its own says as much with it, and with -v alone.
+    A field of a record is annotated as an option of Typer; the function still gets the record. A function with a
+    parameter `verbose` of its own tells the voice itself.
     """
     records: dict[str, Any] = {}
-    has_verbose = "verbose" in inspect.signature(function).parameters
-    spoken = (QUIET, TALKING) if has_verbose else (QUIET, VERBOSE)
+    spoken = [flag for flag in (QUIET, VERBOSE) if flag.name not in inspect.signature(function).parameters]
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if not attrs.has(parameter.annotation):
@@ -52,10 +50,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*_none: P.args, **given: P.kwargs) -> R:
         values: dict[str, Any] = given
-        is_talking = any(values.get(name) for name in ("talking", "verbose"))
-        voice.set(quiet=values["quiet"], verbose=is_talking)
-        for parameter in spoken:
-            del values[parameter.name]
+        voice.set(**{flag.name: values.pop(flag.name) for flag in spoken})
         for name, record in records.items():
             values[name] = record(**{field.name: values.pop(field.name) for field in attrs.fields(record)})
         return function(**values)  # type: ignore[call-arg]

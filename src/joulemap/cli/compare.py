@@ -8,11 +8,15 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.run import Models, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import HardwareOptions, Models, RunOptions
+from joulemap.cli.voice import Talking, voice
 from joulemap.domain.metric import PartMetricName, RankMetricName
 from joulemap.domain.settings import EnergyDivision
 from joulemap.errors import UsageError
+
+Level = Literal["summary", "detailed", "subgraph", "operator"]
 
 
 @command
@@ -20,12 +24,13 @@ def compare(
     words: Models,
     *,
     level: Annotated[
-        Literal["summary", "detailed", "subgraph", "operator"],
+        Level | None,
         typer.Option(
             help="summary: a row per hardware, or models against hardware; detailed: each run with the tree of its "
-            "energy; subgraph, operator: who wins each."
+            "energy; subgraph, operator: who wins each.",
+            show_default="summary; subgraph with --by or --subgraph",
         ),
-    ] = "summary",
+    ] = None,
     metric: Annotated[
         PartMetricName,
         typer.Option(
@@ -38,10 +43,12 @@ def compare(
         typer.Option(
             help="With --level subgraph or operator: what each spends its energy on, by the categories that all "
             "architectures share or by action.",
-            show_default="no breakdown",
+            show_default="no breakdown; action with --subgraph",
         ),
     ] = None,
-    subgraph: Annotated[str, typer.Option(help="With --by: look inside this subgraph.", show_default="all")] = "",
+    subgraph: Annotated[
+        str, typer.Option(help="Look inside this subgraph, as --level subgraph names it.", show_default="all")
+    ] = "",
     baseline: Annotated[
         str,
         typer.Option(
@@ -58,8 +65,13 @@ def compare(
         ),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="With the ranking: every subgraph, its units and what bounds it.")
+        bool,
+        typer.Option(
+            "--verbose",
+            help="With the ranking: every subgraph, its units and what bounds it; also what -v says.",
+        ),
     ] = False,
+    talking: Talking = False,
     limit: Annotated[
         int, typer.Option(min=1, help="Subgraphs or operators to show in a table; json and csv have all.")
     ] = 60,
@@ -76,7 +88,7 @@ def compare(
     joulemap compare resnet18 H100 "RTX 4090" cpu
     joulemap compare resnet18 --hardware xeon_8490h --level detailed
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
-    joulemap compare resnet18 --hardware l4,tpu_v4 --level subgraph --by category --precision int8
+    joulemap compare resnet18 --hardware l4,tpu_v4 --by category --precision int8
     joulemap compare resnet18 mobilenet_v2 --hardware h100_sxm5,kpu_t256 --metric edp
     joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --details
     joulemap compare resnet18 --scenario robot --precision int8 --sort efficiency
@@ -86,22 +98,15 @@ def compare(
     """
     from joulemap.answer.name import split_models
 
+    voice.set(verbose=verbose or talking)
     model, named = split_models(words)
-    hardware = hardware.add(named)
+    is_divided = bool(by or subgraph)
+    level = level or ("subgraph" if is_divided else "summary")
     is_ranked = sort is not None or details or verbose
     is_summary = level == "summary" and len(set(model)) == 1
-    if baseline and (is_ranked or not is_summary):
-        raise UsageError("--baseline is for the summary of one model; leave it out")
-    if is_ranked and not is_summary:
-        raise UsageError("--sort, --details and --verbose rank the hardware for one model at --level summary")
-    if (by or subgraph) and level not in ("subgraph", "operator"):
-        raise UsageError("--by and --subgraph look into subgraphs or operators: add --level subgraph")
-    if by and metric != "energy":
-        raise UsageError("--by divides energy; leave out --metric")
-    if subgraph and not by:
-        raise UsageError("--subgraph looks inside one: add --by category or --by action")
+    _check_options(level, metric, is_ranked=is_ranked, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
     workspace = output.workspace()
-    settings = run.settings(**hardware.keywords())
+    settings = run.settings(**hardware.keywords(named))
     repeated = output.repeat(run)
     if is_ranked:
         ranking = workspace.rank_hardware(
@@ -114,10 +119,25 @@ def compare(
         document = workspace.compare_models(model, settings, metric=metric).document(repeated=repeated)
     elif level == "detailed":
         document = workspace.compare_runs(model, settings).document(repeated=repeated)
-    elif by:
-        parts = workspace.compare_breakdowns(model, settings, level=level, by=by, subgraph=subgraph)
+    elif is_divided:
+        parts = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
         document = parts.document(limit=limit, repeated=repeated)
     else:
         contest = workspace.compare_parts(model, settings, by=level, metric=metric)
         document = contest.document(limit=limit, repeated=repeated)
     output.write(document)
+
+
+def _check_options(
+    level: Level, metric: PartMetricName, *, is_ranked: bool, is_summary: bool, is_divided: bool, baseline: str
+) -> None:
+    """Raise UsageError for options that do not go together; `is_summary` is whether it is that of one model."""
+    if baseline and (is_ranked or not is_summary):
+        raise UsageError("--baseline is for the summary of one model; leave it out")
+    if is_ranked and not is_summary:
+        rest = "; leave out --by and --subgraph" if is_divided else " at --level summary"
+        raise UsageError(f"--sort, --details and --verbose rank the hardware for one model{rest}")
+    if is_divided and level in ("summary", "detailed"):
+        raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
+    if is_divided and metric != "energy":
+        raise UsageError("--by and --subgraph divide energy; leave out --metric")

@@ -7,17 +7,11 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.option.hardware import CandidateHardwareOptions
+from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions
+from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import (
-    CandidateHardwareOptions,
-    CandidateRunOptions,
-    Limit,
-    Model,
-    PriceOptions,
-    UsageOptions,
-    UseLimitOptions,
-)
-from joulemap.cli.value import split_names
+from joulemap.domain.name import split_names
 
 
 @command

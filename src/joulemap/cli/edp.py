@@ -8,9 +8,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Limit, Model, ModeOptions, OneHardwareOptions, RunOptions
-from joulemap.cli.value import split_names
 from joulemap.domain.settings import ModelDivision
 
 
@@ -44,6 +44,6 @@ def edp(
     joulemap edp attention_head tpu_v4 --model-arg tokens=1024 --format csv
     """
     settings = run.settings(**mode.keywords())
-    answer = output.workspace().edp(model, hardware.read(), settings, against=split_names(against))
+    answer = output.workspace().edp(model, hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
     output.write(answer.document(by=level, limit=limit, repeated=repeated))

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Limit, Model, ModeOptions, OneHardwareOptions, RunOptions
 from joulemap.domain.settings import FusionDivision
 
 

@@ -9,9 +9,10 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import SEVERAL_HARDWARE
+from joulemap.cli.option.run import CALIBRATION_HELP
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
-from joulemap.cli.record import CALIBRATION_HELP, SEVERAL_HARDWARE
-from joulemap.cli.value import read_quantity, split_names
+from joulemap.cli.value import read_quantity
 from joulemap.domain.architecture import find_class
 from joulemap.domain.settings import Device
 from joulemap.errors import UsageError
@@ -166,7 +167,7 @@ def sanity(
     joulemap hardware sanity --hardware A100,H100,H200,tpu_v4
     joulemap hardware sanity --hardware ./mine.toml --format json
     """
-    answer = output.workspace().sanity(split_names(hardware))
+    answer = output.workspace().sanity((hardware,) if hardware else ())
     output.write(answer.document())
 
 

@@ -8,8 +8,8 @@ import attrs
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Model, RunOptions
 from joulemap.domain.settings import Device
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.option.run import Limit, Model, ModelOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Limit, Model, ModelOptions
 
 app = typer.Typer(help="Models: which there are, what they consist of.", rich_markup_mode=None)
 

@@ -18,19 +18,18 @@ from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
 from joulemap.cli.voice import tell, voice
 from joulemap.domain.name import fold_into
-from joulemap.domain.settings import WAIT_S
+from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.errors import UsageError
 from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
 from joulemap.present.format import TABLE, list_formats
 from joulemap.present.text import make_visible
 
 if TYPE_CHECKING:
-    from joulemap.cli.record import ModelOptions
+    from joulemap.cli.option.run import ModelOptions
     from joulemap.domain.table import Table
     from joulemap.present.document import Document
     from joulemap.workspace import Workspace
 
-DEFAULT_DATABASE: Final = "joulemap.duckdb"
 PARQUET: Final = "parquet"
 """A format that only a file can hold: the table that csv writes."""
 
@@ -143,7 +142,9 @@ class OutputOptions(DatabaseOptions):
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write the answer to this file, not to stdout: .txt, .json, .csv, .md or .parquet."
+            "--output",
+            "-o",
+            help="Write the answer to this file, not to stdout: .txt, .json, .csv, .md, .html or .parquet.",
         ),
     ] = None
     force: Force = False

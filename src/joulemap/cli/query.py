@@ -9,8 +9,8 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_queries
+from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
-from joulemap.cli.record import BoundOptions
 from joulemap.cli.stream import StreamOptions
 from joulemap.cli.value import split_assignments
 

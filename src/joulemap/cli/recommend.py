@@ -7,15 +7,10 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.option.hardware import CandidateHardwareOptions
+from joulemap.cli.option.limit import LimitOptions, UsageOptions
+from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import (
-    CandidateHardwareOptions,
-    CandidateRunOptions,
-    Limit,
-    LimitOptions,
-    Model,
-    UsageOptions,
-)
 from joulemap.domain.metric import MetricName
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.record import BoundOptions
+from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.stream import StreamOptions
 from joulemap.cli.value import split_assignments
 from joulemap.errors import UsageError

@@ -9,8 +9,9 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_precisions, complete_runtimes
+from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import HardwareOptions, Models, RunOptions, repeat_options
 from joulemap.cli.value import read_quantity
 from joulemap.domain.settings import SweepDivision
 
@@ -67,12 +68,12 @@ def sweep(
     from joulemap.answer.name import split_models
 
     models, named = split_models(words)
-    hardware = hardware.add(named)
-    settings = run.settings(**hardware.keywords())
+    settings = run.settings(**hardware.keywords(named))
     budget = read_quantity("--max-latency", max_latency, "s") or 0.0
     with output.watched_workspace() as workspace:
         answer = workspace.sweep(models, settings, max_latency_s=budget)
     again = (
+        *named,
         *repeat_options(run, ("batch", "precision", "runtime")),
         *repeat_options(hardware, ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")),
         *(("--max-latency", max_latency) if max_latency else ()),

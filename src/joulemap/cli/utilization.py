@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
+from joulemap.cli.option.hardware import NamedHardwareOptions
+from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import Model, NamedHardwareOptions, RunOptions
 from joulemap.cli.value import read_fractions
 
 

@@ -8,8 +8,8 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware, complete_models
+from joulemap.cli.option.run import CALIBRATION_HELP
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.record import CALIBRATION_HELP
 from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from joulemap.domain.name import split_names
 from joulemap.errors import UsageError
 
 BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]?i?", re.IGNORECASE)
@@ -14,14 +15,6 @@ BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]
 
 MOST_QUANTITY: Final = 60
 """Characters of a number with its unit; the time to read one grows faster than its length."""
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    """Return the names in `a,b`; UsageError where there is a comma and no name."""
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if text and not names:
-        raise UsageError(f"cannot read the names in {text!r}: write a,b")
-    return names
 
 
 def read_quantity(option: str, text: str, unit: str) -> float | None:

@@ -32,7 +32,7 @@ class Voice:
         self.is_quiet = self.is_verbose = False
         self._began_s = time.monotonic()
 
-    def set(self, *, quiet: bool, verbose: bool) -> None:
+    def set(self, *, quiet: bool = False, verbose: bool = False) -> None:
         """Take what was asked for, before the command or with it."""
         self.is_quiet |= quiet
         self.is_verbose |= verbose

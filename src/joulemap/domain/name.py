@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, cast
 
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
+from joulemap.errors import UsageError
 
 PROJECTED: Final = "~"
 """How tables mark a hardware whose key numbers are projections; it is no part of its name."""
@@ -37,6 +38,14 @@ PRECISION_NAMES: Final[dict[str, Precision]] = {
     "float4": "fp4",
 }
 """What frameworks call a precision -> its name here."""
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Return the names in `a,b`; UsageError for a text that holds none, unless it is empty."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if text and not names:
+        raise UsageError(f"cannot read the names in {text!r}: write a,b")
+    return names
 
 
 def unmark(name: str) -> str:

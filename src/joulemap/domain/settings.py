@@ -27,6 +27,12 @@ Device = Literal["cpu", "cuda"]
 WAIT_S: Final = 30.0
 """How long to wait for others who hold a database, unless something else is asked for."""
 
+DEFAULT_DATABASE: Final = "joulemap.duckdb"
+"""Where results are kept unless something else is asked for, in the working directory."""
+
+BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
+"""What is run where the question is which batch is best, and none is asked for."""
+
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
 

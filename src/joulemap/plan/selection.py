@@ -14,7 +14,7 @@ from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
-from joulemap.domain.name import join_words, unmark
+from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
 from joulemap.errors import UnknownNameError, UsageError
 from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
@@ -105,7 +105,8 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
         named = ", ".join(name_pair(entry.id, mode) for entry, mode in selection.pairs)
-        raise UsageError(f"{hardware} is {len(selection.pairs)} hardware, expected one: {named}")
+        name = hardware if isinstance(hardware, str) else hardware.id
+        raise UsageError(f"{name} is {len(selection.pairs)} hardware, expected one: {named}")
     return selection
 
 
@@ -177,15 +178,12 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     return bool(find_class(plain)) or bool(find_alike(known, plain))
 
 
-def _split_commas(word: str) -> list[str]:
+def _split_commas(word: str) -> tuple[str, ...]:
     """Return what stands between commas, or all of a path that is there; UsageError where there is nothing."""
     plain, _, _ = word.partition("@")
-    if "," not in word or (is_hardware_path(plain) and Path(plain).expanduser().exists()):
-        return [word.strip()]
-    parts = [part.strip() for part in word.split(",") if part.strip()]
-    if not parts:
-        raise UsageError(f"cannot read the names in {word!r}: write a,b")
-    return parts
+    if is_hardware_path(plain) and Path(plain).expanduser().exists():
+        return (word.strip(),)
+    return split_names(word) or (word,)
 
 
 def read_names(

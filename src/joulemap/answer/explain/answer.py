@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -21,7 +21,7 @@ from joulemap.answer.explain.sentence import write_sentences
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import DifferenceDivision, check_name
+from joulemap.domain.settings import BATCHES, DifferenceDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.plan.run import plan_selected
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
-
-BATCHES: Final = "1,2,4,8,16,32,64,128"
 
 
 @attrs.frozen(kw_only=True)
@@ -236,7 +234,7 @@ class ExplainAnswer(PairAnswer):
         if self.metric != "memory" and self.subgraphs.rows:
             steps.append([*explained, "--subgraph", self.subgraphs[0].name, *repeated])
         if not {"--batch", "--input", "--calibration"} & set(repeated) and pair[0] != pair[1]:
-            both = ["--hardware", ",".join(pair), "--batch", BATCHES, "--level", "crossing"]
+            both = ["--hardware", ",".join(pair), "--batch", ",".join(map(str, BATCHES)), "--level", "crossing"]
             steps.append(["sweep", total.model, *both, *repeated])
         return steps
 

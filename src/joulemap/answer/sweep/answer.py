@@ -11,7 +11,7 @@ from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.scope import find_scope
 from joulemap.answer.sweep.row import Series, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.settings import SweepDivision
+from joulemap.domain.settings import BATCHES, SweepDivision
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
@@ -29,9 +29,6 @@ HEADINGS: Final[dict[SweepDivision, str]] = {
     "winner": "Best hardware at each batch",
     "crossing": "Whose order turns round",
 }
-
-BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Where none is asked for."""
 
 SHOWN_SENTENCES: Final = 12
 """Pairs that overtake each other, and refusals, that people see; programs get all."""

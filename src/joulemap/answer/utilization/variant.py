@@ -11,7 +11,7 @@ import attrs
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import BATCHES, Settings
 from joulemap.errors import ModelError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
@@ -20,8 +20,6 @@ from joulemap.plan.run import Plan, plan_selected
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ShippedWorkload
     from joulemap.plan.source import Source
-
-BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 
 TRACED_BATCHES: Final = (1, 4, 16, 64)
 """Of a model that has to be traced at each."""

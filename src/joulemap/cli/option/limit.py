@@ -1,0 +1,209 @@
+"""What configurations and queries must keep to, what chips cost, and how they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import attrs
+import typer
+
+from joulemap.cli.value import read_number, read_quantity, split_assignments
+from joulemap.errors import UsageError
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Bounds, Limits, Price, Usage
+
+
+@attrs.frozen(kw_only=True)
+class UseLimitOptions:
+    """What a configuration must keep to while it runs."""
+
+    max_latency: Annotated[
+        str, typer.Option(help="At most this latency of a batch, e.g. 50ms.", show_default="any")
+    ] = ""
+    max_energy: Annotated[str, typer.Option(help="At most this energy of a batch, e.g. 1J.", show_default="any")] = ""
+    max_energy_per_inference: Annotated[
+        str, typer.Option(help="At most this energy of one inference, e.g. 100mJ.", show_default="any")
+    ] = ""
+    max_memory: Annotated[
+        str,
+        typer.Option(
+            help="At most this memory for weights and activations of a batch, e.g. 512MB.", show_default="any"
+        ),
+    ] = ""
+    max_power: Annotated[str, typer.Option(help="At most this power while it runs, e.g. 15W.", show_default="any")] = ""
+    min_throughput: Annotated[str, typer.Option(help="At least so many inferences, e.g. 30/s.", show_default="any")] = (
+        ""
+    )
+
+    def read(self) -> Limits:
+        """Return the limits in SI units; UsageError names the option that cannot be read."""
+        from joulemap.domain.settings import Limits
+
+        return Limits(
+            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
+            max_energy_j=read_quantity("--max-energy", self.max_energy, "J"),
+            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
+            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
+            max_power_w=read_quantity("--max-power", self.max_power, "W"),
+            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class LimitOptions(UseLimitOptions):
+    """What a configuration must keep to."""
+
+    max_price: Annotated[
+        str,
+        typer.Option(help="At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.",
+                     show_default="any"),
+    ] = ""  # fmt: skip
+
+    def read(self) -> Limits:
+        """Return the limits in SI units; UsageError names the option that cannot be read."""
+        is_rent = "/" in self.max_price
+        if self.max_price.strip().replace(".", "", 1).isdigit():
+            text = self.max_price
+            raise UsageError(
+                f"--max-price: {text!r} has no unit: write {text}USD/h to rent a chip, {text}USD to buy one"
+            )
+        return attrs.evolve(
+            super().read(),
+            max_price_usd_per_hour=read_quantity("--max-price", self.max_price if is_rent else "", "USD/h"),
+            max_purchase_usd=read_quantity("--max-price", "" if is_rent else self.max_price, "USD"),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class PriceOptions:
+    """What a person pays for chips, in place of the catalogue's prices."""
+
+    price_per_hour: Annotated[
+        list[str] | None,
+        typer.Option("--price-per-hour", help="Your rent of a chip, e.g. l4=0.40USD/h; repeat for several."),
+    ] = None
+    purchase_price: Annotated[
+        list[str] | None,
+        typer.Option("--purchase-price", help="What you pay for one, e.g. l4=2500USD; repeat for several."),
+    ] = None
+    price_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--price-file",
+            help="CSV with the columns hardware, usd_per_hour, purchase_usd and source, or TOML with a table of them "
+            "for each hardware. What is given beside it counts more.",
+        ),
+    ] = None
+
+    def read(self) -> tuple[Price, ...]:
+        """Return the prices; UsageError names the option that cannot be read."""
+        from joulemap.answer.price import read_price_file
+        from joulemap.domain.settings import Price
+
+        of_file = read_price_file(self.price_file) if self.price_file else ()
+        rents = _read_prices("--price-per-hour", self.price_per_hour, "USD/h")
+        bought = _read_prices("--purchase-price", self.purchase_price, "USD")
+        return (
+            *of_file,
+            *(Price(hardware=name, usd_per_hour=value) for name, value in rents.items()),
+            *(Price(hardware=name, purchase_usd=value) for name, value in bought.items()),
+        )
+
+
+def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[str, float | None]:
+    """Return hardware -> price of `l4=0.40USD/h`s; UsageError names the option and what is wrong."""
+    try:
+        pairs = split_assignments(written)
+    except UsageError:
+        raise UsageError(f"{option}: cannot read {', '.join(written or ())}: write l4=0.40{unit}, once each") from None
+    return {name: read_quantity(option, text, unit) for name, text in pairs.items()}
+
+
+@attrs.frozen(kw_only=True)
+class UsageOptions:
+    """How a chip is used and powered."""
+
+    utilization: Annotated[
+        float | None,
+        typer.Option(
+            "--utilization",
+            help="Part of the powered or rented hours that a chip works, above 0, at most 1.",
+            show_default="the catalogue's",
+        ),
+    ] = None
+    lifetime: Annotated[
+        float | None,
+        typer.Option("--lifetime", help="Years that a bought chip serves.", show_default="the catalogue's"),
+    ] = None
+    hours: Annotated[
+        float | None,
+        typer.Option("--hours", help="Hours that a bought chip is powered in a year.", show_default="the catalogue's"),
+    ] = None
+    pue: Annotated[
+        float | None,
+        typer.Option(
+            "--pue",
+            help="Power usage effectiveness of data centres, from 1; 1 elsewhere.",
+            show_default="the catalogue's",
+        ),
+    ] = None
+    electricity: Annotated[
+        str, typer.Option("--electricity", help="Its price, e.g. 0.12USD/kWh.", show_default="the catalogue's")
+    ] = ""
+    grid: Annotated[
+        str, typer.Option("--grid", help="Where electricity comes from, e.g. us, de or Norway.", show_default="world")
+    ] = ""
+    grid_gco2_per_kwh: Annotated[
+        float | None,
+        typer.Option(
+            "--grid-gco2-per-kwh", help="Grams of CO2 per kWh in place of a grid's.", show_default="the grid's"
+        ),
+    ] = None
+
+    def read(self) -> Usage:
+        """Return how a chip is used; UsageError names what is out of range."""
+        from joulemap.domain.settings import Usage
+
+        return Usage(
+            utilization=self.utilization,
+            lifetime_years=self.lifetime,
+            hours_per_year=self.hours,
+            pue=self.pue,
+            usd_per_kwh=read_number("--electricity", self.electricity, "USD/kWh"),
+            region=self.grid,
+            gco2_per_kwh=self.grid_gco2_per_kwh,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class BoundOptions:
+    """What a query may take before it is stopped."""
+
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", help="Stop it where nothing comes for so many seconds.", show_default="60"),
+    ] = None
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", help="Stop it at more rows.", show_default="any number")
+    ] = None
+    max_memory: Annotated[
+        str,
+        typer.Option(
+            "--max-memory",
+            help="Stop it where it needs more memory, e.g. 8GB; disk is not used in its place.",
+            show_default="4GB, at most half of the machine's",
+        ),
+    ] = ""
+
+    def read(self) -> Bounds:
+        """Return the bounds; UsageError names what is out of range."""
+        from joulemap.domain.settings import Bounds
+
+        given: dict[str, Any] = {
+            "timeout_s": self.timeout,
+            "max_memory_bytes": read_quantity("--max-memory", self.max_memory, "B"),
+        }
+        return Bounds(max_rows=self.max_rows, **{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,183 @@
+"""How a model is built and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+
+import attrs
+import typer
+
+from joulemap.cli.complete import complete_models, complete_precisions, complete_runtimes, complete_words
+from joulemap.cli.value import read_batches
+from joulemap.domain.architecture import COMMON_PRECISION
+from joulemap.domain.name import split_names
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings, SettingsKeywords
+
+MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
+
+CALIBRATION_HELP: Final = (
+    "auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; or a name or "
+    "file of one, used for its hardware."
+)
+
+Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
+Models = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL... [HARDWARE]...",
+        help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several. What is no model and "
+        "names hardware is hardware, as with --hardware.",
+        autocompletion=complete_words,
+    ),
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
+
+
+@attrs.frozen(kw_only=True)
+class ModelOptions:
+    """How a model is built and traced."""
+
+    batch: Annotated[
+        str, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1, or the model's own")
+    ] = ""
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            help="An input, batch first: 1,3,224,224 or ids=1,128:int64; repeat for several.",
+            show_default="the model's own",
+        ),
+    ] = None
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--model-arg", help="name=value for a factory or building block; repeat for several."),
+    ] = None
+    retrace: Annotated[
+        bool,
+        typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap."),
+    ] = False
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load a .pt2 file also where it may run code of its own when it is loaded.")
+    ] = False
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        from joulemap.trace.source import parse_argument
+
+        return {
+            "batch": read_batches(self.batch),
+            "inputs": self.inputs or (),
+            "arguments": dict(parse_argument(text) for text in self.arguments or ()),
+            "retrace": self.retrace,
+            "trust": self.trust,
+        }
+
+    def settings(self, **keywords: Any) -> Settings:
+        """Return the settings asked for, with others of a command."""
+        from joulemap.domain.settings import Settings
+
+        return Settings(**{**self.keywords(), **keywords})
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options as a follow-up command must repeat them; none for defaults."""
+        return repeat_options(self, ("batch", "inputs", "arguments"))
+
+
+@attrs.frozen(kw_only=True)
+class RunOptions(ModelOptions):
+    """How a model is run."""
+
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.",
+            autocompletion=complete_precisions,
+        ),
+    ] = "fp32"
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--runtime",
+            help="eager: a kernel per operator, launched by the host; graph: without host cost; "
+            "fused: a kernel per subgraph.",
+            autocompletion=complete_runtimes,
+        ),
+    ] = "fused"
+    calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        names: dict[str, Any] = {"precision": split_names(self.precision), "runtime": split_names(self.runtime)}
+        return cast("SettingsKeywords", {**super().keywords(), **names, "calibration": self.calibration})
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options as a follow-up command must repeat them; none for defaults."""
+        return repeat_options(self, ("precision", "runtime", "batch", "inputs", "arguments", "calibration"))
+
+
+@attrs.frozen(kw_only=True)
+class ClassRunOptions(RunOptions):
+    """How a model is run on each architecture class."""
+
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the nearest "
+            "that it has.",
+            autocompletion=complete_precisions,
+        ),
+    ] = COMMON_PRECISION
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that a command about one of the runs must repeat, beside its precision."""
+        return repeat_options(self, ("runtime", "batch", "inputs", "arguments", "calibration"))
+
+
+@attrs.frozen(kw_only=True)
+class CandidateRunOptions(RunOptions):
+    """How models are run in the configurations that are chosen from."""
+
+    batch: Annotated[
+        str,
+        typer.Option(
+            "--batch",
+            "-b",
+            help="Samples in one input, comma-separated.",
+            show_default="1,8,32, or the input's own",
+        ),
+    ] = ""
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4.",
+            autocompletion=complete_precisions,
+        ),
+    ] = "fp32,fp16,bf16,int8"
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that a command about one of the configurations must repeat."""
+        return repeat_options(self, ("inputs", "arguments", "calibration"))
+
+
+def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Return fields of an option record that are not at their default, as they are written on the command line."""
+    parts: list[str] = []
+    for name in names:
+        field = getattr(attrs.fields(type(record)), name)
+        value = getattr(record, name)
+        if value == field.default:
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            parts += [_written(type(record), name), str(item)]
+    return tuple(parts)
+
+
+def _written(record: type, name: str) -> str:
+    (option,) = get_type_hints(record, include_extras=True)[name].__metadata__
+    return str(option.default)
