@@ -118,8 +118,8 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
     try:
         pairs = split_assignments(written)
     except UsageError:
-        raise UsageError(f"{option}: cannot read {', '.join(written or ())}: write l4=0.40{unit}, once each") from None
-    return {name: read_quantity(option, text, unit) for name, text in pairs.items()}
+        raise UsageError(f"{option}: cannot read {', '.join(written or ())}: write HARDWARE=PRICE, each once: l4=0.40{unit}") from None
+    return {name: read_quantity(f"{option} {name}=", text, unit) for name, text in pairs.items()}
 
 
 @attrs.frozen(kw_only=True)
