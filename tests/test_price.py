@@ -105,8 +105,13 @@ def test_a_price_file_that_is_wrong_says_where(name: str, text: str, message: st
 @pytest.mark.parametrize(
     ("option", "value", "code", "message"),
     [
-        ("--price-per-hour", "l4=3", ExitCode.USAGE, "--price-per-hour: '3' has no unit: write 3USD/h"),
-        ("--price-per-hour", "3USD/h", ExitCode.USAGE, "cannot read 3USD/h: write l4=0.40USD/h"),
+        ("--price-per-hour", "l4=3", ExitCode.USAGE, "--price-per-hour l4=: '3' has no unit: write 3USD/h"),
+        (
+            "--price-per-hour",
+            "3USD/h",
+            ExitCode.USAGE,
+            "cannot read 3USD/h: write HARDWARE=PRICE, each once: l4=0.40USD/h",
+        ),
         ("--price-per-hour", "l4=-3USD/h", ExitCode.USAGE, "is not above 0"),
         ("--purchase-price", "gpu=3USD", ExitCode.USAGE, "gpu is a class of hardware: name a chip of it"),
         ("--purchase-price", "h10=3USD", ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),

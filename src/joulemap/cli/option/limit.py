@@ -118,7 +118,8 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
     try:
         pairs = split_assignments(written)
     except UsageError:
-        raise UsageError(f"{option}: cannot read {', '.join(written or ())}: write HARDWARE=PRICE, each once: l4=0.40{unit}") from None
+        found = ", ".join(written or ())
+        raise UsageError(f"{option}: cannot read {found}: write HARDWARE=PRICE, each once: l4=0.40{unit}") from None
     return {name: read_quantity(f"{option} {name}=", text, unit) for name, text in pairs.items()}
 
 
