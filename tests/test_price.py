@@ -110,7 +110,7 @@ def test_a_price_file_that_is_wrong_says_where(name: str, text: str, message: st
             "--price-per-hour",
             "3USD/h",
             ExitCode.USAGE,
-            "cannot read 3USD/h: write HARDWARE=PRICE, each once: l4=0.40USD/h",
+            "cannot read 3USD/h: write HARDWARE=PRICE, each once",
         ),
         ("--price-per-hour", "l4=-3USD/h", ExitCode.USAGE, "is not above 0"),
         ("--purchase-price", "gpu=3USD", ExitCode.USAGE, "gpu is a class of hardware: name a chip of it"),
