@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
@@ -174,14 +175,14 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     """Whether a text names hardware of the catalogue, a class of it, or a file or folder."""
     plain, _, _ = text.partition("@")
     if is_hardware_path(plain):
-        return " " not in plain or Path(plain).expanduser().exists()
+        return " " not in plain or os.path.exists(os.path.expanduser(plain))
     return bool(find_class(plain)) or bool(find_alike(known, plain))
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
     """Return what stands between commas, or all of a path that is there; UsageError where there is nothing."""
     plain, _, _ = word.partition("@")
-    if is_hardware_path(plain) and Path(plain).expanduser().exists():
+    if is_hardware_path(plain) and os.path.exists(os.path.expanduser(plain)):
         return (word.strip(),)
     return split_names(word) or (word,)
 
