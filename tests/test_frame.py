@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from joulemap.domain.table import Column
-from joulemap.errors import ExitCode, JoulemapError, MissingPackageError
+from joulemap.errors import ExitCode, JoulemapError, MissingPackageError, SqlError
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
 from joulemap.present.format import write
 from joulemap.store.query import Rows
@@ -85,7 +85,7 @@ def test_rows_that_nobody_reads_keep_no_writer_out(own_database: Path) -> None:
         reader = opened.arrow()
         assert reader.read_next_batch().num_rows > 0
     assert workspace.analyze("resnet18", "l4", precision="int8").total.energy_fj > 0
-    with pytest.raises(Exception, match="the statement was left"):
+    with pytest.raises(SqlError, match="the statement was left"):
         reader.read_all()
 
 

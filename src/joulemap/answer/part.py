@@ -18,6 +18,7 @@ from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, say_rest
 from joulemap.store.query import fetch
 from joulemap.store.run import find_subgraphs
+from joulemap.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 SMALL_FRACTION: Final = 0.005
 """Of a part: what is less is told in one line with its like, unless one subgraph alone is looked into."""
+
+FRACTIONS: Final = ("share_fraction", "run_fraction")
+"""Fields of a row that add up over rows."""
 
 
 @attrs.frozen
@@ -146,7 +150,7 @@ class PartAnswer(RunAnswer):
             first = next(row for rows in mine.values() for row in rows)
             pattern = first.fusion_pattern if self.level == "subgraph" else first.kind
             sums = [sum(row.energy_fj for row in rows) for rows in mine.values()]
-            energies = [show_quantity(value / 1e15, "J") for value in sums]
+            energies = [show_quantity(value / FJ_PER_J, "J") for value in sums]
             if single:
                 of_run = sum(row.run_fraction or 0.0 for rows in mine.values() for row in rows)
                 filling = [*[""] * (len(self._details) - 3), pattern]
@@ -186,7 +190,7 @@ class PartAnswer(RunAnswer):
             for row in told
         ]
         if small:
-            energy = show_quantity(sum(row.energy_fj for row in small) / 1e15, "J")
+            energy = show_quantity(sum(row.energy_fj for row in small) / FJ_PER_J, "J")
             shares = [show_share(sum(getattr(row, name) or 0.0 for row in small)) for name in FRACTIONS]
             cells.append((f"  {len(small)} smaller", energy, *shares, *[""] * (len(self._details) - 2)))
         return cells
@@ -217,7 +221,7 @@ class PartAnswer(RunAnswer):
         return [
             (
                 f"  {label or f'{small} smaller'}",
-                *(show_quantity(value / 1e15, "J") if value else "" for value in values),
+                *(show_quantity(value / FJ_PER_J, "J") if value else "" for value in values),
                 "",
             )
             for label, values in ordered
@@ -250,9 +254,6 @@ class PartAnswer(RunAnswer):
             inside = ["--subgraph", self.subgraph] if self.subgraph else []
             steps.append(["explain", model, *hardware[:2], "--level", "subgraph", *inside, *repeated])
         return steps
-
-
-FRACTIONS: Final = ("share_fraction", "run_fraction")
 
 
 def _rank_parts(runs: dict[int, list[Any]]) -> list[int]:

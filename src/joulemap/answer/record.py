@@ -16,6 +16,7 @@ from joulemap.plan.source import reading
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_outcomes, find_workload_of
 from joulemap.store.workload import read_workload
+from joulemap.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Operator, Subgraph, Workload
@@ -86,7 +87,7 @@ class EnergyBreakdown:
     @property
     def energy_j(self) -> float:
         """Sum of the lines, rounded once."""
-        return self.energy_fj / 1e15
+        return self.energy_fj / FJ_PER_J
 
     @property
     def overhead(self) -> EnergyBreakdown:

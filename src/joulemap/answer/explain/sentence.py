@@ -145,7 +145,7 @@ def _leader(answer: PairAnswer) -> list[str]:
     if answer.subgraph:
         own = next(row for row in answer.subgraphs if row.name == answer.subgraph)
         share = "nothing" if own.share_fraction is None else show_share(own.share_fraction)
-        return [f"it makes {share} of the difference of the runs"]
+        return [f"this subgraph makes {share} of the difference of the runs"]
     first = answer.subgraphs[0]
     if first.share_fraction is None or first.share_fraction < LEADING or len(answer.subgraphs) == 1:
         return []
