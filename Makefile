@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration pages questions campaign clean
+.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration pages questions campaign ladder ladder-models clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -37,6 +37,7 @@ format: $(STAMP)
 bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python benchmarks/operator_rate.py
 	$(BIN)/python benchmarks/tracing.py --all
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/digest.py
@@ -54,8 +55,14 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about two minutes)
 	$(BIN)/python -m joulemap.tools.zoo
 
-accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (about a minute)
+accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md and README's paragraph (minutes)
 	$(BIN)/python benchmarks/accuracy.py
+
+ladder: $(STAMP)  ## what each effect of the GPU model buys on shapes and boards that it was not fitted to (three minutes)
+	$(BIN)/python benchmarks/ladder.py --every 16 --boards
+
+ladder-models: $(STAMP)  ## the same on whole models, each family left out in turn (ten minutes)
+	$(BIN)/python benchmarks/ladder.py --models
 
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page

@@ -3,28 +3,39 @@
 python benchmarks/accuracy.py [--database PATH] [--print]
 
 Everything measured is evaluated in a fresh database, or in the one at PATH; `--print` leaves the page as it is. All
-figures and all sentences with one are made here from the answers of `validate.*`; nothing is typed in.
+figures and all sentences with one are made here from the answers of `validate.*` and the fits of `ladder.py`; nothing
+but what others published of their own models is typed in. The paragraph of README.md is written too.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from joulemap.catalog.calibration import SHIPPED, read_calibration
+from joulemap.catalog.public import PublicTable, load_public_tables
 from joulemap.domain.calibration import CalibrationError
+from joulemap.domain.catalogue import find_entry
+from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
+from joulemap.plan.catalogue import known_hardware
 from joulemap.workspace import Workspace
 
 Row = Mapping[str, Any]
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "accuracy.md"
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "accuracy.md"
+README: Final = ROOT / "README.md"
+
+PARAGRAPH: Final = re.compile(r"- `joulemap validate` scores .*?(?=\n- |\n\n)", re.DOTALL)
+"""Of README.md, on accuracy."""
 
 QUANTITIES: Final = ("latency", "energy", "power", "memory")
 DIVISIONS: Final[Mapping[ScoreDivision, str]] = {
@@ -41,6 +52,10 @@ FEW: Final = 3
 FURTHEST: Final = 3
 """Families and kinds that sentences name."""
 WIDTH: Final = 120
+PRODUCTS: Final = "gemm bf16"
+"""Kind of the ladder whose errors README.md tells."""
+FITTED_ON: Final = "h200_sxm"
+"""Calibration whose errors README.md tells."""
 
 CALIBRATION_TEXT: Final = """\
 Each calibration that ships, as `joulemap calibrate` printed it: mean absolute errors of the class defaults and of the
@@ -57,6 +72,8 @@ HEAD: Final = """\
     joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
     joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
     joulemap measurements import mine.csv               your own rows
+    joulemap measurements import public:aic_gemm        what others published of single operators
+    joulemap validate --by kind                         errors by kind of operator
 
 `make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers.
 
@@ -94,6 +111,74 @@ bias and worst are over groups whose operators take more than 5 µs each, the ti
 Grouped convolutions run their kernels side by side in a graph, which a profile cannot see: they are shown, but not
 part of `all`. [measure.md](measure.md#operators-inside-models) says how profile and trace are matched.
 """
+
+PUBLIC_TEXT: Final = """\
+## Operators that others measured
+Tables that others published ship beside the package's own rows, and no database holds them until they are imported:
+`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. What a table leaves out of its source,
+and why, stands below it; a table with a doubt scores nothing on this page.
+"""
+
+KIND_TEXT: Final = """\
+### As predicted
+Predictions of the product as it is, calibrations that ship included. `seen` is the part of the rows that coefficients
+were chosen with in view: agreement with those says little, and the next section says what is left without them.
+Rows, mean, median, bias, worst and rank are of latency.
+"""
+
+LADDER_TEXT: Final = """\
+### On shapes and boards that were not fitted
+The class of GPUs fitted to these rows with one set of coefficients for all boards: to all of them, to all but a quarter
+of the shapes, and to all but a board; scored on what was left out. Beside it two rooflines on the same rows: 72 % of
+the peak, 80 % of the bandwidth and 2 µs for everything, and the same with three numbers fitted for each kind, left out
+in the same way. Mean / median of the absolute relative errors in per cent.
+
+The forms of the model were chosen with all of these rows in view. A left-out figure is of coefficients fitted without
+the rows that are scored, not of forms found without them, so other sources may be somewhat further off. Coefficients
+that no row outside a board depends on keep their shipped values where it is left out; `make ladder` names them, and
+says what each effect of the model buys. Whole models stand last, with each family left out in turn; their roofline is
+that of each kernel, one after the other.
+"""
+
+PEER_TEXT: Final = """\
+### Beside what others publish
+Nobody has published errors on exactly these rows, so these are orders of size, not a ranking.
+AIConfigurator publishes its measurements as a table to look up, and so has no error on them.
+"""
+
+PEERS: Final = (
+    (
+        "PipeWeave, arXiv 2601.14910",
+        "kernels of language models, learned from measurements of 11 kinds of GPU",
+        "6.1 % mean; 8.5 % for whole requests",
+    ),
+    (
+        "KernelSight-LM, arXiv 2606.28565",
+        "kernels of language models on a generation of GPUs that was not measured",
+        "12.1 %, where its roofline has 22.0 %; 3.8 % with measurements of the GPU itself",
+    ),
+    (
+        "PM2Lat, arXiv 2603.00549",
+        "layers of transformers, from measurements of the GPU itself",
+        "below 10 %; NeuSight 10 to 20 % worse in fp32, at least 50 % in bf16",
+    ),
+    (
+        "NeuSight, arXiv 2407.13853",
+        "whole models on GPUs that were not measured, from operators like those of `neusight`",
+        "2.3 % for training GPT-3 on H100",
+    ),
+    (
+        "EnergAIzer, arXiv 2604.20105",
+        "power of whole models, those of `energaizer` among them",
+        "8 % on Ampere, 7 % on an H100 that was not measured",
+    ),
+    (
+        "LLMServingSim 2.0, arXiv 2511.07229",
+        "serving, from a profile of each operator on the hardware, like those of `llmservingsim`",
+        "1.9 %",
+    ),
+)
+"""Model, its rows, the error that its authors state."""
 
 TAIL: Final = """\
 ## Your own rows
@@ -320,13 +405,107 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
     )
 
 
+def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
+    """Yield a list item per public table: what it is, where it is from, what it leaves out."""
+    for one in tables:
+        rows = one.read()
+        boards = sorted({row.hardware for row in rows})
+        yield item(
+            f"`{one.address}`: {one.title}. {len(rows):,} rows of {', '.join(boards)}; {one.source}; {one.licence}. "
+            f"Conditions: {one.conditions}."
+            + (f" Left out: {'; '.join(one.left_out)}." if one.left_out else "")
+            + (f" Doubt: {one.doubt}." if one.doubt else "")
+        )
+    yield ""
+
+
+def kind_lines(answers: Mapping[tuple[str, str], Sequence[Row]]) -> Iterator[str]:
+    """Yield the table of `validate.score` answers by kind of operator, one answer for each precision and source."""
+    groups: dict[tuple[str, str, str, str], dict[str, Row]] = defaultdict(dict)
+    for (precision, source), answer in answers.items():
+        for row in answer:
+            groups[row["part"], precision, source, row["hardware"]][row["quantity"]] = row
+    header = ("kind", "precision", "source", "hardware", "rows", "mean", "median", "bias", "worst", "rank", "energy",
+              "power", "seen")  # fmt: skip
+    yield from table(
+        header,
+        (
+            (
+                *key,
+                found["latency"]["measurement_count"],
+                percent(found["latency"]["mean_error_fraction"]),
+                percent(found["latency"]["median_error_fraction"]),
+                percent(found["latency"]["bias_fraction"]),
+                percent(found["latency"]["worst_error_fraction"]),
+                number(found["latency"]["rank_correlation"]),
+                *(
+                    percent(found[name]["mean_error_fraction"]) if name in found else "-"
+                    for name in ("energy", "power")
+                ),
+                percent(found["latency"]["seen_fraction"]),
+            )
+            for key, found in sorted(groups.items())
+            if "latency" in found
+        ),
+    )
+
+
+def graph_error(errors: Sequence[CalibrationError], quantity: str) -> float:
+    """Return the mean error of a calibration's captured graphs, each family left out."""
+    rows = [
+        one
+        for one in errors
+        if (one.quantity, one.split, one.runtime, one.batch) == (quantity, "cross_validated", "graph", 0)
+    ]
+    return sum(one.row_count * one.mean_error_fraction for one in rows) / sum(one.row_count for one in rows)
+
+
+def readme_paragraph(
+    counts: tuple[int, int],
+    errors: Sequence[CalibrationError],
+    products: tuple[float, float, float],
+    apart: Sequence[Row],
+) -> str:
+    """Return the item of README.md on accuracy.
+
+    `counts` are of rows that ship and of public tables; `products` are the mean errors of bf16 products: on other
+    shapes, on other boards, and of the napkin; `apart` the scores of GPUs that no coefficient had seen.
+    """
+    means = [row["mean_error_fraction"] for row in apart]
+    unseen = (
+        f" Whole models on {len(means)} GPUs that no coefficient had seen are off by {min(means):.0%} to "
+        f"{max(means):.0%} (`joulemap validate --by split`).".replace("%", " %")
+        if means
+        else ""
+    )
+    shapes, boards, napkin = (percent(error) for error in products)
+    return item(
+        f"`joulemap validate` scores predictions against {counts[0]:,} measurements that ship, and {counts[1]:,} more "
+        "that others published, of single operators above all, once they are imported (`joulemap measurements import "
+        "public:aic_gemm`). Captured graphs of one H200, of model families that no fit had seen, are off by "
+        f"{percent(graph_error(errors, 'latency'))} in latency and {percent(graph_error(errors, 'energy'))} in energy "
+        f"on average (`joulemap calibrate h200_sxm --dry-run`). bf16 products are off by {shapes} on shapes and by "
+        f"{boards} on boards that no fit had seen, where 72 % of the peak and 80 % of the bandwidth are off by "
+        f"{napkin} (`make ladder`).{unseen} The forms of the model were chosen with these rows in view; "
+        "[docs/accuracy.md](docs/accuracy.md) has every kind and board."
+    )
+
+
 def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:
     """Return calibration -> the errors that its file tells."""
     return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
 
 
-def write_page(workspace: Workspace, cross_validations: Mapping[str, Sequence[CalibrationError]]) -> str:
-    """Return the page, from a database that holds whatever of it is evaluated already."""
+def write_page(
+    workspace: Workspace,
+    cross_validations: Mapping[str, Sequence[CalibrationError]],
+    tables: Sequence[PublicTable] = (),
+    left_out: Iterable[str] = (),
+) -> str:
+    """Return the page, from a database that holds whatever of it is evaluated already.
+
+    Public tables are imported after all other rows are scored; `left_out` are the lines of the ladder.
+    """
 
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:
         return workspace.validate(by=by).records()
@@ -363,22 +542,84 @@ def write_page(workspace: Workspace, cross_validations: Mapping[str, Sequence[Ca
     for by, title in DIVISIONS.items():
         lines += [f"### {title}"]
         lines += score_lines(divided[by], by)
+    if tables:
+        lines += [PUBLIC_TEXT]
+        lines += public_lines(tables)
+        lines += [KIND_TEXT]
+        lines += kind_lines(score_kinds(workspace, tables))
+        lines += [LADDER_TEXT]
+        lines += left_out
+        lines += [PEER_TEXT]
+        lines += table(("model", "rows", "error that its authors state"), PEERS)
     return "\n".join([*lines, TAIL])
 
 
+def score_kinds(workspace: Workspace, tables: Iterable[PublicTable]) -> dict[tuple[str, str], Sequence[Row]]:
+    """Return precision and source -> scores by kind of operator, of the tables without a doubt, which are imported."""
+    asked = set()
+    for one in tables:
+        if not one.doubt:
+            workspace.import_measurements(one.address)
+            asked |= {(row.precision, one.source.partition(",")[0]) for row in one.read()}
+    return {
+        (precision, source): workspace.validate(
+            precision=cast("Precision", precision), by="kind", source=source
+        ).records()
+        for precision, source in sorted(asked)
+    }
+
+
+def climb_ladder() -> tuple[list[str], tuple[float, float, float]]:
+    """Return the lines of the ladder's two tables, and the mean errors of bf16 products that README.md tells."""
+    import ladder
+
+    bench = ladder.make_bench(ladder.scored_tables(), every=1)
+    rungs = ladder.climb_all(bench, _tell)
+    model = next(rung for rung in rungs if rung.name == ladder.MODEL)
+    napkin = next(rung for rung in rungs if rung.name == ladder.FIXED)
+    rows = bench.rows_of_kind(PRODUCTS)
+    other_shapes, other_boards, fixed = (
+        float(abs(found[rows] / bench.measured_s[rows] - 1.0).mean())
+        for found in (model.other_shapes_s, model.other_boards_s, napkin.fitted_s)
+    )
+    lines = [
+        *ladder.kind_lines(bench, rungs),
+        "By board:",
+        "",
+        *ladder.place_lines(bench, rungs),
+        *ladder.model_lines((), _tell),
+    ]
+    return lines, (other_shapes, other_boards, fixed)
+
+
 def main() -> None:
-    """Write the page, or print it."""
+    """Write the page and the paragraph of README.md, or print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
     parser.add_argument("--print", action="store_true", dest="prints", help="to stdout instead of docs/accuracy.md")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         path = options.database or Path(folder) / "accuracy.duckdb"
-        page = write_page(Workspace(path, talk=_tell), read_cross_validations())
+        workspace, errors, tables = Workspace(path, talk=_tell), read_cross_validations(), load_public_tables()
+        lines, products = climb_ladder()
+        shipped = len(workspace.measurements())
+        apart = [row for row in workspace.validate(by="split").records() if _is_unseen_gpu(row)]
+        page = write_page(workspace, errors, tuple(tables.values()), lines)
+    published = sum(len(one.read()) for one in tables.values())
+    paragraph = readme_paragraph((shipped, published), errors[FITTED_ON], products, apart)
+    readme, count = PARAGRAPH.subn(lambda _: paragraph, README.read_text(encoding="utf-8"))
+    if count != 1:
+        raise SystemExit(f"{README}: found {count} paragraphs on accuracy, expected one")
     if options.prints:
-        sys.stdout.write(page)
+        sys.stdout.write(f"{page}\n{paragraph}\n")
     else:
         PAGE.write_text(page, encoding="utf-8")
+        README.write_text(readme, encoding="utf-8")
+
+
+def _is_unseen_gpu(row: Row) -> bool:
+    entry = find_entry(known_hardware(), row["hardware"].partition("@")[0])
+    return (row["quantity"], row["part"], entry.architecture) == ("latency", "unseen hardware", "gpu")
 
 
 def _tell(message: str) -> None:

@@ -214,7 +214,7 @@ def measure(operation: str, architecture: str, batch: int, models: Sequence[str]
     for model in (load_model(one, batch) for one in models):
         work = model.work
         kernels = form_kernels(work, precision, "fused")
-        rides = kernels.per_workload(kernels.rides.astype(np.float64)) > 0.0
+        rides = np.isin(np.arange(work.operator_count), kernels.operator_index[kernels.rides])
         is_active = np.isin(np.arange(work.operator_count), kernels.operator_index)
         chosen, hides = choose(operation, model, rides, is_active)
         if not chosen.any():

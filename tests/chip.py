@@ -70,8 +70,8 @@ def chip(
     `units_of` has the precisions that fewer units have.
     """
     names, actions = vocabulary(architecture)
+    assert coefficients.keys() <= names.keys()
     values = {"dram_efficiency": 0.5, "host_launch": HOST_S, **coefficients}
-    assert values.keys() <= names.keys()
     static = number(1.0, "W")
     prices = {key: static.value * FJ_PER_J if key == STATIC_ACTION else FJ_PER_PJ for key in actions}
     peaks = {}
@@ -266,6 +266,8 @@ def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: 
         ),
         geometry={
             "fp32_lanes_per_unit": 128.0,
+            "issue_slots_per_unit": 128.0,
+            "threads_per_unit": 2048.0,
             "special_function_lanes_per_unit": 16.0,
             "warp_size": 32.0,
             **geometry,

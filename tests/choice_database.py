@@ -42,7 +42,7 @@ def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
     connection.execute("INSERT INTO action VALUES (1, 'gpu', 'compute', 'compute', 'alu', 'mac', 'compute', 'MAC')")
     connection.execute(
         "INSERT INTO workload "
-        "VALUES (1, 'k', 'net', 's', 'i', '3', 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01', '')"
+        "VALUES (1, 'k', 'net', 's', 'i', '3', 1, 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01', '')"
     )
     connection.execute(
         "INSERT INTO cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "

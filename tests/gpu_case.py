@@ -2,45 +2,58 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
 from chip import CLOCK_HZ, gpu
 from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture.gpu import ARCHITECTURE
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.operator.name import find_operator
+from joulemap.domain.operator.workload import describe
+from joulemap.fuse import fuse
+from joulemap.model.architecture.gpu import ARCHITECTURE, stream_time
 from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level
-from joulemap.model.architecture.gpu.product import Products, Tiling, sort_products, tile_products
+from joulemap.model.architecture.gpu.sort import SORTS, Traits
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.pipeline import place
 from joulemap.model.placement import Placement
-from joulemap.model.traffic import memory_time
-from joulemap.model.workload import WorkloadColumns
+from joulemap.model.traffic import dram_bytes
+from joulemap.model.workload import WorkloadColumns, columns_of
 
+KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 TOY = gpu()
 UNITS = 128
 ISSUE_HZ = UNITS * CLOCK_HZ
-MACS_PER_S = {"fp32": 128 * ISSUE_HZ, "fp16": 1024 * 0.8 * ISSUE_HZ}
-VECTOR_STEP_S, TENSOR_STEP_S = 200 / CLOCK_HZ, 8 / CLOCK_HZ
-"""One step along K of a tile of 64 x 64."""
+"""Clocks of all units in a second; each issues 128 instructions of single threads in one."""
 GPU_BYTES_PER_S = 2e12 * 0.5
-"""Of DRAM."""
-GAP_S = 0.5e-6
+"""Of DRAM, for a copy; products get 0.4 of 2e12."""
 GPU_HOST_S = 50e-6
 
 
-def norm(*seconds: float, sharpness: float = 3.0) -> float:
+def norm(*seconds: float) -> float:
     """Return the norm of times that a kernel takes for what it does at once."""
-    return float(sum(one**sharpness for one in seconds) ** (1 / sharpness))
+    return float(sum(one**2.5 for one in seconds) ** 0.4)
 
 
-def sorted_and_tiled(
-    work: WorkloadColumns, precision: str, *, hardware: Hardware = TOY, runtime: str = "graph"
-) -> tuple[Products, Tiling, KernelColumns, Engine]:
-    """Return the sorts and tiles of the products of a workload."""
-    engine = Engine.of(find_device(hardware), precision)
-    kernels = form_kernels(work, precision, runtime)
-    sorts = sort_products(kernels, engine)
-    return sorts, tile_products(kernels, engine, sorts), kernels, engine
+def clocks(count: float) -> float:
+    """Return clocks of the toy as seconds."""
+    return count / CLOCK_HZ
+
+
+def single(name: str) -> WorkloadColumns:
+    """Return a single operator by its name, such as `gemm(m=1,n=2,k=3)`."""
+    found = find_operator(name)
+    assert found is not None, name
+    return columns_of(fuse(describe(found, 1, KEY)))
+
+
+def with_fp8(hardware: Hardware = TOY) -> Hardware:
+    """Return the toy with fp8 at twice the rate of fp16."""
+    peak = hardware.peaks["fp16"]
+    rate = attrs.evolve(peak.rate, value=2.0 * peak.rate.value)
+    twice = attrs.evolve(peak, rate=rate, operations_per_clock=2.0 * peak.operations_per_clock)
+    return attrs.evolve(hardware, peaks={**hardware.peaks, "fp8": twice})
 
 
 def timed(
@@ -49,9 +62,16 @@ def timed(
     """Return the times of a workload's operators and its kernels."""
     device = find_device(hardware)
     kernels = form_kernels(work, precision, runtime)
-    memory, _, _ = memory_time(kernels, device, find_last_level(device))
+    level = find_last_level(device)
+    read, written = dram_bytes(kernels, level.capacity.value, keeps_weights=level.kind == "cache")
     engine = Engine.of(device, precision)
-    return time_operators(kernels, engine, memory), kernels
+    return time_operators(kernels, engine, stream_time(kernels, engine, read + written)), kernels
+
+
+def sort_name(work: WorkloadColumns, precision: str, runtime: str = "graph") -> str:
+    """Return the sort of the first operator."""
+    kernels = form_kernels(work, precision, runtime)
+    return SORTS[int(Traits.of(kernels, Engine.of(TOY, precision)).index[0])].name
 
 
 def placed(

@@ -92,7 +92,7 @@ class Book:
         number = self._workloads[key] = len(self._workloads) + 1
         self.connection.execute(
             "INSERT INTO workload "
-            "VALUES (?, ?, ?, 's', 'i', '3', ?, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01', '')",
+            "VALUES (?, ?, ?, 's', 'i', '3', ?, 1, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01', '')",
             [number, str(number), model, batch, parameter_count],
         )
         for index, part in enumerate(parts):
@@ -101,7 +101,7 @@ class Book:
             )
             self.connection.execute(
                 "INSERT INTO workload_operator VALUES "
-                "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '')",
+                "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '', '')",
                 [number, index, index, f"part{index}", part.mac_count, part.mac_count],
             )
         return number

@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.answer.measurement import ListedMeasurement
 from joulemap.answer.validate import OperatorScore, PredictionScore
+from joulemap.catalog.public import load_public_tables
 from joulemap.domain.calibration import Calibration, CalibrationError
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
@@ -69,7 +70,7 @@ def test_errors_of_a_calibration_are_printed_by_group_and_by_family(tmp_path: Pa
 
 
 class OneModel(Workspace):
-    """Everything that was measured, if it were resnet18 on one hardware."""
+    """Everything that was measured, if it were resnet18 and products on one hardware."""
 
     def validate(
         self,
@@ -78,10 +79,16 @@ class OneModel(Workspace):
         *,
         precision: Precision | Literal[""] = "",
         by: ScoreDivision = "runtime",
+        source: str = "",
         calibration: str | Calibration = "auto",
     ) -> Table[PredictionScore]:
         return super().validate(
-            hardware or "h200_sxm", model or "resnet18", precision=precision, by=by, calibration=calibration
+            hardware or "h200_sxm",
+            model or ("gemm" if by == "kind" else "resnet18"),
+            precision=precision,
+            by=by,
+            source=source,
+            calibration=calibration,
         )
 
     def validate_operators(
@@ -103,14 +110,64 @@ class OneModel(Workspace):
 def test_the_page_has_every_table(tmp_path: Path) -> None:
     error = told("cross_validated", 0.1, quantity="energy")
     page: str = benchmark()["write_page"](
-        OneModel(tmp_path / "own.duckdb"), {"h200_sxm": [attrs.evolve(error, split="fitted"), error]}
+        OneModel(tmp_path / "own.duckdb"),
+        {"h200_sxm": [attrs.evolve(error, split="fitted"), error]},
+        [load_public_tables()["aic_gemm_power"]],
+        ["| a line of the ladder |"],
     )
     for title in ("What was fitted", "Left out in turn", "Where it fails", "Furthest off", "Operators inside models",
-                  "By runtime", "By family", "By batch", "By precision", "fp16", "Your own rows"):  # fmt: skip
+                  "By runtime", "By family", "By batch", "By precision", "fp16", "Operators that others measured",
+                  "public:aic_gemm_power", "a line of the ladder", "what others publish", "Your own rows"):  # fmt: skip
         assert title in page
     assert "| h200_sxm | fitted |" in page
     assert "| energy | graph | fp16 | 8 | 12 | - | 10.0 % | 10.0 % | 4.0 % | 20.0 % | 0.990 |" in page
     assert "of the device time of 56 profiles" in " ".join(page.split())
     assert "| h200_sxm | batch_norm |" in page
+    assert "| gemm | bf16 | AIConfigurator | h200_sxm | 332 |" in page
     tables = [line for line in page.splitlines() if line.startswith("|")]
     assert all(line.endswith("|") for line in tables)
+
+
+def score(kind: str, hardware: str, quantity: str, mean: float) -> dict[str, object]:
+    return {"quantity": quantity, "hardware": hardware, "part": kind, "measurement_count": 7,
+            "mean_error_fraction": mean, "median_error_fraction": mean / 2, "bias_fraction": -mean,
+            "worst_error_fraction": 3 * mean, "rank_correlation": None, "seen_fraction": 1.0}  # fmt: skip
+
+
+def test_scores_of_operators_are_a_line_for_each_kind_precision_source_and_hardware() -> None:
+    answers = {
+        ("bf16", "A"): [score("gemm", "a", "latency", 0.1), score("gemm", "a", "power", 0.03),
+                        score("models", "a", "latency", 0.9)],
+        ("fp32", "B"): [score("softmax", "b", "latency", 0.2), score("gemm", "b", "latency", 0.4)],
+    }  # fmt: skip
+    lines = [line for line in benchmark()["kind_lines"](answers) if line][2:]
+    assert lines == [
+        "| gemm | bf16 | A | a | 7 | 10.0 % | 5.0 % | -10.0 % | 30.0 % | - | - | 3.0 % | 100.0 % |",
+        "| gemm | fp32 | B | b | 7 | 40.0 % | 20.0 % | -40.0 % | 120.0 % | - | - | - | 100.0 % |",
+        "| models | bf16 | A | a | 7 | 90.0 % | 45.0 % | -90.0 % | 270.0 % | - | - | - | 100.0 % |",
+        "| softmax | fp32 | B | b | 7 | 20.0 % | 10.0 % | -20.0 % | 60.0 % | - | - | - | 100.0 % |",
+    ]
+
+
+def test_the_paragraph_of_the_readme_is_written_from_the_answers() -> None:
+    errors = [
+        told("cross_validated", 0.06, batch=0, row_count=3),
+        told("cross_validated", 0.10, batch=0, precision="fp32", row_count=1),
+        told("cross_validated", 0.50, batch=8),
+        told("cross_validated", 0.50, batch=0, runtime="eager"),
+        told("cross_validated", 0.08, batch=0, quantity="energy"),
+    ]
+    apart = [{"mean_error_fraction": mean} for mean in (0.31, 0.5, 0.4)]
+    text = " ".join(benchmark()["readme_paragraph"]((1118, 20000), errors, (0.08, 0.11, 0.2), apart).split())
+    assert "against 1,118 measurements that ship, and 20,000 more" in text
+    assert "off by 7.0 % in latency and 8.0 % in energy" in text  # (3 x 6 + 10) / 4
+    assert "off by 8.0 % on shapes and by 11.0 % on boards that no fit had seen" in text
+    assert "on 3 GPUs that no coefficient had seen are off by 31 % to 50 %" in text
+    assert len(benchmark()["PARAGRAPH"].findall((ROOT / "README.md").read_text(encoding="utf-8"))) == 1
+
+
+def test_a_public_table_is_told_with_what_it_leaves_out() -> None:
+    text = " ".join("\n".join(benchmark()["public_lines"]([load_public_tables()["mamf_ceilings"]])).split())
+    assert text.startswith("- `public:mamf_ceilings`: The fastest product of matrices")
+    assert "18 rows of a100_pcie_80gb, a100_sxm4_80gb, b200_sxm" in text
+    assert "Left out: GH200: not in the catalogue." in text

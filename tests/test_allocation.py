@@ -44,7 +44,8 @@ def allocate(tmp_path_factory: pytest.TempPathFactory) -> Allocate:
     workspace = Workspace(folder / "results.duckdb")
 
     def find(shape: str, hardware: str, precision: Precision, **arguments: int) -> tuple[Any, ...]:
-        answer = workspace.compare(f"{program}:{shape}", hardware=(hardware,), precision=precision, arguments=arguments)
+        model = shape if "(" in shape else f"{program}:{shape}"
+        answer = workspace.compare(model, hardware=(hardware,), precision=precision, arguments=arguments)
         ((*values,),) = workspace.sql(
             f"SELECT {COLUMNS} FROM subgraph_results WHERE run_id = {answer.rows[0].run_id}"
         ).rows
@@ -63,9 +64,9 @@ def test_a_small_feature_map_leaves_a_kpu_mostly_idle(allocate: Allocate) -> Non
 
 
 def test_one_thread_block_too_many_is_another_wave(allocate: Allocate) -> None:
-    # 32 x 32 is the smallest tile of fp32: a column of 132 fills the chip, one more has a wave to itself
-    assert allocate("product", "h100_sxm5", "fp32", m=132 * 32, n=32, k=64) == (132, 132, 132, 1, 1.0, 0.0)
-    assert allocate("product", "h100_sxm5", "fp32", m=133 * 32, n=32, k=64) == (132, 132, 133, 2, 133 / 264, 0.0)
+    # 32 x 32 is the smallest tile of fp32: 132 products of one each fill the chip, one more has a wave to itself
+    assert allocate("bmm(b=132,m=32,n=32,k=64)", "h100_sxm5", "fp32") == (132, 132, 132, 1, 1.0, 0.0)
+    assert allocate("bmm(b=133,m=32,n=32,k=64)", "h100_sxm5", "fp32") == (132, 132, 133, 2, 133 / 264, 0.0)
 
 
 def test_a_systolic_array_is_padded_to_its_sides(allocate: Allocate) -> None:

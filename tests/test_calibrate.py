@@ -17,18 +17,21 @@ from joulemap.answer.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
 from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
-from joulemap.calibrate.observation import Observation, balance
-from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters, rounded
-from joulemap.calibrate.solve import SCALE, minimize
+from joulemap.calibrate.observation import Observation, balance, credibility, divide
+from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters, rounded, values_at
+from joulemap.calibrate.solve import SCALE, information, minimize
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
 from joulemap.catalog.load import list_architectures, load_catalogue
 from joulemap.catalog.spread import load_spreads
+from joulemap.domain.calibration import scale_reference
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
+from joulemap.domain.quantity import least_sure
 from joulemap.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError
+from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import evaluate
+from joulemap.model.pipeline import evaluate, place
 from joulemap.model.version import formula_version
 from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
@@ -141,8 +144,11 @@ def test_a_stack_gives_what_each_evaluation_gives(
     for row, one in enumerate(observations):
         run = evaluate(one.columns, target, one.configuration)
         static_j = target.static_power.value * run.latency_fs / FS_PER_S
-        assert_close(float(seconds[row]), run.latency_fs * run.clock_fraction / FS_PER_S, rel=1e-6)
-        assert_close(energies.scaled_j[row].sum() + energies.rest_j[row], run.energy_fj / FJ_PER_J - static_j, rel=1e-6)
+        voltage = np.full(len(observations), run.voltage_factor)
+        dynamic_j = energies.scaled_j(voltage)[row].sum() + energies.rest_j(voltage)[row]
+        if run.clock_fraction == 1.0:
+            assert_close(float(seconds[row]), run.latency_fs / FS_PER_S, rel=1e-6)
+        assert_close(dynamic_j, run.energy_fj / FJ_PER_J - static_j, rel=1e-6)
     kernels = sum(block.kernel_count for block in group.stack.blocks)
     formed = [form_kernels(one.columns, one.configuration.precision, runtime) for one in observations]
     if name == "hailo_8":  # every layer has its part of the fabric, so a workload can only be placed whole
@@ -170,32 +176,34 @@ def test_operators_sum_to_their_run_and_a_profile_has_no_gaps(
         seconds[group.rows] = bench.seconds(target.coefficients, group)
     assert_close(float(seconds[1] + seconds[2]), float(seconds[0]), rel=1e-12)
     kernels = form_kernels(columns, "fp32", "graph").kernel_count
-    assert_close(float(seconds[0] - seconds[3]), kernels * target.coefficient("kernel_gap"), rel=1e-9)
+    assert_close(
+        float(seconds[0] - seconds[3]), kernels * target.coefficient("gap_clocks") / target.full_clock.value, rel=1e-9
+    )
 
 
 def test_a_prediction_is_what_a_run_under_the_calibration_gives(
     workloads: Mapping[tuple[str, int], WorkloadColumns],
 ) -> None:
-    # half the static power and ten times the arithmetic: the power cap gives way, and the fit knows
+    # half the static power and four times the arithmetic: the power cap gives way, and the fit knows
     target = hardware("h200_sxm")
     spreads = load_spreads("gpu")
     scales = [one.scale for one in spreads.energy_scales]
     fitter = Fitter(
         Target(
             bench=make_bench(target, [observe(columns, target, "graph") for columns in workloads.values()]),
-            parameters=coefficient_parameters(target, {one.name: one.spread for one in spreads.coefficients}),
+            parameters=coefficient_parameters(target, {one.name: 1.0 for one in spreads.coefficients}),
             scales=tuple(scales),
             scale_parameters=tuple(Parameter(name=one.name, default=1.0, spread=3.0) for one in scales),
         )
     )
-    wanted = {"device_time_scale": 0.5, "launch_time_scale": 0.1, "vector_arithmetic": 10.0, "static_power": 0.5}
+    wanted = {"device_time_scale": 1.2, "launch_time_scale": 0.1, "vector_arithmetic": 4.0, "static_power": 0.5}
     solution = Solution(
         coefficients=np.array([one.position(wanted.get(one.name, one.default)) for one in fitter.target.parameters]),
         factors=np.array([one.position(wanted.get(one.name, 1.0)) for one in fitter.target.scale_parameters]),
     )
     predicted = fitter.predict(solution)
     (arithmetic,) = [one for one in scales if one.name == "vector_arithmetic"]
-    reference = target.reference.with_factors(dict.fromkeys(arithmetic.actions, 10.0), "by hand")
+    reference = scale_reference(target.reference, [attrs.evolve(arithmetic, factor=4.0)], "by hand")
     static = attrs.evolve(target.static_power, value=target.static_power.value * 0.5)
     under = attrs.evolve(
         target,
@@ -259,6 +267,133 @@ def test_weights_by_hand(workloads: Mapping[tuple[str, int], WorkloadColumns]) -
     assert heavy.tolist() == [1.5, 0.5]
 
 
+def test_credibility_by_hand(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
+    target = hardware("tpu_v4")
+    one = observe(workloads["resnet18", 1], target, "fused", family="a")
+    other_group = observe(workloads["resnet18", 8], target, "fused", family="a")
+
+    def of(*rows: Observation) -> float:
+        return credibility(rows, np.ones(len(rows), dtype=bool))
+
+    assert_close(of(one), 1.0 / 5.0, rel=1e-12)
+    assert_close(of(*[one] * 4), 2.0 / 6.0, rel=1e-12)
+    assert_close(of(*[one] * 4, attrs.evolve(one, family="b"), other_group), 4.0 / 8.0, rel=1e-12)
+    assert_close(of(*(attrs.evolve(one, family=str(number)) for number in range(30))), 30.0 / 34.0, rel=1e-12)
+    assert credibility([one], np.zeros(1, dtype=bool)) == 0.0
+
+
+def test_what_is_left_out_together(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
+    one = observe(workloads["resnet18", 1], hardware("tpu_v4"), "fused", family="a")
+    two = [one, attrs.evolve(one, family="b"), one]
+    assert {name: rows.tolist() for name, rows in divide(two).items()} == {
+        "a": [True, False, True],
+        "b": [False, True, False],
+    }
+    assert len(divide([attrs.evolve(one, model=str(number)) for number in range(9)])) == 1
+    # twenty-three models of one family, each twice: both rows of a model are left out together
+    parts = divide([attrs.evolve(one, model=f"{number:02}") for number in [*range(23), *range(23)]])
+    assert len(parts) == 10
+    rows = np.stack(list(parts.values()))
+    assert (rows.sum(axis=0) == 1).all()
+    assert (rows[:, :23] == rows[:, 23:]).all()
+    assert sorted(rows[:, :23].sum(axis=1).tolist()) == [2] * 7 + [3] * 3
+
+
+def test_information_by_hand() -> None:
+    # a row that follows a number by 0.7, to 10 %: its variance falls from 1 to 1 / (1 + 49); one that does not, by none
+    slope = np.array([[0.7, 0.0]])
+    found = information(np.zeros(1), slope, measured=np.zeros(1), weight=np.ones(1))
+    assert_close(float(found[0]), 49.0 / 50.0, rel=1e-12)
+    assert found[1] == 0.0
+    # two numbers that every row sees alike: only their sum is known
+    alike = information(np.zeros(1), np.array([[0.7, 0.7]]), measured=np.zeros(1), weight=np.ones(1))
+    assert_close(float(alike[0]), 49.0 / 99.0, rel=1e-12)
+
+
+# bounds
+
+
+def roofline_shares(columns: WorkloadColumns, target: Hardware, precision: str) -> Floats:
+    """Return the largest share of the peak and of the bandwidth that any kernel reaches."""
+    kernels = form_kernels(columns, precision, "graph")
+    placement = place(kernels, target, find_architecture(target.architecture))
+    variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
+    seconds = placement.launch_s + variable
+    operations = kernels.per_kernel(2.0 * kernels.work.mac_count) / target.peaks[precision].rate.value
+    memory = kernels.per_kernel(placement.dram_bytes) / target.memory_bandwidth.value
+    return np.array([(least / np.where(seconds > 0.0, seconds, np.inf)).max() for least in (operations, memory)])
+
+
+@pytest.mark.parametrize("name", examples())
+def test_no_coefficients_are_above_the_roofline(
+    name: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
+) -> None:
+    target = hardware(name)
+    spreads = load_spreads(target.architecture).coefficients
+    parameters = coefficient_parameters(target, {one.name: one.spread for one in spreads})
+    low, high = bounds_of(parameters)
+    assert (low <= 0.0).all()
+    assert (high >= 0.0).all()
+    generator = np.random.default_rng(11)
+    fastest = np.where([one.name.endswith(("cost", "clocks", "latency")) for one in parameters], low, high)
+    corners = [low, high, fastest, *generator.uniform(low, high, size=(3, len(parameters)))]
+    for position in corners:
+        values = values_at(parameters, position)
+        assert values["device_time_scale"] >= 1.0
+        assert all(value <= 1.0 + 1e-12 for name, value in values.items() if "efficiency" in name)
+        coefficients = {key: attrs.evolve(target.coefficients[key], value=value) for key, value in values.items()}
+        under = attrs.evolve(target, coefficients={**target.coefficients, **coefficients})
+        for precision in target.peaks:
+            for columns in workloads.values():
+                assert roofline_shares(columns, under, precision).max() <= 1.0 + 1e-6, (name, precision)
+
+
+@pytest.mark.parametrize("name", ["xeon_8490h", "tpu_v4", "kpu_t256", "h200_sxm"])
+@pytest.mark.parametrize("factor", [0.02, 0.4, 30.0])
+def test_two_rows_that_cannot_be_leave_the_datasheet_as_it_is(
+    name: str, factor: float, workloads: Mapping[tuple[str, int], WorkloadColumns]
+) -> None:
+    target = hardware(name)
+    observations = []
+    for model in ("resnet18", "vgg11"):
+        one = observe(workloads[model, 1], target, "graph", model=model, family=model)
+        run = evaluate(one.columns, target, one.configuration)
+        latency_s, energy_j = run.latency_fs / FS_PER_S, run.energy_fj / FJ_PER_J
+        observations.append(attrs.evolve(one, latency_s=factor * latency_s, energy_j=factor * energy_j))
+    calibration = attrs.evolve(fit(target, observations).calibration, digest="0123456789abcdef")
+    under = target.calibrated(calibration)
+    for precision in target.peaks:
+        for columns in workloads.values():
+            assert roofline_shares(columns, under, precision).max() <= 1.0 + 1e-6
+    assert 0.0 < under.static_power.value < under.tdp.value
+    assert all(0.25 <= scale.factor <= 4.0 for scale in calibration.energy_scales)
+    # two rows determine nothing: what was assumed still is
+    assert not any(one.is_determined for one in calibration.moved)
+    for before, after in zip(target.reference, under.reference, strict=True):
+        assert after.basis in (before.basis, least_sure(before.basis, "scaled"))
+
+
+def test_few_rows_move_less_than_many(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
+    target = hardware("kpu_t256")
+    rows = []
+    for number in range(30):
+        columns = list(workloads.values())[number % len(workloads)]
+        one = observe(columns, target, "graph", model=str(number), family=str(number))
+        run = evaluate(one.columns, target, one.configuration)
+        rows.append(
+            attrs.evolve(one, latency_s=3.0 * run.latency_fs / FS_PER_S, energy_j=2.0 * run.energy_fj / FJ_PER_J)
+        )
+    ratios, weights = [], []
+    for count in (1, 2, 30):
+        found = fit(target, rows[:count]).calibration
+        ratios.append(found.coefficients["device_time_scale"].ratio)
+        weights.append(found.coefficients["device_time_scale"].data_weight)
+        assert_close(found.latency_credibility, count / (count + 4.0), rel=1e-2)
+    assert 1.0 < ratios[0] < ratios[1] < ratios[2] < 3.1
+    assert ratios[0] < 3.0**0.25
+    assert 0.0 < weights[0] < weights[1] < 0.8 < weights[2] < 1.0
+
+
 # fits
 
 
@@ -306,12 +441,12 @@ def test_a_fit_finds_the_hardware_that_gave_the_measurements(
     changes = {"dram_efficiency": 0.55, "program_cost": 2.5e-6, "vector_operations_per_clock": 0.6, "fp32_passes": 5.0}
     own = target.coefficients
     static = attrs.evolve(target.static_power, value=75.0)
-    dram = {("dram", "read"): 1.5, ("dram", "write"): 1.5}
+    (dram,) = [one.scale for one in load_spreads("tpu").energy_scales if one.scale.name == "dram"]
     truth = attrs.evolve(
         target,
         coefficients={**own, **{name: attrs.evolve(own[name], value=value) for name, value in changes.items()}},
         static_power=static,
-        reference=target.reference.with_factors(dram, "by hand").with_static(static),
+        reference=scale_reference(target.reference, [attrs.evolve(dram, factor=1.5)], "by hand").with_static(static),
     )
     outcome = fit(target, true_observations(target, truth, workloads))
     errors = {
@@ -321,8 +456,9 @@ def test_a_fit_finds_the_hardware_that_gave_the_measurements(
     }
     for quantity in ("latency", "energy"):
         assert errors[quantity, "uncalibrated"].mean_error_fraction > 0.15
-        assert errors[quantity, "fitted"].mean_error_fraction < 0.02
-        assert errors[quantity, "cross_validated"].mean_error_fraction < 0.05
+        # forty rows count for 40 / 44, and what they leave to the class is a part of the error
+        assert errors[quantity, "fitted"].mean_error_fraction < 0.05
+        assert errors[quantity, "cross_validated"].mean_error_fraction < 0.08
         assert errors[quantity, "cross_validated"].row_count == len(workloads) * 4
     found = outcome.calibration
     # every cost of a kernel is that of its program times the overall scale
@@ -414,12 +550,42 @@ def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
     assert {"device_time_scale", "launch_time_scale"} & set(answer.calibration.coefficients)
     for model in models:
         latency_s, energy_j = predict(workspace, model)
-        assert abs(latency_s / truth[model][0] - 1.0) < (0.03 if model == "resnet18" else 0.35)
-        assert abs(energy_j / truth[model][1] - 1.0) < (0.1 if model == "resnet18" else 0.4)
+        for found, true in ((latency_s, truth[model][0]), (energy_j, truth[model][1])):
+            assert true / 2.0 < found < true
+            if model == "resnet18":  # one row counts as a fifth, of the logarithm
+                assert_close(found / (true / 2.0), 2.0**0.2, rel=0.03)
         assert predict(workspace, model, calibration="none")[0] == truth[model][0] / 2.0
     assert not [one for one in answer.calibration.errors if one.split == "cross_validated"]
     (used,) = workspace.compare("resnet18", hardware="gaudi3", precision="bf16", runtime="graph").scope.calibrations
     assert (used.measurement_count, used.place) == (1, str(own / "gaudi3.toml"))
+
+
+def test_operators_count_where_there_is_no_model_or_where_they_are_asked_for(tmp_path: Path, own: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    shapes = [f"gemm(m={2**size},n=4096,k={1024 * (1 + size % 3)})" for size in range(12)]
+    rows = [f'gaudi3,"{shape}",bf16,1,graph,{2.0 * predict(workspace, shape)[0]!r},,,made up' for shape in shapes]
+    imported(workspace, tmp_path, *rows)
+    alone = workspace.calibrate("gaudi3", is_dry=True)
+    assert alone.calibration.row_count == 12
+    (left_out,) = [
+        one for one in alone.calibration.errors if one.split == "cross_validated" and not one.runtime and not one.family
+    ]
+    assert left_out.row_count == 12
+    assert "one family: a tenth of its models is left out at a time" in repr(alone)
+    imported(workspace, tmp_path, f"gaudi3,resnet18,bf16,1,graph,{predict(workspace, 'resnet18')[0]!r},,,made up")
+    assert workspace.calibrate("gaudi3", is_dry=True).calibration.row_count == 1
+    both = workspace.calibrate("gaudi3", is_dry=True, operators=True).calibration
+    assert (both.row_count, both.families) == (13, ("operator", "resnet"))
+
+
+def test_a_run_above_the_peak_is_told(tmp_path: Path, own: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    # 2 x 4096 ^ 3 operations in a microsecond: 137 Pops/s
+    imported(workspace, tmp_path, 'gaudi3,"gemm(m=4096,n=4096,k=4096)",bf16,1,graph,1e-6,,,made up')
+    (told,) = workspace.calibrate("gaudi3", is_dry=True).warnings
+    peak = hardware("gaudi3").peaks["bf16"].rate.value
+    times = 2.0 * 4096.0**3 / 1e-6 / peak
+    assert told.startswith(f"1 of 1 measurements are faster than the peak of gaudi3 allows, up to {times:.3g} times")
 
 
 def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own: Path) -> None:
@@ -537,8 +703,8 @@ def test_measurements_in_a_power_mode_calibrate_the_whole_chip(tmp_path: Path, o
     imported(workspace, tmp_path, f"{at_mode},resnet18,bf16,1,graph,{3.0 * latency_s!r},,,made up")
     plain, _ = predict(workspace, "resnet18", name)
     workspace.calibrate(name)
-    assert_close(predict(workspace, "resnet18", at_mode)[0], 3.0 * latency_s, rel=0.03)
-    assert predict(workspace, "resnet18", name)[0] > 2.0 * plain
+    for configuration, before in ((at_mode, latency_s), (name, plain)):
+        assert 1.0 < predict(workspace, "resnet18", configuration)[0] / before < 1.03 * 3.0**0.2
 
 
 def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
@@ -556,7 +722,7 @@ def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
     by_id = workspace.calibrate("this_machine").calibration
     after = workspace.compare("resnet18", hardware=[mine], runtime="eager").rows[0]
     assert after.latency_s is not None
-    assert_close(after.latency_s, 2.0 * row.latency_s, rel=0.03)
+    assert_close(after.latency_s, 2.0**0.2 * row.latency_s, rel=0.03)
     # the newest run was calibrated, but the description without a calibration is what a fit starts from
     assert workspace.calibrate("this_machine", is_dry=True).calibration == by_id
     assert workspace.calibrate(mine, is_dry=True).calibration == by_id

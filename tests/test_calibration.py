@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,17 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.catalog.calibration import calibration_text, parse_calibration, read_calibration, write_calibration
+from joulemap.catalog.calibration import (
+    calibration_text,
+    parse_calibration,
+    read_calibration,
+    shipped_generations,
+    write_calibration,
+)
 from joulemap.catalog.load import list_architectures, load_catalogue
 from joulemap.catalog.spread import load_spreads
-from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, calibrated_digest
+from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue, calibrated_digest
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.model.version import formula_version
@@ -39,6 +45,9 @@ def made(target: Hardware, **changes: Any) -> Calibration:
         hardware_digest=target.digest,
         formula_version=formula_version(target.architecture),
         data_digest="0123456789abcdef",
+        generation=target.generation,
+        latency_credibility=0.9,
+        energy_credibility=0.9,
         row_count=4,
         latency_count=4,
         energy_count=2,
@@ -46,13 +55,19 @@ def made(target: Hardware, **changes: Any) -> Calibration:
         precisions=("bf16", "fp32"),
         families=("resnet", "vgg"),
         coefficients={
-            name: Quantity(value=2.0, unit="1", basis="measured", source="by hand")
+            name: FittedValue(default=1.0, value=2.0, unit="1", data_weight=0.9)
             for name in ("device_time_scale", "launch_time_scale")
         },
         energy_scales=(
-            EnergyScale(name="dram", factor=3.0, actions=(("dram", "read"), ("dram", "write")), meaning="memory"),
+            EnergyScale(
+                name="dram",
+                factor=3.0,
+                actions=(("dram", "read"), ("dram", "write")),
+                meaning="memory",
+                data_weight=0.9,
+            ),
         ),
-        static_power=Quantity(value=50.0, unit="W", basis="measured", source="by hand"),
+        static_power=FittedValue(default=target.static_power.value, value=50.0, unit="W", data_weight=0.9),
         errors=(
             CalibrationError(
                 quantity="latency",
@@ -99,7 +114,8 @@ def test_hardware_under_a_calibration() -> None:
         if after.key == STATIC_ACTION:
             factor = 50.0 / plain.static_power.value
         assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor, rel=1e-12)
-        assert after.basis == ("measured" if factor != 1.0 else before.basis)
+        static = after.key == STATIC_ACTION
+        assert after.basis == ("measured" if static else "scaled" if factor != 1.0 else before.basis)
 
 
 def test_a_power_mode_keeps_what_it_states() -> None:
@@ -107,12 +123,12 @@ def test_a_power_mode_keeps_what_it_states() -> None:
     calibration = made(
         plain,
         energy_scales=(),
-        static_power=Quantity(value=1.25, unit="W", basis="measured", source="by hand"),
-        coefficients={"kernel_gap": Quantity(value=1e-6, unit="s", basis="measured", source="by hand")},
+        static_power=FittedValue(default=plain.static_power.value, value=1.25, unit="W", data_weight=0.9),
+        coefficients={"launch_time_scale": FittedValue(default=1.0, value=1.5, unit="1", data_weight=0.9)},
     )
     mode = plain.power_modes[0]
     under = plain.calibrated(calibration).in_mode(mode.name)
-    assert under.coefficient("kernel_gap") == 1e-6
+    assert under.coefficient("launch_time_scale") == 1.5
     assert under.tdp.value == mode.tdp.value
     assert under.static_power.value == (mode.static_power.value if mode.static_power else 1.25)
     assert len({under.digest, plain.in_mode(mode.name).digest, plain.calibrated(calibration).digest}) == 3
@@ -165,6 +181,124 @@ def test_stored_runs_keep_their_prices(tmp_path: Path) -> None:
     ]
 
 
+# inheritance
+
+
+def inherited(**changes: Any) -> Calibration:
+    """Return a calibration of the H200 by hand."""
+    source = hardware("h200_sxm")
+    return made(
+        source,
+        coefficients={"launch_time_scale": FittedValue(default=1.0, value=1.5, unit="1", data_weight=0.9)},
+        static_power=FittedValue(
+            default=source.static_power.value, value=1.1 * source.static_power.value, unit="W", data_weight=0.9
+        ),
+        **changes,
+    )
+
+
+def test_generations_by_hand() -> None:
+    assert hardware("h200_sxm").generation == hardware("h100_pcie").generation == "gpu Hopper 4 nm"
+    assert hardware("l4").generation == hardware("rtx_4090").generation == "gpu Ada 4 nm"
+    assert hardware("a100_sxm4_80gb").generation == "gpu Ampere 7 nm"
+    assert hardware("jetson_orin_nano_8gb").generation == "gpu Ampere 8 nm"
+    assert hardware("mi300x").generation == "gpu CDNA 3 5 nm"
+    assert hardware("epyc_9654").generation == "cpu Zen 4 5 nm"
+
+
+def test_a_hardware_inherits_ratios() -> None:
+    calibration, plain, source = inherited(), hardware("h100_sxm5"), hardware("h200_sxm")
+    under = plain.inheriting(calibration)
+    assert_close(under.coefficient("launch_time_scale"), 1.5, rel=1e-12)
+    assert_close(under.static_power.value, 1.1 * plain.static_power.value, rel=1e-12)
+    assert under.digest == calibrated_digest(plain.digest, calibration.digest)
+    for before, after, there in zip(
+        plain.reference, under.reference, source.calibrated(calibration).reference, strict=True
+    ):
+        factor = 1.1 if after.key == STATIC_ACTION else 3.0 if after.component == "dram" else 1.0
+        assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor, rel=1e-12)
+        if factor == 3.0:
+            assert (after.basis, there.basis) == ("scaled", "scaled")
+            assert after.source.startswith("h100_sxm5 at the scales of h200_sxm; calibration ")
+    launch = under.coefficients["launch_time_scale"]
+    there_too = source.calibrated(calibration).coefficients["launch_time_scale"]
+    assert (launch.basis, there_too.basis) == ("assumed", "measured")
+    # what a hardware states itself is not overruled
+    stated = attrs.evolve(plain.coefficients["launch_time_scale"], value=1.2)
+    alone = attrs.evolve(
+        plain,
+        coefficients={**plain.coefficients, "launch_time_scale": stated},
+        static_power=attrs.evolve(plain.static_power, basis="measured"),
+    ).inheriting(calibration)
+    assert alone.coefficients["launch_time_scale"] == stated
+    assert alone.static_power.value == plain.static_power.value
+    # static power stays below the cap
+    most = attrs.evolve(plain, tdp=attrs.evolve(plain.tdp, value=1.05 * plain.static_power.value))
+    assert most.inheriting(calibration).static_power.value < most.tdp.value
+    with pytest.raises(ValueError, match="a calibration of gpu Hopper 4 nm, but b200_sxm is gpu Blackwell 4 nm"):
+        hardware("b200_sxm").inheriting(calibration)
+
+
+@pytest.fixture
+def ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Make a folder that holds all calibrations that ship."""
+    folder = tmp_path / "ships"
+    monkeypatch.setattr("joulemap.catalog.calibration.SHIPPED", folder)
+    shipped_generations.cache_clear()
+    yield folder
+    shipped_generations.cache_clear()
+
+
+def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: Path) -> None:
+    write_calibration(inherited(), ships / "h200_sxm.toml")
+    workspace = Workspace(tmp_path / "own.duckdb")
+    pair = ["h200_sxm", "h100_sxm5"]
+    both = workspace.compare("resnet18", hardware=[*pair, "b200_sxm"])
+    (used,) = both.scope.calibrations
+    assert (used.hardware, used.inheritors, used.place) == ("h200_sxm", ["h100_sxm5"], "shipped")
+    assert both.scope.uncalibrated == ("b200_sxm",)
+    told = both.scope.describe()
+    assert any(line.startswith("h100_sxm5 is at the scales of h200_sxm, of the same generation") for line in told)
+    assert any("h200_sxm and h100_sxm5 are calibrated, b200_sxm is not" in line for line in told)
+    alone = workspace.compare("resnet18", hardware=pair, calibration="own")
+    assert alone.scope.uncalibrated == ("h100_sxm5",)
+    assert alone.scope.calibrations[0].inheritors == []
+    assert alone.scope.run_ids[0] == both.scope.run_ids[0]
+    assert alone.scope.run_ids[1] != both.scope.run_ids[1]
+    none = workspace.compare("resnet18", hardware=pair, calibration="none")
+    assert none.scope.run_ids[1] == alone.scope.run_ids[1]
+    # every DRAM byte of both costs the same three times: calibration does not set them apart
+    rows = workspace.sql(
+        "SELECT hardware, is_inherited, fitted_hardware FROM calibrated_hardware ORDER BY hardware"
+    ).rows
+    assert rows == (("h100_sxm5", True, "h200_sxm"), ("h200_sxm", False, "h200_sxm"))
+    shown = workspace.hardware("h100_sxm5")
+    assert shown.calibrations[0].inheritors == ["h100_sxm5"]
+    assert {fact.basis for fact in shown.facts if fact.quantity == "coefficient.launch_time_scale"} == {"assumed"}
+    assert "h100_sxm5 is at the scales of h200_sxm" in repr(shown)
+    assert workspace.hardware("h100_sxm5", calibration="own").calibrations.rows == ()
+    assert workspace.check().findings.rows == ()
+
+
+def test_a_persons_own_is_not_inherited(tmp_path: Path, ships: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = own(tmp_path, monkeypatch)
+    ships.mkdir()
+    write_calibration(inherited(), folder / "h200_sxm.toml")
+    answer = Workspace(tmp_path / "own.duckdb").compare("resnet18", hardware=["h200_sxm", "h100_sxm5"])
+    assert answer.scope.calibrations[0].inheritors == []
+    assert answer.scope.uncalibrated == ("h100_sxm5",)
+
+
+def test_an_inherited_calibration_that_is_stale_is_told(tmp_path: Path, ships: Path) -> None:
+    write_calibration(inherited(hardware_digest="deadbeefdeadbeef"), ships / "h200_sxm.toml")
+    workspace = Workspace(tmp_path / "own.duckdb")
+    with pytest.raises(
+        CatalogueError, match=r"h200_sxm.toml: hardware_digest: it was fitted to another description of"
+    ):
+        workspace.compare("resnet18", hardware=["h100_sxm5"])
+    assert workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="own").scope.calibrations.rows == ()
+
+
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "calibrations"
     monkeypatch.setenv("JOULEMAP_CALIBRATION", str(folder))
@@ -175,10 +309,10 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     folder = own(tmp_path, monkeypatch)
     workspace = Workspace(tmp_path / "own.duckdb")
     calibration = attrs.evolve(made(hardware()), name=TARGET)
-    plain = workspace.compare("resnet18", hardware=[TARGET, "h100_sxm5"])
+    plain = workspace.compare("resnet18", hardware=[TARGET, "xeon_8490h"])
     write_calibration(calibration, folder / f"{TARGET}.toml")
     write_calibration(calibration, folder / "other.toml")
-    under = workspace.compare("resnet18", hardware=[TARGET, "h100_sxm5"])
+    under = workspace.compare("resnet18", hardware=[TARGET, "xeon_8490h"])
     assert [row.calibration for row in under.scope.calibrations] == [f"{TARGET} {calibration.digest[:8]}"]
     assert under.scope.calibrations[0].place == str(folder / f"{TARGET}.toml")
     assert under.scope.run_ids[0] != plain.scope.run_ids[0]
@@ -192,8 +326,8 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tally.stored_count, tally.evaluated_count) == (1, 0)
     with pytest.raises(UnknownNameError, match="unknown calibration 'othr'; did you mean other"):
         workspace.compare("resnet18", hardware=[TARGET], calibration="othr")
-    with pytest.raises(UsageError, match=r"other is a calibration of tpu_v4, which is not asked about \(h100_sxm5\)"):
-        workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="other")
+    with pytest.raises(UsageError, match=r"other is a calibration of tpu_v4, which is not asked about \(xeon_8490h\)"):
+        workspace.compare("resnet18", hardware=["xeon_8490h"], calibration="other")
 
 
 STALE = {
@@ -224,13 +358,18 @@ WRONG = {
     "efficiency above 1": (
         'name = "device_time_scale"', 'name = "dram_efficiency"', "dram_efficiency: 2 is not above 0 and at most 1"
     ),
-    "negative": ("value = 2.0", "value = -2.0", "device_time_scale: -2 is not above 0"),
-    "not finite": ("value = 2.0", "value = inf", "device_time_scale: value is inf, expected a finite number"),
-    "no factor": ("factor = 3.0", "factor = 0.0", "factor is 0.0, expected a number above 0"),
+    "faster than the roofline": (
+        "value = 2.0", "value = 0.5", "coefficients.device_time_scale: 0.5 is not at least 1"
+    ),
+    "weight above 1": ("data_weight = 0.9", "data_weight = 1.5", "data_weight is 1.5, expected a number from 0 to 1"),
+    "price beyond bounds": ("factor = 3.0", "factor = 4.5", "factor is 4.5, expected a number from 0.25 to 4"),
+    "negative": ("value = 2.0", "value = -2.0", "device_time_scale: value is -2.0, expected a number above 0"),
+    "not finite": ("value = 2.0", "value = inf", "device_time_scale: value is inf, expected a number above 0"),
+    "no factor": ("factor = 3.0", "factor = 0.0", "factor is 0.0, expected a number from 0.25 to 4"),
     "no such action": ('"dram.read"', '"dram.reads"', "energy_scales: no such action dram.reads"),
     "twice": ('"dram.read"', '"dram.write"', "energy_scales: dram.write stands twice"),
     "unit": ('value = 2.0\nunit = "1"', 'value = 2.0\nunit = "s"', "device_time_scale: it is in s, expected 1"),
-    "static power": ("static_power = 50.0", "static_power = 500.0", "static_power: 500 W is not below the tdp of"),
+    "static power": ("value = 50.0", "value = 500.0", "static_power: 500 W is not below the tdp of"),
     "split": ('split = "fitted"', 'split = "best"', "'split' must be in ('uncalibrated', 'fitted', 'cross_validated')"),
     "no table": ("[data]", "[date]", "data: missing"),
     "no text": ('hardware = "tpu_v4"', "hardware = 4", "hardware: expected a text, found 4"),
@@ -267,8 +406,8 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     given = ("--calibration", "./mine.toml")
     for command in (
         ("analyze", "resnet18", TARGET),
-        ("compare", "resnet18", "--hardware", f"{TARGET},h100_sxm5"),
-        ("explain", "resnet18", TARGET, "h100_sxm5"),
+        ("compare", "resnet18", "--hardware", f"{TARGET},xeon_8490h"),
+        ("explain", "resnet18", TARGET, "xeon_8490h"),
         ("hardware", "show", TARGET),
     ):
         done = joulemap(*command, *given)
@@ -281,7 +420,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     shown = joulemap("hardware", "show", TARGET, *given, "--format", "csv").stdout
     assert re.search(r"^[^\n]*coefficient.device_time_scale,2.0,1,measured,", shown, re.MULTILINE)
     priced = joulemap("hardware", "show", TARGET, "--energy", *given, "--format", "json").stdout
-    assert {row["basis"] for row in json.loads(priced) if row["component"] == "dram"} == {"measured"}
+    assert {row["basis"] for row in json.loads(priced) if row["component"] == "dram"} == {"scaled"}
     assert "not calibrated: coefficients are those of the class" in joulemap("hardware", "show", TARGET).stdout
 
 

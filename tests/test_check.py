@@ -218,7 +218,8 @@ def used_blocks(path: Path) -> list[int]:
     for block in blocks(path):
         change_byte(path, block)
         with path.open("rb") as stream:
-            used += find_damaged_blocks(stream)
+            if block in find_damaged_blocks(stream):  # beside those behind the end, where the list of free ones is hit
+                used.append(block)
         change_byte(path, block)
     return used
 

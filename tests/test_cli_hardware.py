@@ -142,9 +142,9 @@ def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypat
     path = chips / "mine.toml"
     path.write_text(copy_text("h100_sxm5"))
     monkeypatch.setenv("JOULEMAP_HARDWARE", str(chips))
-    (before,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"]).scope.run_ids
+    (before,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"], calibration="none").scope.run_ids
     path.write_text(path.read_text().replace("static_power = { value = 130,", "static_power = { value = 100,"))
-    (after,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"]).scope.run_ids
+    (after,) = workspace.compare("resnet18", hardware=["my_h100_sxm5"], calibration="none").scope.run_ids
     answer = workspace.difference(before, after)
     assert [row.setting for row in answer.settings] == ["hardware_digest"]
     assert {row.constant for row in answer.constants} == {"static_power", "energy.chip.static_power"}

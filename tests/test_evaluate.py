@@ -132,9 +132,10 @@ def test_a_tight_cap_lowers_the_clock_until_power_meets_it(hardware: Hardware) -
     dynamic_w = free.energy_fj / free.latency_fs - hardware.static_power.value
     tight = run(work, with_power(hardware, hardware.static_power.value + 0.25 * dynamic_w))
     assert free.clock_fraction == 1.0
-    assert_close(tight.clock_fraction, 0.25, rel=1e-6)
-    assert_close(tight.latency_fs, 4 * free.latency_fs, rel=1e-6)
-    assert_close(tight.energy_fj / tight.latency_fs, tight.hardware.tdp.value, rel=1e-6)
+    assert 0.25 < tight.clock_fraction < 0.5
+    share = hardware.coefficient("cap_share")
+    allowed_w = hardware.static_power.value + share * 0.25 * dynamic_w
+    assert_close(tight.energy_fj / tight.latency_fs, allowed_w, rel=1e-6)
 
 
 @pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
@@ -159,10 +160,10 @@ def test_macs_are_priced_once_each(hardware: Hardware) -> None:
     assert found.mac_count == 1_814_073_344
     # a TPU takes the single row of the classifier, 512 x 1000, to its vector unit
     elsewhere = 512_000 if hardware.architecture == "tpu" else 0
-    # a GPU multiplies the padding of its tiles too
-    slots = float(found.subgraphs.executed_mac_count.sum()) if hardware.architecture == "gpu" else 1_814_073_344
-    assert slots >= 1_814_073_344
-    assert_close(float(counted), slots - elsewhere, rel=1e-12)
+    # the padding of a GPU's tiles multiplies zeros
+    padding = float(found.subgraphs.executed_mac_count.sum()) - 1_814_073_344 if hardware.architecture == "gpu" else 0.0
+    assert padding >= 0.0
+    assert_close(float(counted), 1_814_073_344 - elsewhere + 0.32 * padding, rel=1e-12)
 
 
 def test_winograd_multiplies_less_than_once_for_each_slot() -> None:

@@ -6,9 +6,9 @@ from functools import cache
 
 import torch
 
-from chip import CLOCK_HZ, DRAM_BYTES_PER_S, HOST_S, LAUNCH_S, cpu, gpu, kpu, tpu
+from chip import DRAM_BYTES_PER_S, HOST_S, LAUNCH_S, cpu, gpu, kpu, tpu
 from compare import assert_close
-from gpu_case import GAP_S, GPU_BYTES_PER_S, GPU_HOST_S, TENSOR_STEP_S, VECTOR_STEP_S, norm
+from gpu_case import GPU_HOST_S, ISSUE_HZ, clocks, norm
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
@@ -60,23 +60,22 @@ def count(found: RunColumns, component: str, action: str) -> float:
 
 
 def test_gpu_fp16() -> None:
-    # 1024 MACs at 0.8 GHz a unit. Tiles of 128 x 64 are 8 x 16 = 128 blocks, one wave: 8192 outputs x (1024 + 2 x 160
-    # epilogue) steps at 0.9 / (1 + 16 (1/128 + 1/64)) of the peak, 21 us. 64 x 64 needs two waves (22 us), 128 x 128
-    # has half the units, K in 1.5 parts three quarters of them (28 us).
-    throughput_s = 8192 * (1024 + 2 * 160) / (1024 * 0.8e9 * 0.9 / (1 + 16 * 3 / 128))
-    # 0.75 of a step, the fourth root of two times that in a tile of twice 64 x 64
-    chain_s = 1024 * 0.75 * TENSOR_STEP_S * 2**0.25
-    # the weights stay in L2; 2 MiB in, 2 MiB out
-    memory_s = 4 * MIB / GPU_BYTES_PER_S
+    # 1024 MACs a clock and unit. Tiles of 64 x 64 are 16 x 16 = 256 blocks, two waves of 1024 steps, in which 4096 MACs
+    # and 16 for each row and column issue: 12.7 us. 128 x 128 has half the units (20.7 us), K in two parts all of them
+    # (10.4 us), which take 5.2 us to add up.
+    step = (4096 + 16 * 128) / 1024
+    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5, are in the L2 at 16 B a clock and unit
+    memory_s = 7 * MIB / (16 * ISSUE_HZ)
     check(
         run(gpu(), "fp16"),
-        tiles=128,
-        waves=1,
+        tiles=256,
+        waves=2,
         units=128,
-        compute_s=norm(throughput_s, chain_s, memory_s),
+        compute_s=norm(clocks(2 * (1024 * step + 200)), memory_s),
         memory_s=memory_s,
-        # fixed cost of a linear kernel and the gap between kernels
-        launch_s=3e-6 + GAP_S,
+        # start of a product and the gap between kernels
+        launch_s=clocks(4200 + 1000),
+        # the weights stay in L2; 2 MiB in, 2 MiB out
         dram_bytes=4 * MIB,
         bottleneck="compute",
     )
@@ -87,30 +86,28 @@ def test_gpu_fp16_counts() -> None:
     assert count(found, "tensor_core", "fp16_mac") == MACS
     # 16 x 8 x 16 MACs an instruction; the tiles fit the problem, so nothing is padding
     assert count(found, "tensor_core", "instruction") == MACS
-    # a block reads 1024 x (128 + 64) elements of two bytes
-    assert count(found, "l2", "read") == 128 * 1024 * 192 * 2
-    assert count(found, "thread_block", "launch") == 128
+    # a block reads 1024 x (64 + 64) elements of two bytes
+    assert count(found, "l2", "read") == 256 * 1024 * 128 * 2
+    assert count(found, "thread_block", "launch") == 256
     # 8 warps a block at each of 1024 / 32 steps
-    assert count(found, "barrier", "arrival") == 128 * 8 * 32
+    assert count(found, "barrier", "arrival") == 256 * 8 * 32
     assert count(found, "kernel", "launch") == 1
 
 
 def test_gpu_fp32_splits_the_inner_dimension_of_large_tiles() -> None:
-    # 128 MACs a clock and unit; 64 tiles of 128 x 128, K in two parts: 128 blocks, one wave of
-    # 16,384 x (512 + 0.75 x 80) at 0.8 / (1 + 32 x 2 / 128), 209 us with the chain. 64 x 64 needs two waves (225 us)
-    throughput_s = 16_384 * (512 + 0.75 * 80) / (128 * CLOCK_HZ * 0.8 / (1 + 32 * 2 / 128))
-    # 0.9 of a step, twice that in a tile of four times 64 x 64
-    chain_s = 512 * 0.9 * VECTOR_STEP_S * 2
-    memory_s = 8 * MIB / GPU_BYTES_PER_S
+    # 128 MACs a clock and unit; 64 tiles of 128 x 128, K in two parts: 128 blocks, one wave of 512 steps, 89 us and 5
+    # to add up. 64 x 64 needs two waves (112 us)
+    step = (128 * 128 + 20 * 256) / 128
+    memory_s = 14 * MIB / (16 * ISSUE_HZ)
     check(
         run(gpu(), "fp32"),
-        tiles=64,
+        tiles=128,
         waves=1,
-        units=64,
-        # one doubling of the parts, to be added up
-        compute_s=norm(norm(throughput_s, chain_s) + 4e-6, memory_s),
+        units=128,
+        compute_s=norm(clocks(512 * step + 3000), memory_s),
         memory_s=memory_s,
-        launch_s=3.5e-6 + GAP_S,
+        # two parts of a million outputs, added up
+        launch_s=clocks(7500 + 1000 + 4000) + 8 / 7 * 2 * MIB / 2e12,
         dram_bytes=8 * MIB,
         bottleneck="compute",
     )

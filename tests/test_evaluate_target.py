@@ -10,7 +10,7 @@ import torch
 
 from chip import CLOCK_HZ, gpu, tpu
 from compare import assert_close
-from gpu_case import GPU_BYTES_PER_S, TENSOR_STEP_S, VECTOR_STEP_S, norm
+from gpu_case import ISSUE_HZ, clocks, norm
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
@@ -106,14 +106,26 @@ def test_the_target_says_what_runs_on_tensor_cores(hardware: str, on_tensor_core
     assert {precision for precision in found.peaks if uses_tensor_cores(found, precision)} == on_tensor_cores
 
 
+AS_FAST_AS_LANES = {
+    "rtx_3090": {"tf32", "fp16", "bf16"},
+    "rtx_4090": {"tf32", "fp16", "bf16", "fp8"},
+    "rtx_5090": {"tf32", "fp16", "bf16", "fp8"},
+    "l20": {"tf32", "fp16", "bf16", "fp8", "int8"},
+    "l40": {"tf32", "fp16", "bf16", "fp8", "int8", "int4"},
+    **{hardware: {"int8"} for hardware in ("b300_sxm", "gb300", "mi210", "mi250x")},
+    "mi100": {"bf16", "int8"},
+}
+"""Precisions whose tensor cores are as fast as packed lanes would be, because a vendor halved them or runs fp32 on
+matrix cores: only the file can tell."""
+
+
 @pytest.mark.parametrize("hardware", GPUS, ids=names)
 def test_a_file_that_names_no_engine_is_read_by_its_rates(hardware: Hardware) -> None:
     silent = attrs.evolve(
         hardware, peaks={name: attrs.evolve(peak, engine="") for name, peak in hardware.peaks.items()}
     )
     differs = {name for name in hardware.peaks if uses_tensor_cores(hardware, name) != uses_tensor_cores(silent, name)}
-    # its tensor cores are as fast as packed lanes would be: only the file can tell
-    assert differs == ({"tf32", "fp16", "bf16", "fp8"} if hardware.id == "rtx_4090" else set())
+    assert differs == AS_FAST_AS_LANES.get(hardware.id, set())
 
 
 def test_a_dram_costs_the_same_on_every_gpu() -> None:
@@ -124,13 +136,15 @@ def test_a_dram_costs_the_same_on_every_gpu() -> None:
             assert position is not None
             price = hardware.reference.actions[position].energy_per_action_fj
             prices.setdefault(hardware.memory_type.removesuffix("X"), set()).add(price)
-    # femtojoules a byte: 8 x 3.9, 4.5, 3.9, 3.5, 7.5 (GDDR6X 7.25) and 6 pJ/bit
+    # femtojoules a byte: 8 x 3.9, 4.5, 3.9, 3.5, 14, 7.5 (GDDR6X 7.25), 7.5 x 4.5 / 6.5 and 6 pJ/bit
     assert prices == {
         "HBM2": {31_200.0},
         "HBM2e": {36_000.0},
         "HBM3": {31_200.0},
         "HBM3e": {28_000.0},
+        "GDDR5": {112_000.0},
         "GDDR6": {60_000.0, 58_000.0},
+        "GDDR7": {41_500.0},
         "LPDDR5": {48_000.0},
     }
 
@@ -150,30 +164,24 @@ def test_parts_are_found_by_the_names_that_people_use(alias: str, hardware: str)
     assert load_catalogue().find(alias).id == hardware
 
 
-def test_a_unit_of_half_the_rate_has_half_the_tile_overhead() -> None:
-    # 512 MACs a clock x 2 B are what the overhead of 8 holds for, half of what the whole unit asks for. A column of
-    # 128 tiles of 64 x 64 is one wave
-    slow = with_bandwidth(gpu(tensor_macs_per_clock=512.0), 0.5)
-    found = run(slow, "fp16", columns(Gemm(1024, 64), torch.empty(128 * 64, 1024, device="meta")))
+def test_what_a_kernel_takes_above_the_longer_of_its_parts_belongs_to_that() -> None:
+    # 128 tiles of 64 x 64 are one wave of 6 clocks for each of 1024 steps; the bytes are in the L2 and take longer
+    found = run(gpu(), "fp16", columns(Gemm(1024, 64), torch.empty(128 * 64, 1024, device="meta")))
     assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([128], [1])
-    throughput_s = 4096 * (1024 + 2 * 160) / (512 * 0.8e9 * 0.9 / (1 + 8 * 2 / 64))
-    busy_s = norm(throughput_s, 1024 * 0.75 * TENSOR_STEP_S)
+    busy_s = clocks(1024 * 6 + 200)
+    memory_s = (8192 * 1024 + 1024 * 64 + 1.5 * 8192 * 64) * 2 / (16 * ISSUE_HZ)
+    assert memory_s > busy_s
     assert_close(compute_s(found), busy_s, rel=1e-6)
-    # the bytes take longer (36 us against 19), so what a kernel takes above the longer of both is theirs: the weights
-    # stay in L2
-    memory_s = 128 * 64 * (1024 + 64) * 2 / (GPU_BYTES_PER_S / 2)
     assert_close(float(found.subgraphs.memory_s[0]), norm(busy_s, memory_s), rel=1e-6)
 
 
 def test_lanes_that_do_four_macs_of_bytes() -> None:
-    # 512 a clock and unit. 32 x 32 tiles: 1024 blocks over 128 units are eight waves; the chain through K makes larger
-    # tiles slower
+    # 512 a clock and unit. 32 x 32 tiles: 1024 blocks over 128 units are eight waves, 61 us; larger ones wait for
+    # loads, 66 us
     found = run(gpu(), "int8")
     assert found.subgraphs.wave_count.tolist() == [8]
-    throughput_s = 8 * 1024 * (1024 + 0.75 * 80) / (512 * CLOCK_HZ * 0.8 / (1 + 32 * 2 / 32))
-    # a tile of a quarter of 64 x 64 takes half of its steps' time
-    chain_s = 1024 * 0.9 * VECTOR_STEP_S / 2
-    assert_close(compute_s(found), norm(throughput_s, chain_s, 2 * MIB / GPU_BYTES_PER_S), rel=1e-6)
+    busy_s = clocks(8 * (1024 * (1024 + 20 * 64) / 512 + 3000))
+    assert_close(compute_s(found), norm(busy_s, 3.5 * MIB / (16 * ISSUE_HZ)), rel=1e-6)
     assert count(found, "cuda_core", "int8_mac") == MACS
     assert count(found, "tensor_core", "instruction") == 0
     # a warp does 32 x 4 of them; tiles read 2 x 32 bytes a step, warps (64 + 32) / (64 x 32) bytes a MAC
@@ -202,15 +210,15 @@ def test_a_kernel_runs_on_one_of_two_dies() -> None:
     board = gpu(units=256, device_count=2.0)
     found = run(board, "fp16")
     assert found.units_total_count == 256
-    # 128 tiles of 128 x 64 are one wave on half of the units, as on a board of that many
-    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([128], [1])
+    # 256 tiles of 64 x 64 are two waves on half of the units, as on a board of that many
+    assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([256], [2])
     alone = with_caches(with_bandwidth(gpu(), 0.5), 0.5)
     assert_close(compute_s(found), compute_s(run(alone, "fp16")), rel=1e-9)
-    # half of the bandwidth: 2 MiB in and 2 MiB out, the weights stay in half of L2
-    assert_close(float(found.subgraphs.memory_s[0]), 4 * MIB / (GPU_BYTES_PER_S / 2), rel=1e-6)
-    # a tile of 256 x 128, the largest, for each of all units is two waves
+    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5, fit half of the L2
+    assert_close(float(found.subgraphs.memory_s[0]), 7 * MIB / (16 * ISSUE_HZ), rel=1e-6)
+    # 512 tiles of 128 x 128, the largest, are four waves
     tall = run(board, "fp16", columns(Gemm(1024, 128), torch.empty(256 * 256, 1024, device="meta")))
-    assert (tall.subgraphs.units_used_count.tolist(), tall.subgraphs.wave_count.tolist()) == ([128], [2])
+    assert (tall.subgraphs.units_used_count.tolist(), tall.subgraphs.wave_count.tolist()) == ([128], [4])
     assert find_device(gpu()) == gpu()
 
 
@@ -251,8 +259,9 @@ def test_the_last_level_of_every_gpu_is_faster_than_its_dram() -> None:
     for hardware in GPUS:
         last = find_last_level(find_device(hardware)).bandwidth
         assert last is not None
+        kind = "stacked" if hardware.memory_type.startswith("HBM") else "planar"
         level = last.value * hardware.coefficient(f"{hardware.memory_levels[-1].name}_efficiency")
-        dram = find_device(hardware).memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        dram = find_device(hardware).memory_bandwidth.value * hardware.coefficient("dram_efficiency", kind)
         assert level > dram, hardware.id
 
 

@@ -114,7 +114,7 @@ class Copy:
 
     def compare(self) -> tuple[str, list[Stored]]:
         """Return the answer of a CPU and a GPU, and all runs that are stored then."""
-        command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--hardware", "xeon_8490h,h100_sxm5"]
+        command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--hardware", "xeon_8490h,l40s"]
         command += ["--db", str(self.database), "--format", "json"]
         done = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=True)
         asked = f"SELECT {', '.join(Stored._fields)} FROM runs ORDER BY run_id"
@@ -125,7 +125,7 @@ class Copy:
 def test_a_changed_formula_is_evaluated_and_what_is_stored_of_the_old_one_stays(tmp_path: Path) -> None:
     copy = Copy(tmp_path)
     first, stored = copy.compare()
-    assert [one.hardware for one in stored] == ["xeon_8490h", "h100_sxm5"]
+    assert [one.hardware for one in stored] == ["xeon_8490h", "l40s"]
     assert [one.formula_version for one in stored] == [formula_version("cpu"), formula_version("gpu")]
 
     # words are no formula
@@ -133,12 +133,12 @@ def test_a_changed_formula_is_evaluated_and_what_is_stored_of_the_old_one_stays(
     assert copy.compare() == (first, stored)
 
     # a number of the GPU: a new run of it, the CPU's is served again
-    copy.change("architecture/gpu/product.py", "REFERENCE_TILE_AREA: Final = 64.0", "REFERENCE_TILE_AREA: Final = 32.0")
+    copy.change("architecture/gpu/product.py", "SHARPNESS: Final = 2.5", "SHARPNESS: Final = 1.5")
     second, more = copy.compare()
     assert second != first
     assert more[:2] == stored
     (again,) = more[2:]
-    assert again.hardware == "h100_sxm5"
+    assert again.hardware == "l40s"
     assert again.formula_version != stored[1].formula_version
     assert again.latency_s > stored[1].latency_s
     assert f"{again.latency_s!r}" in second
@@ -149,6 +149,6 @@ def test_a_changed_formula_is_evaluated_and_what_is_stored_of_the_old_one_stays(
     copy.change("kernel.py", 'runtime == "eager" else 1]] = 1.0', 'runtime == "eager" else 1]] = 2.0')
     third, most = copy.compare()
     assert most[:3] == more
-    assert {one.hardware for one in most[3:]} == {"xeon_8490h", "h100_sxm5"}
+    assert {one.hardware for one in most[3:]} == {"xeon_8490h", "l40s"}
     assert most[-1].energy_j > again.energy_j or most[-2].energy_j > again.energy_j
     assert third != second

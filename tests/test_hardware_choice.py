@@ -89,12 +89,12 @@ def test_every_name_of_a_hardware_is_its_own_in_any_case_and_with_its_vendor(ent
     ("name", "near"),
     [
         ("H100 NVL", "h100_sxm5"),
-        ("H800", "h100_sxm5"),
+        ("A800", "h800"),
         ("AMD H100", "h100_sxm5"),
         ("MI250", "mi250x"),
         ("RTX 4080", "rtx_4090"),
         ("TPU v3", "tpu_v4"),
-        ("L40", "l40s"),
+        ("L2", "l20"),
         ("Xeon", "xeon_8490h"),
         ("Jetson Nano", "jetson_orin_nano_8gb"),
         ("GH200", "h200_sxm"),
@@ -240,9 +240,9 @@ def test_modes_filters_and_defaults() -> None:
     assert chosen() == [f"{name}@default" for name in DEFAULT_HARDWARE]
     assert chosen(hardware=("KPU-T64@6w", "kpu_t64@6W", "kpu_t64")) == ["kpu_t64@6W", "kpu_t64@default"]
     assert chosen(hardware=("kpu_t64", "jetson-orin-nano@7W"), power_mode="10w")[0] == "kpu_t64@10W"
-    with pytest.raises(UnknownNameError, match=r"unknown power mode '99W'; kpu_t64 has 3W, 6W, 10W"):
+    with pytest.raises(UnknownNameError, match=r"unknown power mode '99W'; .* its power modes are 3W, 6W, 10W"):
         chosen(hardware=("kpu_t64@99W",))
-    with pytest.raises(UnknownNameError, match="xeon_8490h has none"):
+    with pytest.raises(UnknownNameError, match="xeon_8490h takes a cap above its 120 W"):
         chosen(hardware=("xeon_8490h",), power_mode="15W")
     edge = {name.partition("@")[0] for name in chosen(deployment=("edge",), power_budget_w=1000.0)}
     assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment}
@@ -336,8 +336,8 @@ def test_a_power_mode_scales_what_runs_on_the_clock() -> None:
     assert slow.power_mode == "15W"
     assert slow.digest != nano.digest
     assert nano.in_mode("default") is nano
-    with pytest.raises(KeyError, match="no power mode 1W"):
-        nano.in_mode("1W")
+    with pytest.raises(KeyError, match="no power mode eco"):
+        nano.in_mode("eco")
 
 
 def modes() -> list[tuple[str, str]]:
@@ -448,8 +448,8 @@ PRINT_ANSWER = """
 import sys
 from joulemap.workspace import Workspace
 workspace = Workspace(sys.argv[1])
-(row,) = workspace.compare("resnet18", hardware=["h100_sxm5"]).rows
-summary = workspace.hardware("h100_sxm5").summary
+(row,) = workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="none").rows
+summary = workspace.hardware("h100_sxm5", calibration="none").summary
 print(summary.hardware_digest, row.energy_j, row.run_id)
 """
 

@@ -54,6 +54,22 @@ def test_a_minimal_file_is_filled_in_by_the_rules_of_its_class(tmp_path: Path) -
     assert hardware.unit_name == "SM"
 
 
+def test_the_clocks_of_board_and_die_follow_from_each_other(tmp_path: Path) -> None:
+    def clocks(**stated: float) -> list[float | None]:
+        lines = "".join(
+            f'{name} = {{ value = {ghz}, unit = "GHz", basis = "published", source = "mine" }}\n'
+            for name, ghz in stated.items()
+        )
+        hardware = load_hardware(write(tmp_path, MINIMAL.replace("\n[peaks.fp32]", f"{lines}\n[peaks.fp32]")))
+        return [one.value / 1e9 if one else None for one in (hardware.clock_boost, hardware.clock_die)]
+
+    assert clocks() == [2.0, 2.0]
+    assert clocks(clock_boost=2.2) == [2.2, 2.2]
+    assert clocks(clock_boost=2.2, clock_die=2.5) == [2.2, 2.5]
+    with pytest.raises(CatalogueError, match=r"clock_boost: 2\.2e\+09 Hz is above clock_die of 2\.1e\+09 Hz"):
+        clocks(clock_boost=2.2, clock_die=2.1)
+
+
 def test_what_a_file_states_is_not_filled_in(tmp_path: Path) -> None:
     stated = MINIMAL.replace(
         "[peaks.fp32]",
@@ -191,7 +207,7 @@ def test_a_chip_without_what_its_class_needs_is_told_so(tmp_path: Path) -> None:
         check_files([write(tmp_path, text)])
 
 
-def coefficient(name: str = "dram_efficiency", value: str = "0.5", unit: str = "1", count: int = 1) -> str:
+def coefficient(name: str = "dram_efficiency.planar", value: str = "0.5", unit: str = "1", count: int = 1) -> str:
     entry = (
         f'\n[[coefficients]]\nname = "{name}"\nvalue = {value}\nunit = "{unit}"\nbasis = "assumed"\nsource = "mine"\n'
     )
@@ -207,13 +223,13 @@ def test_a_coefficient_is_taken_in_any_unit_of_its_dimension(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (coefficient(value="1.5"), "coefficients.dram_efficiency: 1.5 is not above 0 and at most 1"),
-        (coefficient(value="0"), "coefficients.dram_efficiency: 0 is not above 0 and at most 1"),
-        (coefficient(value="nan"), "coefficients.dram_efficiency: value is nan, expected a finite number"),
+        (coefficient(value="1.5"), "coefficients.dram_efficiency.planar: 1.5 is not above 0 and at most 1"),
+        (coefficient(value="0"), "coefficients.dram_efficiency.planar: 0 is not above 0 and at most 1"),
+        (coefficient(value="nan"), "coefficients.dram_efficiency.planar: value is nan, expected a finite number"),
         (coefficient("host_launch", "-1", "s"), "coefficients.host_launch: -1 is not from 0"),
         (coefficient("host_launch", "5", "W"), "coefficients.host_launch: unit 'W' measures W, expected s"),
         (coefficient("host_lunch"), "gpu has no coefficient host_lunch, did you mean host_launch?"),
-        (coefficient(count=2), "coefficients.dram_efficiency: stands twice"),
+        (coefficient(count=2), "coefficients.dram_efficiency.planar: stands twice"),
         (coefficient("host_launch", "50", "s"), "would take"),
         (
             MINIMAL + '\n[geometry]\nwarp_sise = { value = 32, unit = "1", basis = "assumed", source = "mine" }\n',

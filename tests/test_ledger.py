@@ -10,7 +10,7 @@ from chip import FJ_PER_PJ, cpu
 from compare import assert_close
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
-from joulemap.model.ledger import ActionCounts, count_matrix, energy_j, price, with_leakage
+from joulemap.model.ledger import ActionCounts, count_matrix, price, split_j, with_leakage
 from joulemap.model.run import LedgerColumns
 
 CHIP = cpu()
@@ -25,7 +25,7 @@ def row(key: tuple[str, str]) -> int:
 
 
 def ledger(counts: ActionCounts, operator_count: int) -> LedgerColumns:
-    return price(count_matrix(counts, CHIP, operator_count), CHIP)
+    return price(count_matrix(counts, CHIP, operator_count), CHIP, np.ones(operator_count))
 
 
 def test_a_line_is_count_times_price() -> None:
@@ -89,14 +89,18 @@ def test_a_line_beyond_the_store_is_refused() -> None:
 
 
 def test_leakage_is_seconds_times_watts() -> None:
-    found = price(with_leakage(count_matrix({}, CHIP, 2), CHIP, np.array([1e-3, 2e-3])), CHIP)
+    found = price(with_leakage(count_matrix({}, CHIP, 2), CHIP, np.array([1e-3, 2e-3])), CHIP, np.ones(2))
     assert found.action_index.tolist() == [row(STATIC_ACTION)] * 2
     assert found.energy_fj.tolist() == [10**12, 2 * 10**12]
 
 
 def test_dynamic_energy_is_the_ledger_in_joules() -> None:
     counts = {READ: np.array([1e6, 3e6]), ("l2", "read"): np.array([5e6, 0.0])}
-    joules = energy_j(count_matrix(counts, CHIP, 2), CHIP)
+    on_chip, off_chip = split_j(count_matrix(counts, CHIP, 2), CHIP)
     found = ledger(counts, 2)
     for operator in (0, 1):
-        assert_close(joules[operator], int(found.energy_fj[found.operator_index == operator].sum()) / 1e15, rel=1e-9)
+        assert_close(
+            on_chip[operator] + off_chip[operator],
+            int(found.energy_fj[found.operator_index == operator].sum()) / 1e15,
+            rel=1e-9,
+        )

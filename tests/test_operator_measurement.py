@@ -187,9 +187,11 @@ def test_the_prediction_of_a_group_is_its_operators_without_gaps(tmp_path: Path)
     workspace.compare("resnet18", precision="fp16", batch=32, **H200)  # type: ignore[call-overload]
     # of the hardware as the run used it: under its calibration
     (gap,) = workspace.sql(
-        "SELECT product(f.value) FROM run AS r JOIN hardware_fact AS f USING (hardware_digest) "
-        "WHERE f.quantity IN ('coefficient.kernel_gap', 'coefficient.launch_time_scale')"
+        "SELECT product(CASE f.quantity WHEN 'clock_boost' THEN 1 / f.value ELSE f.value END) "
+        "FROM run AS r JOIN hardware_fact AS f USING (hardware_digest) "
+        "WHERE f.quantity IN ('coefficient.gap_clocks', 'clock_boost', 'coefficient.launch_time_scale')"
     ).rows[0]
+    assert 1e-7 < gap < 2e-6
     own = workspace.sql(
         "SELECT count(*), sum(o.latency_s) FROM operator_results AS o JOIN runs AS r USING (run_id) "
         "JOIN operators AS w ON w.workload_id = r.workload_id AND w.operator_index = o.operator_index "

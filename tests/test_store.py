@@ -43,6 +43,8 @@ PROMISED = {
     "metrics": "name label unit column_name per is_higher_better",
     "hardware": "hardware name architecture deployment tdp_w hardware_digest",
     "hardware_facts": "hardware quantity value unit basis source",
+    "hardware_links": """hardware link generation connects topology link_count lane_count bandwidth_bytes_per_s
+        domain_size basis source""",
     "energy_reference": "hardware component action energy_per_action_j basis source",
     "measurements": """hardware model precision batch runtime scope latency_s energy_j power_w peak_memory_bytes source
         conditions""",

@@ -98,9 +98,22 @@ def test_flags_name_where_the_cost_is(book: Book) -> None:
             "memory", "part1", 1, 2)  # fmt: skip
 
 
-def test_bandwidth_is_held_against_what_the_class_sustains(book: Book) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "memory_type", "name"),
+    [
+        ("tpu", "HBM2", "dram_efficiency"),
+        ("gpu", "HBM3", "dram_efficiency.stacked"),
+        ("gpu", "GDDR6", "dram_efficiency.planar"),
+    ],
+)
+def test_bandwidth_is_held_against_what_the_class_sustains(
+    book: Book, architecture: str, memory_type: str, name: str
+) -> None:
     book.connection.execute(
-        "INSERT INTO hardware_fact VALUES ('h', 1, 'coefficient.dram_efficiency', 0.5, '1', 'assumed', 's', '')"
+        "UPDATE hardware_version SET architecture = ?, memory_type = ?", [architecture, memory_type]
+    )
+    book.connection.execute(
+        "INSERT INTO hardware_fact VALUES ('h', 1, ?, 0.5, '1', 'assumed', 's', '')", [f"coefficient.{name}"]
     )
     (row,) = ask(book, "utilization.summary", run_ids=[1])
     assert (row["bandwidth_utilization_fraction"], row["sustained_bandwidth_fraction"]) == (0.5, 1.0)

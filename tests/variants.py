@@ -50,12 +50,23 @@ def with_more_units(hardware: Hardware, extra: int) -> Hardware:
 
 
 def with_clock(hardware: Hardware, factor: float) -> Hardware:
-    """Return the hardware with another clock, and the peaks that it gives."""
+    """Return the hardware with another clock, the highest that it reaches included, and the peaks that it gives."""
     peaks = {
         precision: attrs.evolve(peak, rate=scaled(peak.rate, factor), clock_hz=peak.clock_hz * factor)
         for precision, peak in hardware.peaks.items()
     }
-    return attrs.evolve(hardware, clock=scaled(hardware.clock, factor), peaks=peaks)
+
+    def faster(clock: Quantity | None) -> Quantity | None:
+        return None if clock is None else scaled(clock, factor)
+
+    return attrs.evolve(
+        hardware,
+        clock=scaled(hardware.clock, factor),
+        clock_base=faster(hardware.clock_base),
+        clock_boost=faster(hardware.clock_boost),
+        clock_die=faster(hardware.clock_die),
+        peaks=peaks,
+    )
 
 
 def with_power(hardware: Hardware, tdp_w: float) -> Hardware:

@@ -15,7 +15,7 @@ action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
 per = { type = "VARCHAR", meaning = "what one count is" }
 action_count = { type = "DOUBLE", meaning = "how often" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; the sum of lines that are each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 share_fraction = { type = "DOUBLE", meaning = "of the run" }
@@ -32,7 +32,7 @@ WITH act AS (
         a.part,
         a.per,
         sum(l.action_count ORDER BY l.operator_index) AS action_count,
-        any_value(e.energy_per_action_fj) AS price_fj,
+        any_value(e.energy_per_action_fj * voltage_factor_of(a.common_category, r.voltage_factor)) AS price_fj,
         sum(l.energy_fj) AS energy_fj,
         any_value(e.basis) AS basis,
         any_value(e.source) AS source

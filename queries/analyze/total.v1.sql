@@ -33,8 +33,10 @@ edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn whatever is computed" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
-nominal_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its nominal clock: above the cap where that lowers the clock" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
+clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
+voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
+uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "two per MAC, over the latency" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense, at this precision" }
@@ -128,8 +130,9 @@ SELECT
     f.static_power_w,
     f.tdp_w,
     r.clock_fraction,
-    CAST(l.energy_fj - l.static_fj AS DOUBLE) / (CAST(s.latency_fs AS DOUBLE) * r.clock_fraction) + f.static_power_w
-        AS nominal_power_w,
+    r.clock_hz,
+    r.voltage_factor,
+    r.uncapped_power_w,
     r.mac_count,
     r.attained_ops_per_s,
     r.peak_ops_per_s,

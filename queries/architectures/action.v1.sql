@@ -19,7 +19,7 @@ action = { type = "VARCHAR", meaning = "what it does" }
 per = { type = "VARCHAR", meaning = "what one count is" }
 action_count = { type = "DOUBLE", meaning = "how often, in the run" }
 count_per_mac = { type = "DOUBLE", meaning = "how often for one MAC of the model; null without MACs" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "in the run, exact; the sum of lines that are each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "in the run" }
 energy_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model; null without MACs" }
@@ -57,7 +57,7 @@ SELECT
     a.per,
     t.action_count,
     t.action_count / m.mac_count AS count_per_mac,
-    e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    e.energy_per_action_fj * voltage_factor_of(a.common_category, r.voltage_factor) / 1e15 AS energy_per_action_j,
     t.energy_fj,
     joules(t.energy_fj) AS energy_j,
     joules(t.energy_fj) / m.mac_count AS energy_per_mac_j,

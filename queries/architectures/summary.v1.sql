@@ -61,7 +61,7 @@ unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn whatever is computed" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
 process_node_nm = { type = "DOUBLE", unit = "nm", meaning = "of the chip: energies per action differ by it too" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 assumed_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_fraction = { type = "DOUBLE", meaning = "part of the energy whose price is a public number not checked at its source" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }

@@ -20,6 +20,7 @@ WITH price AS (
         e.hardware_digest,
         e.action_id,
         e.energy_per_action_fj,
+        a.common_category,
         a.part = 'static' AS is_static,
         row_number() OVER (
             PARTITION BY e.hardware_digest ORDER BY e.action_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -35,7 +36,7 @@ line AS NOT MATERIALIZED (
         l.action_id,
         l.action_count,
         l.energy_fj,
-        p.energy_per_action_fj,
+        l.action_count * p.energy_per_action_fj * voltage_factor_of(p.common_category, r.voltage_factor) AS exact_fj,
         p.is_static,
         p.position
     FROM ledger_line AS l
@@ -48,9 +49,9 @@ mispriced AS MATERIALIZED (
         operator_index,
         action_id,
         energy_fj,
-        CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT) AS expected_fj
+        CAST(round_even(exact_fj, 0) AS BIGINT) AS expected_fj
     FROM line
-    WHERE energy_fj IS DISTINCT FROM CAST(round_even(action_count * energy_per_action_fj, 0) AS BIGINT)
+    WHERE energy_fj IS DISTINCT FROM CAST(round_even(exact_fj, 0) AS BIGINT)
 ),
 operator_line AS MATERIALIZED (
     SELECT

@@ -24,7 +24,7 @@ action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
 per = { type = "VARCHAR", meaning = "what one count is" }
 action_count = { type = "DOUBLE", meaning = "how often" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; the sum of lines that are each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 share_fraction = { type = "DOUBLE", meaning = "of its subgraph or operator" }
@@ -42,11 +42,12 @@ WITH act AS (
         l.whole_fj,
         sum(l.action_count ORDER BY l.operator_index) AS action_count,
         sum(l.energy_fj) AS energy_fj,
-        any_value(e.energy_per_action_fj) AS price_fj,
+        any_value(e.energy_per_action_fj * voltage_factor_of(c.common_category, l.voltage_factor)) AS price_fj,
         any_value(e.basis) AS basis,
         any_value(e.source) AS source
     FROM lines_of_parts($run_ids, $level, $subgraph) AS l
     JOIN energy_per_action AS e ON e.hardware_digest = l.hardware_digest AND e.action_id = l.action_id
+    JOIN action AS c ON c.action_id = l.action_id
     GROUP BY ALL
 )
 SELECT

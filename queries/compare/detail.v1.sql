@@ -43,7 +43,10 @@ launch_bound_count = { type = "BIGINT", meaning = "subgraphs that their launch b
 compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that compute bounds" }
 memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
 launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
+clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
+voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
+uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
@@ -121,6 +124,9 @@ SELECT
     a.memory_fs / a.latency_fs AS memory_time_fraction,
     a.launch_fs / a.latency_fs AS launch_time_fraction,
     r.clock_fraction,
+    r.clock_hz,
+    r.voltage_factor,
+    r.uncapped_power_w,
     r.is_projection,
     coalesce(r.refusal, '') AS reason,
     r.run_id

@@ -33,7 +33,10 @@ overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is arc
 energy_ratio = { type = "DOUBLE", meaning = "energy per inference over the baseline's" }
 latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over the baseline's" }
 baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to, with its configuration where the runs differ in that" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
+clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
+voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
+uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
@@ -88,7 +91,10 @@ answered AS (
         bandwidth_utilization_fraction,
         units_used_count,
         units_total_count,
-        clock_fraction
+        clock_fraction,
+        clock_hz,
+        voltage_factor,
+        uncapped_power_w
     FROM runs
     WHERE list_contains($run_ids, run_id)
 ),
@@ -126,6 +132,9 @@ SELECT
     s.latency_s / b.latency_s AS latency_ratio,
     b.label AS baseline_hardware,
     s.clock_fraction,
+    s.clock_hz,
+    s.voltage_factor,
+    s.uncapped_power_w,
     c.assumed_energy_fraction,
     c.recalled_energy_fraction,
     a.is_projection,

@@ -34,7 +34,7 @@ alone_share_fraction = { type = "DOUBLE", meaning = "of E T that they take" }
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "of all operators as kernels of their own, without host launches" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "of all operators as kernels of their own, without host launches" }
 separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "product of the two" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH energy AS (

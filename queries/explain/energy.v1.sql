@@ -19,8 +19,8 @@ per = { type = "VARCHAR", meaning = "what one count is" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
 count_a = { type = "DOUBLE", meaning = "how often on A" }
 count_b = { type = "DOUBLE", meaning = "how often on B" }
-energy_per_action_a_j = { type = "DOUBLE", unit = "J", meaning = "price on A" }
-energy_per_action_b_j = { type = "DOUBLE", unit = "J", meaning = "price on B" }
+energy_per_action_a_j = { type = "DOUBLE", unit = "J", meaning = "price on A, at the voltage of its run" }
+energy_per_action_b_j = { type = "DOUBLE", unit = "J", meaning = "price on B, at the voltage of its run" }
 basis_a = { type = "VARCHAR", meaning = "where the price on A comes from" }
 basis_b = { type = "VARCHAR", meaning = "where the price on B comes from" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "this term of B minus A" }

@@ -22,8 +22,8 @@ fused_subgraph_count = { type = "BIGINT", meaning = "of them, those that take fe
 operator_count = { type = "BIGINT", meaning = "operators that run fused" }
 folded_count = { type = "BIGINT", meaning = "operators that depend on no input and are computed once: they run separately, and not fused" }
 passed_count = { type = "BIGINT", meaning = "subgraphs whose fused kernel has a pass that the runtime adds" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock, fused; below 1 where the power cap gives way" }
-separate_clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock, separate" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock, fused; below 1 where the power cap gives way" }
+separate_clock_fraction = { type = "DOUBLE", meaning = "of the full clock, separate" }
 biased_count = { type = "BIGINT", meaning = "convolutions and linear layers that add a bias as part of themselves" }
 bias_addition_count = { type = "BIGINT", meaning = "additions that they make of it" }
 bias_element_count = { type = "BIGINT", meaning = "elements of their biases" }

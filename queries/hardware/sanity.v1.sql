@@ -17,7 +17,7 @@ average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency"
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", meaning = "average power over the cap" }
 uncapped_ratio = { type = "DOUBLE", meaning = "the same without the cap, at the full clock" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "of the product; null for a copy" }
 attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip, read and written" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
@@ -52,8 +52,7 @@ drawn AS (
         s.average_power_w,
         t.value AS tdp_w,
         s.average_power_w / t.value AS power_ratio,
-        (s.energy_j - c.static_j) / (s.latency_s * s.clock_fraction) / t.value + c.static_j / s.latency_s / t.value
-            AS uncapped_ratio,
+        s.uncapped_power_w / t.value AS uncapped_ratio,
         s.clock_fraction,
         CASE WHEN r.model = 'matrix_product' THEN s.attained_ops_per_s END AS attained_ops_per_s,
         s.bandwidth_utilization_fraction * r.memory_bandwidth_bytes_per_s AS attained_bytes_per_s,

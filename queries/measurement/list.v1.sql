@@ -7,7 +7,8 @@ grain = "one row per measurement"
 order = ["hardware", "model", "precision", "runtime", "batch", "measurement_id"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
-model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 [columns]
 measurement_id = { type = "INTEGER", meaning = "number of the row" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
@@ -40,5 +41,7 @@ SELECT
     source,
     conditions
 FROM measurements
-WHERE ($hardware = '' OR hardware = $hardware) AND ($model = '' OR model = $model)
+WHERE ($hardware = '' OR hardware = $hardware)
+    AND ($model = '' OR model = $model OR operator_kind(model) = $model)
+    AND contains(lower(source), lower($source))
 ORDER BY hardware, model, precision, runtime, batch, measurement_id

@@ -9,12 +9,12 @@ order = ["moved_j by size descending, nulls last", "constant"]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
-constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, or energy.COMPONENT.ACTION of the energy reference table" }
+constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or voltage_factor, that of the run" }
 value_a = { type = "DOUBLE", meaning = "on A, in unit; null where A has none" }
 value_b = { type = "DOUBLE", meaning = "on B, in unit; null where B has none" }
 unit = { type = "VARCHAR", meaning = "SI unit" }
 ratio = { type = "DOUBLE", meaning = "B over A" }
-moved_fj = { type = "HUGEINT", unit = "fJ", meaning = "of an energy per action that both have: its price term, exact; together the effects price and static power of explain.effect; null for other constants, whose effect is in the counts and the time" }
+moved_fj = { type = "HUGEINT", unit = "fJ", meaning = "of an energy per action that both have: its price term, exact, of the voltage factor: those of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in the counts and the time" }
 moved_j = { type = "DOUBLE", unit = "J", meaning = "the same" }
 basis_a = { type = "VARCHAR", meaning = "where it comes from on A" }
 basis_b = { type = "VARCHAR", meaning = "where it comes from on B" }
@@ -59,22 +59,53 @@ pair AS (
         b.source AS source_b
     FROM (SELECT name, value, unit, basis, source FROM constant WHERE run_id = $run_a) AS a
     FULL JOIN (SELECT name, value, unit, basis, source FROM constant WHERE run_id = $run_b) AS b ON b.name = a.name
+),
+compared AS (
+    SELECT
+        p.name,
+        p.value_a,
+        p.value_b,
+        p.unit,
+        p.basis_a,
+        p.basis_b,
+        p.source_a,
+        p.source_b,
+        m.moved_fj,
+        p.value_a IS DISTINCT FROM p.value_b
+        OR p.basis_a IS DISTINCT FROM p.basis_b
+        OR p.source_a IS DISTINCT FROM p.source_b AS differs
+    FROM pair AS p
+    LEFT JOIN moved AS m ON m.name = p.name
+),
+row_of AS (
+    SELECT name, value_a, value_b, unit, basis_a, basis_b, source_a, source_b, moved_fj
+    FROM compared
+    WHERE differs
+    UNION ALL
+    SELECT
+        'voltage_factor',
+        a.voltage_factor,
+        b.voltage_factor,
+        '1',
+        'derived',
+        'derived',
+        'voltage at the clock of the run',
+        'voltage at the clock of the run',
+        (SELECT sum(moved_fj) FROM compared WHERE NOT differs)
+    FROM run AS a, run AS b
+    WHERE a.run_id = $run_a AND b.run_id = $run_b AND a.voltage_factor IS DISTINCT FROM b.voltage_factor
 )
 SELECT
-    p.name AS constant,
-    p.value_a,
-    p.value_b,
-    p.unit,
-    p.value_b / nullif(p.value_a, 0e0) AS ratio,
-    m.moved_fj,
-    joules(m.moved_fj) AS moved_j,
-    p.basis_a,
-    p.basis_b,
-    p.source_a,
-    p.source_b
-FROM pair AS p
-LEFT JOIN moved AS m ON m.name = p.name
-WHERE p.value_a IS DISTINCT FROM p.value_b
-    OR p.basis_a IS DISTINCT FROM p.basis_b
-    OR p.source_a IS DISTINCT FROM p.source_b
+    name AS constant,
+    value_a,
+    value_b,
+    unit,
+    value_b / nullif(value_a, 0e0) AS ratio,
+    moved_fj,
+    joules(moved_fj) AS moved_j,
+    basis_a,
+    basis_b,
+    source_a,
+    source_b
+FROM row_of
 ORDER BY abs(moved_j) DESC NULLS LAST, constant

@@ -17,7 +17,7 @@ action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
 per = { type = "VARCHAR", meaning = "what one count is" }
 action_count = { type = "DOUBLE", meaning = "how often" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact: round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 is_overhead = { type = "BOOLEAN", meaning = "neither arithmetic nor off-chip memory nor static" }
@@ -34,7 +34,7 @@ SELECT
     a.part,
     a.per,
     l.action_count,
-    e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    e.energy_per_action_fj * voltage_factor_of(a.common_category, r.voltage_factor) / 1e15 AS energy_per_action_j,
     l.energy_fj,
     joules(l.energy_fj) AS energy_j,
     is_overhead(a.common_category) AS is_overhead,

@@ -28,7 +28,7 @@ batch_efficiency_ratio = { type = "DOUBLE", meaning = "throughput(N) / (N x thro
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 is_in_zone = { type = "BOOLEAN", meaning = "in the power-efficiency zone of its model, hardware, precision and runtime" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }

@@ -54,8 +54,9 @@ part AS (
     FROM run_subgraph AS s
     JOIN run AS r ON r.run_id = s.run_id
     LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN hardware_fact AS f
-        ON f.hardware_digest = r.hardware_digest AND f.quantity = 'coefficient.dram_efficiency'
+        ON f.hardware_digest = r.hardware_digest AND f.quantity = dram_efficiency_of(v.architecture, v.memory_type)
     WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
 ),
 total AS (

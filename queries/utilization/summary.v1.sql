@@ -48,7 +48,7 @@ average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency"
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
 ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "attained operations per second and watt; 1e12 is one TOPS/W" }
 peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over the power cap" }
-clock_fraction = { type = "DOUBLE", meaning = "of the nominal clock; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 flags = { type = "VARCHAR[]", meaning = "low_compute, high_bandwidth, idle_units: `utilization.flag` has the reasons" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
@@ -91,11 +91,12 @@ answered AS (
 ),
 fact AS (
     SELECT
-        hardware_digest,
-        max(value) FILTER (WHERE quantity = 'tdp') AS tdp_w,
-        max(value) FILTER (WHERE quantity = 'coefficient.dram_efficiency') AS dram_efficiency
-    FROM hardware_fact
-    GROUP BY hardware_digest
+        f.hardware_digest,
+        max(f.value) FILTER (WHERE f.quantity = 'tdp') AS tdp_w,
+        max(f.value) FILTER (WHERE f.quantity = dram_efficiency_of(v.architecture, v.memory_type)) AS dram_efficiency
+    FROM hardware_fact AS f
+    JOIN hardware_version AS v ON v.hardware_digest = f.hardware_digest
+    GROUP BY f.hardware_digest
 ),
 asked AS (
     SELECT

@@ -7,10 +7,11 @@ grain = "one row per group and measured quantity"
 order = ["quantity, in the order latency, energy, power, memory", "hardware", "part"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
-model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, model, batch, precision, or split: how new they are to the coefficients" }
-calibrations = { type = "VARCHAR[]", default = [], meaning = "labels of the calibrations that count; hardware with none of them is scored without" }
+by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new they are to the coefficients" }
+source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
+calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware with none of them is scored without" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency, energy, power or memory" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
@@ -43,11 +44,13 @@ WITH pair AS (
         CASE $by
             WHEN 'runtime' THEN e.runtime
             WHEN 'family' THEN e.family
+            WHEN 'kind' THEN coalesce(nullif(operator_kind(e.model), ''), 'models')
+            WHEN 'hardware' THEN CASE WHEN e.family = 'operator' THEN 'operators' ELSE 'models' END
             WHEN 'model' THEN e.model
             WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
             WHEN 'precision' THEN e.precision
             WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE s.split END
-            ELSE error('by is ' || $by || ', expected runtime, family, model, batch, precision or split')
+            ELSE error('by is ' || $by || ', expected runtime, family, kind, model, batch, precision, hardware or split')
         END
         || CASE WHEN e.family = 'operator' AND $by IN ('runtime', 'batch', 'precision') THEN ', operators' ELSE '' END
         AS part,
@@ -56,13 +59,15 @@ WITH pair AS (
         e.calibration
     FROM calibrated_prediction_errors AS e
     JOIN measurement_splits AS s ON s.measurement_id = e.measurement_id
+    JOIN measurements AS m ON m.measurement_id = e.measurement_id
     WHERE ($hardware = '' OR e.hardware = $hardware)
-        AND ($model = '' OR e.model = $model)
+        AND ($model = '' OR e.model = $model OR operator_kind(e.model) = $model)
+        AND contains(lower(m.source), lower($source))
         AND ($precision = '' OR e.precision = $precision)
-        AND (e.calibration = 'none' OR list_contains($calibrations, e.calibration))
+        AND (e.calibration = 'none' OR list_contains($calibrations, split_part(e.hardware, '@', 1) || ' ' || e.calibration))
     QUALIFY row_number() OVER (
         PARTITION BY e.measurement_id
-        ORDER BY e.calibration = 'none', e.run_id DESC
+        ORDER BY e.calibration = 'none', e.run_id DESC, e.estimate_id DESC
     ) = 1
 ),
 scored AS (

@@ -7,7 +7,7 @@ grain = "one row per quantity, hardware and rank"
 order = ["quantity, in the order latency, energy, power, memory", "hardware", "rank"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
-model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
 limit = { type = "INTEGER", default = 3, meaning = "rows of each quantity and hardware" }
 [columns]
@@ -46,7 +46,7 @@ WITH pair AS (
         runtime
     FROM prediction_errors
     WHERE ($hardware = '' OR hardware = $hardware)
-        AND ($model = '' OR model = $model)
+        AND ($model = '' OR model = $model OR operator_kind(model) = $model)
         AND ($precision = '' OR precision = $precision)
 ),
 scored AS (

@@ -10,6 +10,14 @@ CREATE MACRO joules(energy_fj) AS
 -- Femtoseconds to seconds.
 CREATE MACRO seconds(latency_fs) AS CAST(latency_fs AS DOUBLE) / 1e15;
 
+-- The hardware_fact that tells which share of the published bandwidth a class sustains: a GPU's depends on its memory.
+CREATE MACRO dram_efficiency_of(architecture, memory_type) AS
+    'coefficient.dram_efficiency' || CASE
+        WHEN architecture <> 'gpu' THEN ''
+        WHEN starts_with(memory_type, 'HBM') THEN '.stacked'
+        ELSE '.planar'
+    END;
+
 -- A share of a whole, both whole numbers of any size; null of nothing.
 CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole AS DOUBLE), 0e0);
 
@@ -59,6 +67,10 @@ FROM (
     (-2, 'chip', 'macs', 'MAC', 'mac_slots', 'that the model asks for', 'MACs of its operators'),
     (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
 ) AS v (event_index, component, event, per, part_of, meaning, formula);
+
+-- What the voltage of a run does to the price of an action: memory off the chip and leakage do not follow it.
+CREATE MACRO voltage_factor_of(common_category, voltage_factor) AS
+    CASE WHEN common_category IN ('off_chip_memory', 'static') THEN 1e0 ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Architectural overhead of a group of ledger lines, exact.
 CREATE MACRO sum_overhead(common_category, energy_fj) AS
@@ -112,6 +124,17 @@ WHERE list_contains(run_ids, r.run_id);
 
 -- What a model was built with, as it stands at the end of a workload's source.
 CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);
+
+-- The kind of a single operator, from its name with sizes; empty for any other model.
+CREATE MACRO operator_kind(model) AS regexp_extract(
+    model,
+    '^(gemm|bmm|conv2d|attention|softmax|layer_norm|elementwise|batch_norm|max_pool2d|global_avg_pool)\(',
+    1
+);
+
+-- The family that a model is scored in: that of the catalogue, operator for a single one, else other.
+CREATE MACRO scored_family(model, family) AS
+    coalesce(family, CASE WHEN operator_kind(model) = '' THEN 'other' ELSE 'operator' END);
 
 -- An assumption as a person gave it, or for a negative number that of the catalogue.
 CREATE MACRO assumed(name, given) AS
@@ -389,7 +412,15 @@ LEFT JOIN (
 
 -- The ledger lines of two runs, or of the subgraph of one name in both; '' for all of them.
 CREATE MACRO lines_of_pair(run_a, run_b, subgraph) AS TABLE
-SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, l.energy_fj, r.hardware_digest
+SELECT
+    l.run_id,
+    l.subgraph_index,
+    l.operator_index,
+    l.action_id,
+    l.action_count,
+    l.energy_fj,
+    r.hardware_digest,
+    r.voltage_factor
 FROM ledger_line AS l
 JOIN run AS r ON r.run_id = l.run_id
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
@@ -428,7 +459,7 @@ WITH side AS (
         a.part,
         a.per,
         sum(l.action_count ORDER BY l.operator_index) AS action_count,
-        max(e.energy_per_action_fj) AS price_fj,
+        max(e.energy_per_action_fj * voltage_factor_of(a.common_category, l.voltage_factor)) AS price_fj,
         max(e.basis) AS basis,
         sum(l.energy_fj) AS energy_fj
     FROM lines_of_pair(run_a, run_b, subgraph) AS l
@@ -687,6 +718,7 @@ SELECT
     l.action_count,
     l.energy_fj,
     r.hardware_digest,
+    r.voltage_factor,
     w.run_fj,
     w.whole_fj
 FROM ledger_line AS l

@@ -33,7 +33,7 @@ COMMENT ON COLUMN hardware_version.package_version IS 'joulemap version that wro
 COMMENT ON COLUMN hardware_version.power_mode IS 'Operating point that the numbers are of';
 COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for by';
 COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
-COMMENT ON COLUMN hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, power modes and energies, eight digits each; `joulemap db check` compares them';
+COMMENT ON COLUMN hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE hardware_fact (
     hardware_digest VARCHAR NOT NULL,
@@ -156,7 +156,7 @@ CREATE TABLE energy_per_action (
     count_formula VARCHAR NOT NULL,
     action_index INTEGER NOT NULL CHECK (action_index >= 0)
 );
-COMMENT ON TABLE energy_per_action IS 'Energy reference table of each hardware version, at its process node';
+COMMENT ON TABLE energy_per_action IS 'Energy reference table of each hardware version, at its process node and the highest voltage of its die';
 COMMENT ON COLUMN energy_per_action.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN energy_per_action.action_id IS 'action';
 COMMENT ON COLUMN energy_per_action.energy_per_action_fj IS 'Femtojoules of one count';
@@ -213,6 +213,7 @@ CREATE TABLE workload (
     input_spec VARCHAR NOT NULL,
     input_shape VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
+    inner_batch BIGINT NOT NULL CHECK (inner_batch > 0),
     parameter_count BIGINT NOT NULL CHECK (parameter_count >= 0),
     weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
     torch_version VARCHAR NOT NULL,
@@ -230,6 +231,7 @@ COMMENT ON COLUMN workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:
 COMMENT ON COLUMN workload.input_spec IS 'Input shapes and dtypes';
 COMMENT ON COLUMN workload.input_shape IS 'Of one sample of each input, without the batch, e.g. 3x224x224';
 COMMENT ON COLUMN workload.batch IS 'Samples in one input';
+COMMENT ON COLUMN workload.inner_batch IS 'Samples in each of those: the batch that a single operator states of itself, else 1';
 COMMENT ON COLUMN workload.parameter_count IS 'Elements of all parameters, shared ones once';
 COMMENT ON COLUMN workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
 COMMENT ON COLUMN workload.torch_version IS 'torch that traced it';
@@ -272,7 +274,8 @@ CREATE TABLE workload_operator (
     gemm_groups BIGINT NOT NULL CHECK (gemm_groups >= 0),
     tap_count BIGINT NOT NULL CHECK (tap_count >= 1),
     is_foldable BOOLEAN NOT NULL,
-    scalars VARCHAR NOT NULL
+    scalars VARCHAR NOT NULL,
+    variant VARCHAR NOT NULL
 );
 COMMENT ON TABLE workload_operator IS 'ATen-level operators in execution order; counts are for the whole batch';
 COMMENT ON COLUMN workload_operator.workload_id IS 'workload';
@@ -296,6 +299,7 @@ COMMENT ON COLUMN workload_operator.gemm_groups IS 'Independent GEMMs';
 COMMENT ON COLUMN workload_operator.tap_count IS 'Taps of a convolution or pooling window';
 COMMENT ON COLUMN workload_operator.is_foldable IS 'Depends on no model input';
 COMMENT ON COLUMN workload_operator.scalars IS 'Scalar arguments that matter';
+COMMENT ON COLUMN workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; empty for any other';
 
 CREATE TABLE workload_tensor (
     workload_id INTEGER NOT NULL,
@@ -396,6 +400,9 @@ CREATE TABLE run (
     weight_bytes BIGINT CHECK (weight_bytes >= 0),
     activation_bytes BIGINT CHECK (activation_bytes >= 0),
     clock_fraction DOUBLE CHECK (clock_fraction > 0 AND clock_fraction <= 1),
+    clock_hz DOUBLE CHECK (clock_hz > 0),
+    voltage_factor DOUBLE CHECK (voltage_factor > 0 AND voltage_factor <= 1),
+    uncapped_power_w DOUBLE CHECK (uncapped_power_w > 0),
     separate_clock_fraction DOUBLE CHECK (separate_clock_fraction > 0 AND separate_clock_fraction <= 1),
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
@@ -421,7 +428,10 @@ COMMENT ON COLUMN run.peak_ops_per_s IS 'Dense peak at this precision';
 COMMENT ON COLUMN run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, as published';
 COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, at this precision';
 COMMENT ON COLUMN run.activation_bytes IS 'Peak of live activations over the execution order';
-COMMENT ON COLUMN run.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
+COMMENT ON COLUMN run.clock_fraction IS 'Of the full clock; below 1 where the power cap gives way';
+COMMENT ON COLUMN run.clock_hz IS 'Clock that the power cap leaves, in steady state';
+COMMENT ON COLUMN run.voltage_factor IS 'What an action on the chip costs at that clock, relative to the highest voltage of the die: the voltage squared';
+COMMENT ON COLUMN run.uncapped_power_w IS 'What it would draw at the full clock of its power mode';
 COMMENT ON COLUMN run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own';
 COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
@@ -510,7 +520,7 @@ COMMENT ON COLUMN ledger_line.subgraph_index IS 'Where: subgraph';
 COMMENT ON COLUMN ledger_line.operator_index IS 'Where: operator';
 COMMENT ON COLUMN ledger_line.action_id IS 'What: action';
 COMMENT ON COLUMN ledger_line.action_count IS 'How often';
-COMMENT ON COLUMN ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj)';
+COMMENT ON COLUMN ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj x voltage factor): that of the run for what happens on the chip, else 1';
 
 CREATE TABLE measurement (
     measurement_id INTEGER PRIMARY KEY,
@@ -548,6 +558,55 @@ COMMENT ON COLUMN measurement.seen IS 'Which coefficients were chosen with this 
 COMMENT ON COLUMN measurement.stream_count IS 'Streams of the measuring process that had run a product by then; null where not known';
 COMMENT ON COLUMN measurement.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
 
+CREATE TABLE estimate (
+    estimate_id INTEGER PRIMARY KEY,
+    estimate_key VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    hardware VARCHAR NOT NULL,
+    hardware_digest VARCHAR NOT NULL,
+    power_mode VARCHAR NOT NULL,
+    precision VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused')),
+    calibration VARCHAR NOT NULL,
+    calibration_digest VARCHAR NOT NULL,
+    refusal VARCHAR,
+    latency_fs BIGINT CHECK (latency_fs >= 0),
+    energy_fj BIGINT CHECK (energy_fj >= 0),
+    clock_fraction DOUBLE CHECK (clock_fraction > 0 AND clock_fraction <= 1),
+    weight_bytes BIGINT CHECK (weight_bytes >= 0),
+    activation_bytes BIGINT CHECK (activation_bytes >= 0),
+    mac_count BIGINT CHECK (mac_count >= 0),
+    formula_version VARCHAR NOT NULL,
+    package_version VARCHAR NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT '',
+    CHECK (refusal IS NOT NULL OR (latency_fs IS NOT NULL AND energy_fj IS NOT NULL))
+);
+COMMENT ON TABLE estimate IS 'What a single operator takes in all on one configuration: evaluated in bulk, without a ledger; the newest of each configuration under each calibration';
+COMMENT ON COLUMN estimate.estimate_id IS 'Number of the row';
+COMMENT ON COLUMN estimate.estimate_key IS 'Digest of all that it depends on';
+COMMENT ON COLUMN estimate.model IS 'The operator with its sizes, e.g. gemm(m=128,n=4096,k=4096)';
+COMMENT ON COLUMN estimate.hardware IS 'Catalogue id';
+COMMENT ON COLUMN estimate.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN estimate.power_mode IS 'Operating point';
+COMMENT ON COLUMN estimate.precision IS 'Of weights, activations and products';
+COMMENT ON COLUMN estimate.batch IS 'Samples in one input';
+COMMENT ON COLUMN estimate.runtime IS 'How the software stack launches work';
+COMMENT ON COLUMN estimate.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
+COMMENT ON COLUMN estimate.calibration_digest IS 'calibration; empty for none';
+COMMENT ON COLUMN estimate.refusal IS 'Why the hardware cannot run it; null where it can';
+COMMENT ON COLUMN estimate.latency_fs IS 'Femtoseconds, per batch';
+COMMENT ON COLUMN estimate.energy_fj IS 'Femtojoules, per batch, static energy included';
+COMMENT ON COLUMN estimate.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
+COMMENT ON COLUMN estimate.weight_bytes IS 'Weights read, at this precision';
+COMMENT ON COLUMN estimate.activation_bytes IS 'Peak of live activations';
+COMMENT ON COLUMN estimate.mac_count IS 'Multiply-accumulates of the whole batch';
+COMMENT ON COLUMN estimate.formula_version IS 'Digest of the formulas of its class';
+COMMENT ON COLUMN estimate.package_version IS 'joulemap version that evaluated it';
+COMMENT ON COLUMN estimate.created_at IS 'When it was stored, UTC';
+COMMENT ON COLUMN estimate.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
+
 CREATE TABLE hardware_level (
     hardware_digest VARCHAR NOT NULL,
     level_index INTEGER NOT NULL CHECK (level_index >= 0),
@@ -572,6 +631,22 @@ COMMENT ON COLUMN hardware_power_mode.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN hardware_power_mode.mode_index IS 'Order in the description';
 COMMENT ON COLUMN hardware_power_mode.power_mode IS 'Name, e.g. 15W';
 
+CREATE TABLE hardware_link (
+    hardware_digest VARCHAR NOT NULL,
+    link_index INTEGER NOT NULL CHECK (link_index >= 0),
+    link VARCHAR NOT NULL,
+    generation VARCHAR NOT NULL,
+    connects VARCHAR NOT NULL CHECK (connects IN ('device', 'host')),
+    topology VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_link IS 'Links to other devices and to the host; their numbers are hardware_fact link.NAME.bandwidth, .link_count ...';
+COMMENT ON COLUMN hardware_link.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN hardware_link.link_index IS 'Order in the description';
+COMMENT ON COLUMN hardware_link.link IS 'Name, e.g. nvlink';
+COMMENT ON COLUMN hardware_link.generation IS 'As its vendor or standard counts; empty where there is but one';
+COMMENT ON COLUMN hardware_link.connects IS 'device: others of its kind; host: the processor that it is attached to';
+COMMENT ON COLUMN hardware_link.topology IS 'How devices are joined: pair, mesh, ring, torus_2d, torus_3d, switch; empty for a host or where it is not known';
+
 CREATE TABLE calibration (
     calibration_digest VARCHAR PRIMARY KEY,
     name VARCHAR NOT NULL,
@@ -580,9 +655,14 @@ CREATE TABLE calibration (
     place VARCHAR NOT NULL,
     formula_version VARCHAR NOT NULL,
     data_digest VARCHAR NOT NULL,
+    hardware_generation VARCHAR NOT NULL,
     measurement_count INTEGER NOT NULL CHECK (measurement_count > 0),
     latency_count INTEGER NOT NULL CHECK (latency_count >= 0),
     energy_count INTEGER NOT NULL CHECK (energy_count >= 0),
+    latency_credibility_fraction DOUBLE NOT NULL
+    CHECK (latency_credibility_fraction >= 0 AND latency_credibility_fraction <= 1),
+    energy_credibility_fraction DOUBLE NOT NULL
+    CHECK (energy_credibility_fraction >= 0 AND energy_credibility_fraction <= 1),
     runtimes VARCHAR[] NOT NULL,
     precisions VARCHAR[] NOT NULL,
     families VARCHAR[] NOT NULL,
@@ -596,9 +676,12 @@ COMMENT ON COLUMN calibration.hardware_digest IS 'hardware_version that it was f
 COMMENT ON COLUMN calibration.place IS 'shipped, the file, or given by a program';
 COMMENT ON COLUMN calibration.formula_version IS 'Digest of the formulas that it was fitted with';
 COMMENT ON COLUMN calibration.data_digest IS 'Of the measurements that it was fitted to';
+COMMENT ON COLUMN calibration.hardware_generation IS 'Class, microarchitecture and process node of hardware that may inherit it';
 COMMENT ON COLUMN calibration.measurement_count IS 'Measurements that it was fitted to';
 COMMENT ON COLUMN calibration.latency_count IS 'Of them, with a latency';
 COMMENT ON COLUMN calibration.energy_count IS 'Of them, with an energy';
+COMMENT ON COLUMN calibration.latency_credibility_fraction IS 'How far coefficients went from the class to what fits best';
+COMMENT ON COLUMN calibration.energy_credibility_fraction IS 'The same of energy scales and static power';
 COMMENT ON COLUMN calibration.runtimes IS 'Of the measurements';
 COMMENT ON COLUMN calibration.precisions IS 'Of the measurements';
 COMMENT ON COLUMN calibration.families IS 'Of the models measured';
@@ -612,6 +695,8 @@ CREATE TABLE calibration_coefficient (
     default_value DOUBLE NOT NULL,
     value DOUBLE NOT NULL,
     unit VARCHAR NOT NULL,
+    data_weight_fraction DOUBLE NOT NULL CHECK (data_weight_fraction >= 0 AND data_weight_fraction <= 1),
+    is_determined BOOLEAN NOT NULL,
     meaning VARCHAR NOT NULL
 );
 COMMENT ON TABLE calibration_coefficient IS 'What a calibration changed';
@@ -622,6 +707,8 @@ COMMENT ON COLUMN calibration_coefficient.name IS 'Coefficient or energy scale';
 COMMENT ON COLUMN calibration_coefficient.default_value IS 'Without the calibration';
 COMMENT ON COLUMN calibration_coefficient.value IS 'With it';
 COMMENT ON COLUMN calibration_coefficient.unit IS 'SI unit; 1 for a factor or share';
+COMMENT ON COLUMN calibration_coefficient.data_weight_fraction IS 'Part of what is known of it that the measurements said';
+COMMENT ON COLUMN calibration_coefficient.is_determined IS 'Whether that is enough for it to count as measured';
 COMMENT ON COLUMN calibration_coefficient.meaning IS 'What it is';
 
 CREATE TABLE calibration_error (

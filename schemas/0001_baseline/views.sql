@@ -49,6 +49,34 @@ JOIN hardware_version AS v ON v.hardware_digest = f.hardware_digest
 LEFT JOIN catalogue_entry AS c ON c.hardware_digest = f.hardware_digest;
 COMMENT ON VIEW hardware_facts IS 'One row per number of each hardware, with unit, basis and source; old versions stay, marked by is_current';
 
+CREATE VIEW hardware_links AS
+SELECT
+    v.hardware,
+    l.link,
+    l.generation,
+    l.connects,
+    l.topology,
+    CAST(max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.link_count') AS INTEGER) AS link_count,
+    CAST(max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.lane_count') AS INTEGER) AS lane_count,
+    max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS bandwidth_bytes_per_s,
+    CAST(max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.domain_size') AS INTEGER) AS domain_size,
+    max(f.basis) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS basis,
+    max(f.source) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS source,
+    max(f.note) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS note,
+    l.link_index,
+    l.hardware_digest,
+    coalesce(c.hardware_digest = l.hardware_digest, FALSE) AS is_current
+FROM hardware_link AS l
+JOIN hardware_version AS v ON v.hardware_digest = l.hardware_digest
+JOIN hardware_fact AS f ON f.hardware_digest = l.hardware_digest
+LEFT JOIN catalogue_entry AS c ON c.hardware_digest = l.hardware_digest
+GROUP BY ALL;
+COMMENT ON VIEW hardware_links IS 'Links of each hardware to devices of its kind and to its host, bandwidths in one direction; old versions stay, marked by is_current';
+COMMENT ON COLUMN hardware_links.basis IS 'Where the bandwidth comes from';
+COMMENT ON COLUMN hardware_links.source IS 'Of the bandwidth';
+COMMENT ON COLUMN hardware_links.note IS 'On the bandwidth';
+COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'In one direction, all links of the device together';
+
 CREATE VIEW energy_reference AS
 SELECT
     v.hardware,
@@ -106,6 +134,7 @@ SELECT
     s.pattern,
     o.is_foldable,
     o.scalars,
+    o.variant,
     bias_addition_count(o.kind, o.elementwise_count) AS bias_addition_count,
     bias_element_count(o.kind, o.operation, o.elementwise_count, o.gemm_n, o.gemm_groups, o.tap_count)
         AS bias_element_count
@@ -169,6 +198,9 @@ SELECT
     r.weight_bytes,
     r.activation_bytes,
     r.clock_fraction,
+    r.clock_hz,
+    r.voltage_factor,
+    r.uncapped_power_w,
     w.parameter_count,
     r.created_at,
     r.formula_version,
@@ -185,6 +217,7 @@ SELECT
 FROM run AS r
 JOIN workload AS w ON w.workload_id = r.workload_id
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
+COMMENT ON COLUMN run_configurations.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with what was asked: a workload on a configuration';
 
 CREATE VIEW newest_runs AS
@@ -241,6 +274,9 @@ SELECT
     r.units_total_count,
     2 * x.mac_count / x.energy_j AS ops_per_j,
     r.clock_fraction,
+    r.clock_hz,
+    r.voltage_factor,
+    r.uncapped_power_w,
     r.is_projection,
     r.created_at,
     r.calibration,
@@ -288,6 +324,7 @@ JOIN LATERAL (
 WHERE r.refusal IS NULL;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; units_used_count is the mean over time of the units with work, rounded up';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time, rounded up';
+COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
 
 CREATE VIEW subgraph_results AS
@@ -529,6 +566,7 @@ SELECT
     a.per,
     l.action_count,
     e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    voltage_factor_of(a.common_category, r.voltage_factor) AS line_voltage_factor,
     l.energy_fj AS line_energy_fj,
     l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
     e.basis,
@@ -539,7 +577,7 @@ JOIN action AS a ON a.action_id = l.action_id
 JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
 LEFT JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
 JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
-COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action. Shares no column but run_id with runs. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
+COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action x voltage factor of the line. Shares no column but run_id with runs. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
 
 CREATE VIEW energy_ledger_wide AS
 SELECT
@@ -569,6 +607,7 @@ SELECT
     a.per,
     l.action_count,
     e.energy_per_action_fj / 1e15 AS energy_per_action_j,
+    voltage_factor_of(a.common_category, r.voltage_factor) AS line_voltage_factor,
     l.energy_fj AS line_energy_fj,
     l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
     e.basis,
@@ -742,9 +781,12 @@ SELECT
     c.hardware,
     c.place,
     c.formula_version,
+    c.hardware_generation,
     c.measurement_count,
     c.latency_count,
     c.energy_count,
+    c.latency_credibility_fraction,
+    c.energy_credibility_fraction,
     c.runtimes,
     c.precisions,
     c.families,
@@ -769,6 +811,8 @@ SELECT
     k.value,
     k.value / k.default_value AS ratio,
     k.unit,
+    k.data_weight_fraction,
+    k.is_determined,
     k.meaning,
     k.coefficient_index,
     c.calibration_digest
@@ -777,6 +821,18 @@ JOIN calibration AS c ON c.calibration_digest = k.calibration_digest;
 COMMENT ON VIEW calibration_coefficients IS 'What each calibration changed: before and after, with the meaning';
 COMMENT ON COLUMN calibration_coefficients.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
 COMMENT ON COLUMN calibration_coefficients.value IS 'With the calibration';
+
+CREATE VIEW calibrated_hardware AS
+SELECT DISTINCT
+    v.hardware,
+    r.calibration,
+    c.hardware AS fitted_hardware,
+    c.hardware <> v.hardware AS is_inherited,
+    r.calibration_digest
+FROM run AS r
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN calibration AS c ON c.calibration_digest = r.calibration_digest;
+COMMENT ON VIEW calibrated_hardware IS 'Which hardware runs used under which calibration: fitted to it, or inherited from another of its generation';
 
 CREATE VIEW calibration_errors AS
 SELECT
@@ -832,10 +888,10 @@ COMMENT ON COLUMN measurements.hardware IS 'Catalogue id, with @MODE where the p
 CREATE VIEW measurement_splits AS
 SELECT
     m.measurement_id,
-    coalesce(e.family, 'other') AS family,
+    scored_family(m.model, e.family) AS family,
     CASE
         WHEN coalesce(m.seen, '') <> '' THEN 'fitted'
-        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware, coalesce(e.family, 'other'))
+        WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware, scored_family(m.model, e.family))
             THEN 'same family'
         WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware) THEN 'unseen family'
         ELSE 'unseen hardware'
@@ -855,91 +911,186 @@ WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_str
 GROUP BY hardware_digest;
 COMMENT ON VIEW allocators IS 'Hardware on which a framework''s allocator keeps a workspace for each stream that it has used';
 
+CREATE VIEW estimates AS
+SELECT
+    e.estimate_id,
+    e.model,
+    operator_kind(e.model) AS kind,
+    v.hardware,
+    configuration_name(v.hardware, e.power_mode) AS configured_hardware,
+    v.architecture,
+    e.power_mode,
+    e.precision,
+    e.batch,
+    e.runtime,
+    seconds(e.latency_fs) AS latency_s,
+    joules(e.energy_fj) AS energy_j,
+    CAST(e.energy_fj AS DOUBLE) / CAST(e.latency_fs AS DOUBLE) AS average_power_w,
+    e.weight_bytes + e.activation_bytes AS peak_memory_bytes,
+    e.weight_bytes,
+    e.activation_bytes,
+    e.mac_count,
+    2 * e.mac_count / seconds(e.latency_fs) AS attained_ops_per_s,
+    e.clock_fraction,
+    e.refusal,
+    e.calibration,
+    e.calibration_digest,
+    e.formula_version,
+    e.package_version,
+    e.created_at,
+    e.estimate_key,
+    e.hardware_digest,
+    e.latency_fs,
+    e.energy_fj
+FROM estimate AS e
+JOIN hardware_version AS v ON v.hardware_digest = e.hardware_digest;
+COMMENT ON VIEW estimates IS 'What measured operators take in all, as they are evaluated in bulk; per batch';
+COMMENT ON COLUMN estimates.latency_fs IS 'Per batch, femtoseconds';
+COMMENT ON COLUMN estimates.kind IS 'Of the operator: gemm, conv2d, attention ...';
+COMMENT ON COLUMN estimates.refusal IS 'Why the hardware cannot run it; null where it can';
+
 CREATE VIEW calibrated_prediction_errors AS
 SELECT
     n.measurement_id,
     n.run_id,
+    n.estimate_id,
     n.hardware,
     n.model,
     n.precision,
     n.batch,
     n.runtime,
     n.measured_latency_s,
-    seconds(x.latency_fs) AS predicted_latency_s,
-    seconds(x.latency_fs) / n.measured_latency_s - 1e0 AS latency_error_fraction,
+    seconds(n.latency_fs) AS predicted_latency_s,
+    seconds(n.latency_fs) / n.measured_latency_s - 1e0 AS latency_error_fraction,
     n.measured_energy_j,
-    joules(x.energy_fj) AS predicted_energy_j,
-    joules(x.energy_fj) / n.measured_energy_j - 1e0 AS energy_error_fraction,
-    CAST(x.energy_fj AS DOUBLE) / CAST(x.latency_fs AS DOUBLE) / n.measured_power_w - 1e0 AS power_error_fraction,
+    joules(n.energy_fj) AS predicted_energy_j,
+    joules(n.energy_fj) / n.measured_energy_j - 1e0 AS energy_error_fraction,
+    CAST(n.energy_fj AS DOUBLE) / CAST(n.latency_fs AS DOUBLE) / n.measured_power_w - 1e0 AS power_error_fraction,
     n.predicted_memory_bytes / CAST(n.measured_memory_bytes AS DOUBLE) - 1e0 AS memory_error_fraction,
     n.measured_power_w,
-    CAST(x.energy_fj AS DOUBLE) / CAST(x.latency_fs AS DOUBLE) AS predicted_power_w,
+    CAST(n.energy_fj AS DOUBLE) / CAST(n.latency_fs AS DOUBLE) AS predicted_power_w,
     n.measured_memory_bytes,
     n.predicted_memory_bytes,
-    coalesce(e.family, 'other') AS family,
+    scored_family(n.model, e.family) AS family,
     n.architecture,
     concat_ws(
         '; ',
         nullif(n.measurement_seen, ''),
-        CASE WHEN list_contains(c.families, coalesce(e.family, 'other')) THEN 'calibration ' || n.calibration END
+        CASE
+            WHEN list_contains(c.families, scored_family(n.model, e.family)) AND c.hardware = split_part(n.hardware, '@', 1)
+                THEN 'calibration ' || n.calibration
+        END
     ) AS seen,
     n.calibration
 FROM (
     SELECT
-        m.measurement_id,
+        r.measurement_id,
         r.run_id,
-        r.workload_id,
+        CAST(NULL AS INTEGER) AS estimate_id,
+        r.hardware,
+        r.model,
+        r.precision,
+        r.batch,
+        r.runtime,
+        r.measured_latency_s,
+        r.measured_energy_j,
+        r.measured_power_w,
+        r.measured_memory_bytes,
+        r.measurement_seen,
+        r.predicted_memory_bytes,
+        r.calibration,
+        r.calibration_digest,
+        r.architecture,
+        x.latency_fs,
+        x.energy_fj
+    FROM (
+        SELECT
+            m.measurement_id,
+            r.run_id,
+            r.workload_id,
+            m.hardware,
+            m.model,
+            m.precision,
+            m.batch,
+            m.runtime,
+            m.latency_s AS measured_latency_s,
+            m.energy_j AS measured_energy_j,
+            m.power_w AS measured_power_w,
+            m.peak_memory_bytes AS measured_memory_bytes,
+            m.seen AS measurement_seen,
+            allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count)
+                AS predicted_memory_bytes,
+            r.calibration,
+            r.calibration_digest,
+            r.architecture
+        FROM measurement AS m
+        JOIN run_configurations AS r
+            ON r.configured_hardware = m.hardware
+            AND r.hardware = split_part(m.hardware, '@', 1)
+            AND r.model = m.model
+            AND r.precision = m.precision
+            AND r.batch = m.batch
+            AND r.runtime = m.runtime
+        LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
+        WHERE r.refusal IS NULL AND operator_kind(m.model) = ''
+        QUALIFY row_number() OVER (
+            PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
+            ORDER BY r.run_id DESC
+        ) = 1
+    ) AS r
+    JOIN LATERAL (
+        SELECT s.latency_fs, l.energy_fj
+        FROM (
+            SELECT sum(t.latency_fs) AS latency_fs
+            FROM run_subgraph AS t
+            WHERE t.run_id = r.run_id
+        ) AS s
+        CROSS JOIN (
+            SELECT sum(q.energy_fj) AS energy_fj
+            FROM ledger_line AS q
+            WHERE q.run_id = r.run_id
+        ) AS l
+    ) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL
+    UNION ALL
+    SELECT
+        m.measurement_id,
+        NULL,
+        s.estimate_id,
         m.hardware,
         m.model,
         m.precision,
         m.batch,
         m.runtime,
-        m.latency_s AS measured_latency_s,
-        m.energy_j AS measured_energy_j,
-        m.power_w AS measured_power_w,
-        m.peak_memory_bytes AS measured_memory_bytes,
-        m.seen AS measurement_seen,
-        allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count)
-            AS predicted_memory_bytes,
-        r.calibration,
-        r.calibration_digest,
-        r.architecture
+        m.latency_s,
+        m.energy_j,
+        m.power_w,
+        m.peak_memory_bytes,
+        m.seen,
+        allocated_bytes(s.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count),
+        s.calibration,
+        s.calibration_digest,
+        s.architecture,
+        s.latency_fs,
+        s.energy_fj
     FROM measurement AS m
-    JOIN run_configurations AS r
-        ON r.configured_hardware = m.hardware
-        AND r.hardware = split_part(m.hardware, '@', 1)
-        AND r.model = m.model
-        AND r.precision = m.precision
-        AND r.batch = m.batch
-        AND r.runtime = m.runtime
-    LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
-    WHERE r.refusal IS NULL
-    QUALIFY row_number() OVER (
-        PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
-        ORDER BY r.run_id DESC
-    ) = 1
+    JOIN estimates AS s
+        ON s.configured_hardware = m.hardware
+        AND s.model = m.model
+        AND s.precision = m.precision
+        AND s.batch = m.batch
+        AND s.runtime = m.runtime
+    LEFT JOIN allocators AS o ON o.hardware_digest = s.hardware_digest
+    WHERE s.refusal IS NULL
 ) AS n
-JOIN LATERAL (
-    SELECT s.latency_fs, l.energy_fj
-    FROM (
-        SELECT sum(t.latency_fs) AS latency_fs
-        FROM run_subgraph AS t
-        WHERE t.run_id = n.run_id
-    ) AS s
-    CROSS JOIN (
-        SELECT sum(q.energy_fj) AS energy_fj
-        FROM ledger_line AS q
-        WHERE q.run_id = n.run_id
-    ) AS l
-) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL
 LEFT JOIN calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN model_entry AS e ON e.model = n.model;
-COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measurement, signed: positive is predicted too high. seen says which coefficients were chosen with the row or its family in view';
+COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measurement, signed: positive is predicted too high. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW prediction_errors AS
 SELECT
     measurement_id,
     run_id,
+    estimate_id,
     hardware,
     model,
     precision,
@@ -962,7 +1113,7 @@ SELECT
     seen,
     calibration
 FROM calibrated_prediction_errors
-QUALIFY row_number() OVER (PARTITION BY measurement_id ORDER BY run_id DESC) = 1;
+QUALIFY row_number() OVER (PARTITION BY measurement_id ORDER BY run_id DESC, estimate_id DESC) = 1;
 COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measurement, signed: positive is predicted too high';
 
 CREATE VIEW operator_measurements AS
@@ -1005,7 +1156,7 @@ WITH newest AS (
         r.workload_id,
         r.calibration,
         r.architecture,
-        coalesce(f.value, 0e0) * coalesce(g.value, 1e0) AS kernel_gap_s
+        coalesce(f.value / c.value, 0e0) * coalesce(g.value, 1e0) AS kernel_gap_s
     FROM (
         SELECT DISTINCT hardware, model, precision, batch, runtime
         FROM operator_measurement
@@ -1018,7 +1169,9 @@ WITH newest AS (
         AND r.batch = m.batch
         AND r.runtime = m.runtime
     LEFT JOIN hardware_fact AS f
-        ON f.hardware_digest = r.hardware_digest AND f.quantity = 'coefficient.kernel_gap'
+        ON f.hardware_digest = r.hardware_digest AND f.quantity = 'coefficient.gap_clocks'
+    LEFT JOIN hardware_fact AS c
+        ON c.hardware_digest = r.hardware_digest AND c.quantity = 'clock_boost'
     LEFT JOIN hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
     WHERE r.refusal IS NULL

@@ -125,6 +125,7 @@ from joulemap.answer.hardware import (
     ActionPrice as ActionPrice,
     HardwareAnswer as HardwareAnswer,
     HardwareFact as HardwareFact,
+    HardwareLink as HardwareLink,
     HardwareSummary as HardwareSummary,
     ListedHardware as ListedHardware,
     RidgePoint as RidgePoint,
@@ -213,6 +214,7 @@ from joulemap.domain.calibration import (
     Calibration as Calibration,
     CalibrationError as CalibrationError,
     EnergyScale as EnergyScale,
+    FittedValue as FittedValue,
 )
 from joulemap.domain.catalogue import (
     ArchitectureNote as ArchitectureNote,
@@ -224,6 +226,7 @@ from joulemap.domain.configuration import (
 )
 from joulemap.domain.hardware import (
     Hardware as Hardware,
+    Link as Link,
     MemoryLevel as MemoryLevel,
     Peak as Peak,
     PowerMode as PowerMode,

@@ -659,7 +659,7 @@ class Workspace:
         return probe_hardware(hardware)
 
     def measurements(self, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
-        """Return what was measured on a hardware (an id or alias, all for ""), of a model (all for "")."""
+        """Return what was measured on a hardware (an id or alias), of a model or a kind of operator; of all for ""."""
         from joulemap.answer.measurement import list_measurements
 
         return list_measurements(self._source, hardware, model)
@@ -667,7 +667,8 @@ class Workspace:
     def import_measurements(self, path: str | Path) -> tuple[int, int]:
         """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
 
-        Raises CatalogueError naming the lines that are wrong; then none is stored.
+        `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
+        none is stored; UnknownNameError for a public table that does not exist.
         """
         from joulemap.answer.measurement import import_measurements
 
@@ -680,17 +681,21 @@ class Workspace:
         *,
         precision: Precision | Literal[""] = "",
         by: ScoreDivision = "runtime",
+        source: str = "",
         calibration: str | Calibration = "auto",
     ) -> Table[PredictionScore]:
         """Return how far predictions are from measurements, by `by`.
 
-        That is runtime, family, model, batch, precision, or split: how new the rows are to the model's coefficients.
-        Measured configurations that are not stored are evaluated first; `calibration` is as for `compare`. Raises
-        UnknownNameError where nothing was measured on the hardware, of the model or at the precision.
+        That is runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new the rows
+        are to the model's coefficients. `model` may be a kind of operator, as `gemm`; `source` is a text that the
+        sources of measurements hold. Measured configurations that are not stored are evaluated first; `calibration` is
+        as for `compare`. Raises UnknownNameError where nothing was measured of what is asked about.
         """
         from joulemap.answer.validate import score_predictions
 
-        return score_predictions(self._source, hardware, model, precision=precision, by=by, calibration=calibration)
+        return score_predictions(
+            self._source, hardware, model, precision=precision, by=by, origin=source, calibration=calibration
+        )
 
     def validate_operators(
         self,
@@ -714,6 +719,7 @@ class Workspace:
         *,
         precisions: Collection[str] = (),
         models: Collection[str] = (),
+        operators: bool = False,
         output: str | Path | None = None,
         is_dry: bool = False,
         start: str | Calibration = "none",
@@ -721,10 +727,11 @@ class Workspace:
     ) -> CalibrateAnswer:
         """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
 
-        The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at all if
-        `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`.
-        A file that is there and no calibration is replaced with `force` alone. Raises NoMeasurementError where nothing
-        fits, UnknownNameError, UsageError, or CatalogueError for a file.
+        `operators` counts single operators and blocks beside whole models; without it they count only where there is
+        no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
+        all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
+        `compare`. A file that is there and no calibration is replaced with `force` alone. Raises NoMeasurementError
+        where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
         from joulemap.answer.calibrate import fit_hardware
         from joulemap.plan.calibration import use_calibration
@@ -734,6 +741,7 @@ class Workspace:
             hardware,
             precisions=precisions,
             models=models,
+            operators=operators,
             output=None if output is None else Path(output),
             is_dry=is_dry,
             start=use_calibration(start),

@@ -12,6 +12,7 @@ import attrs
 from joulemap.answer.answer import Answer, close_sections
 from joulemap.answer.hardware import StoredCalibration
 from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
+from joulemap.answer.scope import describe_weight
 from joulemap.catalog.calibration import (
     calibration_text,
     own_folder,
@@ -21,6 +22,7 @@ from joulemap.catalog.calibration import (
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads
+from joulemap.domain.calibration import DETERMINED
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import name_precision
@@ -77,6 +79,10 @@ class FittedNumber:
     value: float
     unit: str
     ratio: float
+    data_weight_fraction: float
+    """Part of what is known of it that the measurements said."""
+    is_determined: bool
+    """Whether that is enough for it to count as measured."""
     meaning: str
     coefficient_index: int
 
@@ -132,6 +138,7 @@ class CalibrateAnswer(Answer):
                         ("before", lambda row: _amount(row.default_value, row.unit)),
                         ("after", lambda row: _amount(row.value, row.unit)),
                         ("ratio", "ratio"),
+                        ("weight of the data", "data_weight_fraction"),
                         ("meaning", "meaning"),
                     ),
                     keep=("name", "after", "ratio"),
@@ -180,7 +187,19 @@ class CalibrateAnswer(Answer):
     def _notes(self) -> list[str]:
         notes = []
         if len(self.calibration.families) == 1:
-            notes.append("one family: nothing can be left out, so nothing says how it does on other models")
+            is_divided = any(row.cross_validated_mean_fraction is not None for row in self.errors)
+            notes.append(
+                "one family: a tenth of its models is left out at a time; nothing says how it does on other families"
+                if is_divided
+                else "one family: nothing can be left out, so nothing says how it does on other models"
+            )
+        notes += describe_weight(self.summary)
+        open_count = self.summary.moved_count - self.summary.determined_count
+        if open_count:
+            notes.append(
+                f"{open_count} of {show_count(self.summary.moved_count, 'number')} moved without being determined "
+                f"(weight of the data below {DETERMINED:.0%}): their basis stays what it was"
+            )
         notes += self.warnings
         notes += [f"left out: {line}" for line in self.left_out]
         if self.place:
@@ -200,6 +219,7 @@ def fit_hardware(
     *,
     precisions: Collection[str],
     models: Collection[str],
+    operators: bool,
     output: Path | None,
     is_dry: bool,
     start: CalibrationUse,
@@ -222,13 +242,15 @@ def fit_hardware(
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
-    observations, left_out = observe(source, target, select_models(measured))
+    observations, left_out = observe(source, target, measured if operators else select_models(measured))
     if not observations:
         raise NoMeasurementError(_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
     spreads = load_spreads(target.architecture)
-    entry = start.find(target.id)
+    entry = start.find(target)
+    if entry is not None and entry.hardware != target.id:
+        entry = None
     outcome = fit(
         target,
         observations,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.operator.name import complete
 from joulemap.errors import CatalogueError
 
 
@@ -17,6 +18,6 @@ def list_hardware_names() -> tuple[str, ...]:
     return (*CLASS_HARDWARE, *(path.stem for path in (*shipped_files(), *own)))
 
 
-def list_model_names() -> tuple[str, ...]:
-    """Return the models that are known by name."""
-    return tuple(load_models())
+def list_model_names(typed: str) -> tuple[str, ...]:
+    """Return the models that are known by name, and how a single operator that is being typed may go on."""
+    return (*load_models(), *complete(typed))

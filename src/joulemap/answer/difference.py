@@ -45,7 +45,8 @@ class Constant:
     unit: str
     ratio: float | None
     moved_fj: int | None
-    """Of an energy per action that both sides have: its price term, exact."""
+    """Of an energy per action that both sides have: its price term, exact; of the voltage factor: the price terms of
+    all that do not differ in the table."""
     moved_j: float | None
     basis_a: str | None
     basis_b: str | None

@@ -115,6 +115,26 @@ class RidgePoint:
 
 
 @attrs.frozen
+class HardwareLink:
+    """A link of a hardware to devices of its kind or to its host."""
+
+    query: ClassVar[str] = "hardware.link"
+
+    link_index: int
+    link: str
+    generation: str
+    connects: str
+    topology: str
+    link_count: int
+    lane_count: int | None
+    bandwidth_bytes_per_s: float
+    """In one direction, all links together."""
+    domain_size: int | None
+    basis: str
+    source: str
+
+
+@attrs.frozen
 class HardwareFact:
     """One number of a hardware."""
 
@@ -158,11 +178,12 @@ class StoredCalibration(RunCalibration):
 
 @attrs.frozen(kw_only=True)
 class HardwareAnswer(Answer):
-    """One hardware: what it is, its rooflines, every number."""
+    """One hardware: what it is, its rooflines and links, every number."""
 
     summaries: Table[HardwareSummary]
     """One row."""
     ridge: Table[RidgePoint]
+    links: Table[HardwareLink]
     facts: Table[HardwareFact]
     calibrations: Table[StoredCalibration]
     """The one that the numbers are under; empty for class defaults."""
@@ -201,6 +222,24 @@ class HardwareAnswer(Answer):
                         ("explanation", "explanation"),
                     ),
                     keep=("peak", "ridge ops per byte", "basis"),
+                ),
+            ),
+            Section(
+                "Links, in one direction",
+                grid(
+                    self.links,
+                    (
+                        ("link", lambda row: f"{row.link} {row.generation}".strip()),
+                        ("to", "connects"),
+                        ("links", "link_count"),
+                        ("lanes", "lane_count"),
+                        ("bandwidth", "bandwidth_bytes_per_s"),
+                        ("topology", "topology"),
+                        ("devices", "domain_size"),
+                        ("basis", "basis"),
+                        ("source", "source"),
+                    ),
+                    keep=("to", "bandwidth", "links"),
                 ),
             ),
             Section(
@@ -244,7 +283,7 @@ class HardwareAnswer(Answer):
             f"{getattr(one, f'{basis}_action_count')} of {one.action_count} energies per action"
             for basis in ("recalled", "assumed")
         ]
-        calibrated = list(map(describe_calibration, self.calibrations))
+        calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
         calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
         return [*lines, *calibrated, *describe_meanings(self.meanings)]
 
@@ -255,10 +294,21 @@ def describe_hardware(source: Source, name: str, calibration: str | Calibration)
         return HardwareAnswer(
             summaries=fetch(connection, HardwareSummary, hardware=found),
             ridge=fetch(connection, RidgePoint, hardware=found),
+            links=fetch(connection, HardwareLink, hardware=found),
             facts=fetch(connection, HardwareFact, hardware=found),
-            calibrations=fetch(connection, StoredCalibration, hardware=found if used else "-"),
+            calibrations=_find_calibrations(connection, found, used),
             meanings={name: meant} if (meant := find_meant(name)) else {},
         )
+
+
+def _find_calibrations(
+    connection: Connection, hardware: str, used: CalibrationEntry | None
+) -> Table[StoredCalibration]:
+    """Return the calibration of a hardware's numbers, which inherits it where it is of another."""
+    table = fetch(connection, StoredCalibration, hardware=used.hardware if used else "-")
+    is_inherited = used is not None and used.hardware != hardware
+    inheritors = [hardware] if is_inherited else []
+    return attrs.evolve(table, rows=tuple(attrs.evolve(row, inheritors=inheritors) for row in table))
 
 
 def list_prices(source: Source, name: str, calibration: str | Calibration) -> Table[ActionPrice]:
@@ -303,14 +353,14 @@ def opening_hardware(
         entry = find_entry(known_hardware(), place)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
-            if use.find(entry.id) is None:
+            if use.find(entry) is None:
                 yield connection, entry.id, None
                 return
             plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
     else:
         plain, mode = load_named(name)
         use.check({plain.id})
-    used = use.find(plain.id)
+    used = use.find(plain)
     hardware = use.apply(plain, used).in_mode(mode)
     calibrations = [] if used is None else [(used, use.load(used, plain.architecture), plain)]
     with opening_alone(hardware, *calibrations) as connection:

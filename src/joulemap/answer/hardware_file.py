@@ -52,7 +52,7 @@ class Trial:
     latency_s: float | None
     energy_j: float | None
     clock_fraction: float | None
-    """Of the nominal clock; below 1 where the power cap gives way."""
+    """Of the full clock; below 1 where the power cap gives way."""
     reason: str
     """Why it cannot run, if it cannot."""
 

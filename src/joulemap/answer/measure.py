@@ -156,7 +156,7 @@ class MeasureAnswer(Answer):
             )
         if score.refusal:
             notes.append(f"no prediction: {score.refusal}")
-        notes += map(describe_calibration, self.calibrations)
+        notes += [line for row in self.calibrations for line in describe_calibration(row, [score.hardware])]
         notes.append(f"{score.source}: {score.conditions}")
         if not self.is_described:
             notes.append(

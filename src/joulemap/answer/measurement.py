@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from joulemap.catalog.measurement import load_measurements, read_measurements
+from joulemap.catalog.public import find_public_table
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
+from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.operator.name import find_kind, is_operator
 from joulemap.domain.settings import Settings
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
@@ -36,7 +38,7 @@ Place = tuple[str, int]
 
 SHOWN_MODELS: Final = 5
 
-PARTS: Final = ("operator", "block")
+PARTS: Final = (OPERATOR, "block")
 """Families of what is less than a model. A fit to models is not made on them."""
 
 
@@ -63,16 +65,19 @@ class ListedMeasurement:
     conditions: str
 
 
-def list_measurements(source: Source, hardware: str, model: str) -> Table[ListedMeasurement]:
+def list_measurements(
+    source: Source, hardware: str = "", model: str = "", origin: str = ""
+) -> Table[ListedMeasurement]:
     """Return what was measured, as `Workspace.measurements` documents it."""
-    which = {"hardware": name_measured(source, hardware), "model": find_model_name(model, load_models())}
+    which = {"hardware": name_measured(source, hardware), "model": name_models(model), "source": origin}
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedMeasurement, **which))
 
 
 def import_measurements(source: Source, file: Path) -> tuple[int, int]:
-    """Store a file's measurements; return (new, stored already)."""
-    rows = read_measurements(file, known_hardware(), load_models())
+    """Store the measurements of a file or of a public table; return (new, stored already)."""
+    table = find_public_table(str(file))
+    rows = table.read() if table else read_measurements(file, known_hardware(), load_models())
     from joulemap.store.measurement import write_measurements
 
     with writing(source) as connection, transaction(connection):
@@ -104,6 +109,11 @@ def name_measured(source: Source, hardware: str) -> str:
         raise
 
 
+def name_models(model: str) -> str:
+    """Return a model, or a kind of operator, as queries of measurements are asked for it; empty for all."""
+    return find_model_name(model, load_models()) if is_operator(model) or not find_kind(model) else find_kind(model)
+
+
 def find_described(source: Source, hardware: str) -> Hardware | None:
     """Return the description that the newest run on a hardware used, without its calibration; None where none did."""
     from joulemap.store.hardware import find_described as find_digest, read_hardware
@@ -116,7 +126,7 @@ def find_described(source: Source, hardware: str) -> Hardware | None:
 def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements of whole models, or all where there is none: parts of models check a fit."""
     known = load_models()
-    whole = [row for row in measured if row.model not in known or known[row.model].family not in PARTS]
+    whole = [row for row in measured if find_family(row.model, known) not in PARTS]
     return whole or list(measured)
 
 
@@ -160,7 +170,7 @@ def observe(
                     power_mode=mode,
                 ),
                 model=row.model,
-                family=known[row.model].family if row.model in known else "other",
+                family=find_family(row.model, known),
                 latency_s=row.latency_s,
                 energy_j=energy_j,
             )
@@ -179,7 +189,10 @@ def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[
 
 
 def find_workloads(source: Source, wanted: Collection[Place]) -> dict[Place, WorkloadColumns | str]:
-    """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced."""
+    """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced.
+
+    That of a single operator follows from its name.
+    """
     found: dict[Place, WorkloadColumns | str] = {}
     models: dict[Place, Model] = {}
     for name, batch in sorted(wanted):
@@ -190,7 +203,9 @@ def find_workloads(source: Source, wanted: Collection[Place]) -> dict[Place, Wor
     source.talk(f"reading {len(models)} workloads …")
     with reading_if_there(source) as connection:
         if connection is not None:
-            found |= _read_stored(connection, models)
+            found |= _read_stored(
+                connection, {place: one for place, one in models.items() if not is_operator(place[0])}
+            )
     with using(open_in_memory(), "the shipped workloads") as scratch:
         for place, model in models.items():
             if place not in found and model.shipped is not None:
@@ -202,7 +217,7 @@ def find_workloads(source: Source, wanted: Collection[Place]) -> dict[Place, Wor
 
             try:
                 found[place] = columns_of(trace(model, source.talk))
-            except ModelError as error:
+            except (ModelError, UsageError) as error:
                 found[place] = str(error)
     return found
 
@@ -213,8 +228,10 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
         return "neither latency nor energy was measured"
     if row.precision not in hardware.peaks:
         return f"{hardware.id} has no {row.precision}; it has {', '.join(hardware.peaks)}"
-    if mode not in (DEFAULT_MODE, *(one.name for one in hardware.power_modes)):
-        return f"{hardware.id} has no power mode {mode}"
+    try:
+        HardwareEntry.of(hardware).find_mode(mode)
+    except UnknownNameError as error:
+        return str(error)
     return ""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.name import find_nearest
+from joulemap.domain.operator.name import find_kind
 from joulemap.errors import UnknownNameError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import is_hardware, split_hardware
@@ -42,7 +43,9 @@ def _is_model(word: str) -> bool:
     if place.endswith(".toml") or os.path.isdir(place):
         return False
     known = load_models()
-    return ":" in word or word.endswith((".py", ".pt2")) or find_model_name(word, known) in known
+    return (
+        ":" in word or word.endswith((".py", ".pt2")) or bool(find_kind(word)) or find_model_name(word, known) in known
+    )
 
 
 def _refuse_like_hardware(word: str) -> None:

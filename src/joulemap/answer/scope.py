@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -14,7 +14,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_count, show_share
 from joulemap.store.query import fetch
-from joulemap.store.run import find_configurations, find_outcomes, find_projected_hardware
+from joulemap.store.run import find_configurations, find_outcomes, find_projected_hardware, find_uncalibrated
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -29,6 +29,12 @@ SHOWN_FRACTION: Final = 0.0005
 
 SHOWN_LEFT_OUT: Final = 12
 """Hardware without a mode within a power budget that people see; programs get all."""
+
+FEW: Final = 0.8
+"""Credibility below which measurements are so few that it is said."""
+
+SHOWN_UNCALIBRATED: Final = 6
+"""Hardware without a calibration that people see beside some with one."""
 
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
@@ -56,8 +62,23 @@ class RunCalibration:
     hardware: str
     place: str
     """`shipped`, the file, or `given` by a program."""
+    hardware_generation: str
+    """Class, microarchitecture and process node of hardware that may inherit it."""
+    inheritors: list[str]
+    """Hardware of the runs that inherit it, in alphabetical order."""
     measurement_count: int
     family_count: int
+    latency_credibility_fraction: float
+    """How far coefficients went from the class's values to those that fit the measurements best."""
+    energy_credibility_fraction: float
+    """The same of energy scales and static power."""
+    moved_count: int
+    """Numbers that it moved."""
+    determined_count: int
+    """Of them, those that the measurements determine."""
+    most_moved: str | None
+    """The number that it moved most; None where it moved none."""
+    most_moved_ratio: float | None
     precisions: list[str]
     runtimes: list[str]
     latency_error_fraction: float | None
@@ -87,12 +108,16 @@ class Scope:
     """What no power mode was to be capped above."""
     left_out: Mapping[str, str]
     """Hardware without a power mode within the budget -> what it takes."""
+    hardware: tuple[str, ...]
+    """Ids of the hardware of the runs, in alphabetical order."""
     projected: frozenset[str]
     """Hardware whose key numbers are projections or estimates."""
     caveats: Table[Caveat]
     """What the traces had to assume or could not count."""
     calibrations: Table[RunCalibration]
     """Those that the runs used; empty where all ran with the class defaults."""
+    uncalibrated: tuple[str, ...]
+    """Hardware of the runs without one."""
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -143,7 +168,8 @@ class Scope:
         return [
             *describe_meanings(self.meanings),
             *self._describe_budget(),
-            *map(describe_calibration, self.calibrations),
+            *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
+            *self._describe_uncalibrated(),
             *map(_describe_caveat, self.caveats),
         ]
 
@@ -159,6 +185,20 @@ class Scope:
             lines.append(f"left out, no mode within {self.budget.power_w:g} W: {shown}{more}")
         return lines
 
+    def _describe_uncalibrated(self) -> list[str]:
+        """Return how far the hardware is not alike: some of it calibrated by measurements and some not."""
+        if not self.calibrations or not self.uncalibrated:
+            return []
+        calibrated = sorted({row.hardware for row in self.calibrations} & set(self.hardware))
+        calibrated += [name for row in self.calibrations for name in row.inheritors]
+        less = len(self.uncalibrated) - SHOWN_UNCALIBRATED
+        shown = ", ".join(self.uncalibrated[:SHOWN_UNCALIBRATED]) + (f" and {less} more" if less > 0 else "")
+        verbs = ["is" if len(names) == 1 else "are" for names in (calibrated, self.uncalibrated)]
+        return [
+            f"{_join(calibrated)} {verbs[0]} calibrated, {shown} {verbs[1]} not: part of the difference is that; "
+            "`--calibration none` compares class defaults"
+        ]
+
     def data(self) -> dict[str, Any]:
         """Return what programs get of it."""
         return {
@@ -173,6 +213,7 @@ class Scope:
             "left_out": dict(self.left_out),
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
+            "uncalibrated": self.uncalibrated,
         }
 
 
@@ -218,7 +259,7 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
-    outcomes = find_outcomes(connection, ids)
+    outcomes, hardware = find_outcomes(connection, ids), find_uncalibrated(connection, ids)
     return {
         "batches": tuple(sorted({batch for batch, _ in outcomes.values()})),
         "run_ids": tuple(ids),
@@ -226,6 +267,8 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "calibrations": fetch(connection, RunCalibration, run_ids=ids),
+        "hardware": tuple(hardware),
+        "uncalibrated": tuple(name for name, is_uncalibrated in hardware.items() if is_uncalibrated),
     }
 
 
@@ -235,8 +278,8 @@ def _describe_caveat(row: Caveat) -> str:
     return f"traced: {row.text}"
 
 
-def describe_calibration(row: RunCalibration) -> str:
-    """Return where a calibration is from and how well it does."""
+def describe_calibration(row: RunCalibration, hardware: Collection[str]) -> list[str]:
+    """Return where a calibration of some of this hardware is from, how much it says, and how well it does."""
     errors = [
         f"{show_share(error)} of {name}"
         for name, error in (("latency", row.latency_error_fraction), ("energy", row.energy_error_fraction))
@@ -244,11 +287,45 @@ def describe_calibration(row: RunCalibration) -> str:
     ]
     rows = show_count(row.measurement_count, "measurement")
     families = show_count(row.family_count, "family", "families")
-    return (
-        f"{row.hardware} is calibrated by {row.calibration} ({row.place}), fitted to {rows} of {families}"
-        + (f", median error {' and '.join(errors)}" if errors else "")
-        + "; `--calibration none` leaves it out"
-    )
+    told = f"fitted to {rows} of {families}" + (f", median error {' and '.join(errors)}" if errors else "")
+    lines = []
+    if row.hardware in hardware:
+        lines.append(
+            f"{row.hardware} is calibrated by {row.calibration} ({row.place}), {told}; "
+            "`--calibration none` leaves it out"
+        )
+        lines += describe_weight(row)
+    if row.inheritors:
+        told = "" if lines else f" ({row.place}), {told}"
+        verb = "is" if len(row.inheritors) == 1 else "are"
+        lines.append(
+            f"{_join(row.inheritors)} {verb} at the scales of {row.hardware}, of the same generation "
+            f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` leaves that out"
+        )
+    return lines
+
+
+def describe_weight(row: RunCalibration) -> list[str]:
+    """Return how much few measurements count; none where they are many."""
+    shares = {
+        name: share
+        for name, share in (("time", row.latency_credibility_fraction), ("energy", row.energy_credibility_fraction))
+        if 0.0 < share < FEW
+    }
+    if not shares or row.most_moved is None or row.most_moved_ratio is None:
+        return []
+    weights = " and ".join(f"{show_share(share)} in {name}" for name, share in shares.items())
+    farthest = max(row.most_moved_ratio, 1.0 / row.most_moved_ratio) - 1.0
+    verb = "counts" if row.measurement_count == 1 else "count"
+    return [
+        f"{show_count(row.measurement_count, 'measurement')} of {row.hardware} {verb} for {weights}, the class for the "
+        f"rest: its numbers moved by {show_share(farthest)} at most ({row.most_moved}), and {row.determined_count} of "
+        f"{row.moved_count} are determined"
+    ]
+
+
+def _join(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:

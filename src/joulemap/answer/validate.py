@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import attrs
 
-from joulemap.answer.measurement import find_described, list_measurements, name_measured
-from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.answer.measurement import find_described, list_measurements, name_measured, name_models
+from joulemap.domain.catalogue import find_entry
 from joulemap.domain.name import name_precision
+from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
+from joulemap.plan.estimate import ensure_estimates
 from joulemap.plan.hold import ensure_runs
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import reading
+from joulemap.present.cell import show_count
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.table import Table
+    from joulemap.plan.estimate import Place
     from joulemap.plan.source import Source
 
 
@@ -81,12 +84,14 @@ def score_predictions(
     *,
     precision: str,
     by: ScoreDivision,
+    origin: str,
     calibration: str | Calibration,
 ) -> Table[PredictionScore]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
     check_name("division", by, get_args(ScoreDivision))
-    which = _name_measured(source, hardware, model, precision)
-    used = _ensure_runs(source, list_measurements(source, which["hardware"], which["model"]), which, calibration)
+    which = {**_name_measured(source, hardware, model, precision), "source": origin}
+    measured = list_measurements(source, which["hardware"], which["model"], origin)
+    used = _ensure_runs(source, measured, which, calibration)
     with reading(source) as connection:
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=list(used))
         return find_projected(connection, scores)
@@ -108,7 +113,7 @@ def _name_measured(source: Source, hardware: str, model: str, precision: str) ->
     """Return what was asked for, as measurements are stored by it; empty texts for all."""
     return {
         "hardware": name_measured(source, hardware),
-        "model": find_model_name(model, load_models()),
+        "model": name_models(model),
         "precision": name_precision(precision),
     }
 
@@ -116,36 +121,51 @@ def _name_measured(source: Source, hardware: str, model: str, precision: str) ->
 def _ensure_runs(
     source: Source, measured: Table[Any], which: Mapping[str, str], calibration: str | Calibration
 ) -> tuple[str, ...]:
-    """Evaluate every measured configuration that is not stored; return the labels of the calibrations that apply.
+    """Evaluate every measured configuration that is not stored; return `HARDWARE LABEL` of calibrations that apply.
 
     What cannot be traced is told and left out. `measured` names configurations; `which` is what they were chosen by:
-    hardware, model and precision, empty texts for all. UnknownNameError where there are none.
+    hardware, model and others, empty texts for all. UnknownNameError where there are none.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows:
-        measured_on = {row.hardware for row in list_measurements(source, "", "")}
+        measured_on = {row.hardware for row in list_measurements(source)}
         what = " and ".join(text for text in which.values() if text)
         raise UnknownNameError("measurement of", what, measured_on, "see `joulemap measurements list`")
     groups: dict[tuple[str, Any, Any, int], list[str]] = {}
+    operators: dict[tuple[str, Any, Any], list[Place]] = {}
     for row in rows:
-        groups.setdefault((row["hardware"], row["precision"], row["runtime"], row["batch"]), []).append(row["model"])
+        configuration = row["hardware"], row["precision"], row["runtime"]
+        if is_operator(row["model"]):
+            operators.setdefault(configuration, []).append((row["model"], row["batch"]))
+        else:
+            groups.setdefault((*configuration, row["batch"]), []).append(row["model"])
     use = use_calibration(calibration)
-    ids = {name.partition("@")[0] for name, _, _, _ in groups}
-    use.check(ids)
-    for (name, precision, runtime, batch), models in groups.items():
+    use.check({row["hardware"].partition("@")[0] for row in rows})
+    used: set[str] = set()
+
+    def find_settings(name: str, precision: Any, runtime: Any, batch: int = 1) -> Settings | None:
         target = _find_target(source, name)
         if target is None:
-            continue
-        source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
-        settings = Settings(
-            hardware=target,
-            precision=precision,
-            runtime=runtime,
-            batch=batch,
-            calibration=use.named_for(name.partition("@")[0]),
-        )
-        _ensure_models(source, tuple(dict.fromkeys(models)), settings)
-    return tuple(sorted(entry.label for entry in map(use.find, ids) if entry is not None))
+            return None
+        plain = name.partition("@")[0]
+        chip = known_hardware()[plain] if isinstance(target, str) else target
+        applied = use.find(chip)
+        if applied is not None:
+            used.add(f"{chip.id} {applied.label}")
+        named = use.named_for(plain)
+        return Settings(hardware=target, precision=precision, runtime=runtime, batch=batch, calibration=named)
+
+    for (name, precision, runtime), places in operators.items():
+        settings = find_settings(name, precision, runtime)
+        if settings is not None:
+            source.talk(f"{name}, {precision}, {runtime}: {show_count(len(places), 'measurement')} of operators")
+            ensure_estimates(source, places, settings)
+    for (name, precision, runtime, batch), models in groups.items():
+        settings = find_settings(name, precision, runtime, batch)
+        if settings is not None:
+            source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
+            _ensure_models(source, tuple(dict.fromkeys(models)), settings)
+    return tuple(sorted(used))
 
 
 def _find_target(source: Source, name: str) -> str | Hardware | None:

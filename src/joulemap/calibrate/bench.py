@@ -6,7 +6,7 @@ A slope is by finite differences: a parameter is moved for the kernels alone tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import attrs
@@ -22,9 +22,10 @@ from joulemap.domain.quantity import Quantity
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.placement import Placement
+from joulemap.model.power import PowerLaw
 from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
 
-GAP: Final = "kernel_gap"
+GAP: Final = "gap_clocks"
 """The coefficient of a class that a profile of kernels does not see."""
 
 STEP: Final = 1e-4
@@ -50,26 +51,46 @@ class Group:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Energies:
-    """Energy of each row at the prices of the class, divided by what a calibration may scale."""
+    """Energy of each row at the prices of the class, divided by what a calibration may scale; what the cap acts on."""
 
-    scaled_j: Floats
-    """A line per row, a column per energy scale, static power not among them."""
-    rest_j: Floats
+    chip_j: Floats
+    """At the full voltage: a line per row, a column per energy scale, static power not among them."""
+    memory_j: Floats
+    """The same off the chip, at any voltage."""
+    chip_rest_j: Floats
     """Of actions without a scale."""
+    memory_rest_j: Floats
+    components: tuple[NDArray[np.float64], ...]
+    """Of each group: fixed cost, compute time and memory time of its kernels at the full clock."""
+    hardware: tuple[Hardware, ...]
+    """As each group sees it."""
     static_w: Floats
     """Static power of each row's power mode, without a calibration."""
     owns_static: Booleans
     """Rows whose power mode states a static power of its own, which no calibration changes."""
-    tdp_w: Floats
 
-    def dynamic_j(self, factors: Floats) -> Floats:
-        """Return the dynamic energy of each row at these factors of the scales."""
-        total: Floats = self.scaled_j @ factors + self.rest_j
+    def scaled_j(self, voltage_factor: Floats) -> Floats:
+        """Return the energy of each row by scale, at the factor 1 of each, at these voltages."""
+        total: Floats = self.chip_j * voltage_factor[:, None] + self.memory_j
         return total
+
+    def rest_j(self, voltage_factor: Floats) -> Floats:
+        """Return the energy of each row of actions without a scale, at these voltages."""
+        return self.chip_rest_j * voltage_factor + self.memory_rest_j
 
     def static_at(self, factor: float) -> Floats:
         """Return the static power of each row at this factor."""
         return np.where(self.owns_static, self.static_w, self.static_w * factor)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Throttle:
+    """What the power cap does to each row, in steady state; nothing to what is part of a run."""
+
+    slowdown: Floats
+    """Latency over that at the full clock."""
+    voltage_factor: Floats
+    """What an action on the chip costs, relative to the highest voltage of the die."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -97,18 +118,30 @@ class Bench:
         """Return what the dynamic energy of every row is made of."""
         coefficients = self.coefficients(values)
         columns = {action: number for number, scale in enumerate(scales) for action in scale.actions}
-        joules = np.zeros((self.row_count, len(scales) + 1))
-        static, tdp = np.zeros(self.row_count), np.zeros(self.row_count)
+        joules = np.zeros((2, self.row_count, len(scales) + 1))
+        static = np.zeros(self.row_count)
         own = np.zeros(self.row_count, dtype=bool)
-        for group in self.groups:
-            hardware = self.under(coefficients, group)
-            joules[group.rows] = group.stack.joules(hardware, self.architecture, columns)
+        seen = tuple(self.under(coefficients, group) for group in self.groups)
+        for group, hardware in zip(self.groups, seen, strict=True):
+            joules[:, group.rows] = group.stack.joules(hardware, self.architecture, columns)
             static[group.rows] = hardware.static_power.value
-            tdp[group.rows] = hardware.tdp.value
             own[group.rows] = any(
                 mode.name == group.power_mode and mode.static_power is not None for mode in hardware.power_modes
             )
-        return Energies(scaled_j=joules[:, :-1], rest_j=joules[:, -1], static_w=static, owns_static=own, tdp_w=tdp)
+        chip, memory = joules
+        return Energies(
+            chip_j=chip[:, :-1],
+            memory_j=memory[:, :-1],
+            chip_rest_j=chip[:, -1],
+            memory_rest_j=memory[:, -1],
+            components=tuple(
+                group.stack.components(hardware, self.architecture)
+                for group, hardware in zip(self.groups, seen, strict=True)
+            ),
+            hardware=seen,
+            static_w=static,
+            owns_static=own,
+        )
 
     def coefficients(self, values: Mapping[str, float]) -> dict[str, Quantity]:
         """Return all coefficients of the hardware, with these values in place of its own."""
@@ -116,11 +149,23 @@ class Bench:
         moved = {name: attrs.evolve(own[name], value=value) for name, value in values.items()}
         return {**own, **moved}
 
-    def clock(self, seconds: Floats, dynamic_j: Floats, static_w: Floats, tdp_w: Floats) -> Floats:
-        """Return the share of the clock at which each run stays within the cap; 1 for what is part of a run."""
-        budget = (tdp_w - static_w) * seconds
-        allowed = np.divide(budget, dynamic_j, out=np.ones_like(budget), where=dynamic_j > 0.0)
-        return np.where(self.is_run, np.minimum(1.0, allowed), 1.0)
+    def throttle(self, energies: Energies, factors: Floats, static_w: Floats) -> Throttle:
+        """Return what the power cap does to each row at these factors of the energy scales."""
+        chip_j = energies.chip_j @ factors + energies.chip_rest_j
+        memory_j = energies.memory_j @ factors + energies.memory_rest_j
+        slowdown, voltage = np.ones(self.row_count), np.ones(self.row_count)
+        for group, hardware, components in zip(self.groups, energies.hardware, energies.components, strict=True):
+            rows = group.rows
+            law = PowerLaw.of(hardware, float(static_w[rows[0]]))
+            seconds_at = partial(group.stack.seconds_at, components, law)
+            full = np.ones(len(rows))
+            steady = np.where(self.is_run[rows], law.clock_under_cap(seconds_at, chip_j[rows], memory_j[rows]), full)
+            is_lone = np.bincount(group.stack.pair_row, group.stack.pair_count, group.stack.row_count) == 1.0
+            at_first = law.at_first(steady, seconds_at, chip_j[rows], memory_j[rows])
+            clock = np.where(is_lone, at_first[0], steady)
+            slowdown[rows] = seconds_at(clock) / seconds_at(full)
+            voltage[rows] = np.where(is_lone, at_first[1], law.energy_factor(steady))
+        return Throttle(slowdown=slowdown, voltage_factor=voltage)
 
     def under(self, coefficients: Mapping[str, Quantity], group: Group) -> Hardware:
         """Return the hardware as a group of rows sees it: with all these coefficients, at its power mode."""

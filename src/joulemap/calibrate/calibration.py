@@ -14,20 +14,24 @@ from joulemap.calibrate.fit import Fitter, Solution, Target, changed
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.parameter import Parameter, coefficient_parameters, rounded
 from joulemap.calibrate.score import score
-from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale
-from joulemap.domain.hardware import Hardware
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.calibration import MOST_FACTOR, Calibration, CalibrationError, EnergyScale, FittedValue
+from joulemap.domain.configuration import FLOPS_PER_MAC
+from joulemap.domain.hardware import MOST_STATIC, Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
 
 CONTRADICTION: Final = 1.5
 """Factor between measurements of one configuration from which they contradict each other."""
 
+WEIGHT_DIGITS: Final = 3
+"""Significant digits of a weight or a credibility."""
+
 CAP_TOLERANCE: Final = 1.05
 """Share of the power cap that a measurement may reach before it is said."""
 
-MOST_STATIC: Final = 0.95
-"""Share of the power cap that static power may be fitted to."""
+
+PEAK_TOLERANCE: Final = 1.05
+"""The same of the peak."""
 
 
 @attrs.frozen(kw_only=True)
@@ -70,9 +74,10 @@ def calibrate(
         scale_parameters=tuple(_scale_parameter(hardware, scale, spread) for scale, spread in freedom.scales),
     )
     fitter = Fitter(target)
-    defaults = fitter.start()
-    solution = fitter.settle(fitter.fit(np.ones(len(ordered), dtype=bool), _begin(target, start) or defaults))
-    left_out = fitter.cross_validate(solution, tell)
+    defaults, all_rows = fitter.start(), np.ones(len(ordered), dtype=bool)
+    fitted = fitter.fit(all_rows, _begin(target, start) or defaults)
+    solution = fitter.settle(fitter.temper(fitted, all_rows))
+    left_out = fitter.cross_validate(fitted, tell)
     splits = [("uncalibrated", fitter.predict(defaults)), ("fitted", fitter.predict(solution))]
     if left_out is not None:
         splits.append(("cross_validated", left_out))
@@ -81,20 +86,25 @@ def calibrate(
             ordered,
             target,
             solution,
+            weights=fitter.data_weights(fitted),
+            credibility=fitter.credibility(all_rows),
             errors=score(ordered, (fitter.measured_s, fitter.measured_j), splits),
             formula_version=formula_version,
         ),
-        warnings=(*_contradictions(ordered), *_beyond_cap(hardware, ordered)),
+        warnings=(*_contradictions(ordered), *_beyond_cap(hardware, ordered), *_beyond_peak(hardware, ordered)),
     )
 
 
 def _scale_parameter(hardware: Hardware, scale: EnergyScale, spread: float) -> Parameter:
-    """Return the factor of a scale; static power stays below the cap of every mode that states none of its own."""
-    if STATIC_ACTION not in scale.actions:
-        return Parameter(name=scale.name, default=1.0, spread=spread)
-    caps = [hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes if mode.static_power is None)]
-    highest = MOST_STATIC * min(caps) / hardware.static_power.value
-    return Parameter(name=scale.name, default=1.0, spread=spread, highest=max(1.0, highest))
+    """Return the factor of a scale, within what prices may be scaled by.
+
+    Static power stays below the cap of every mode that states none of its own.
+    """
+    highest = MOST_FACTOR
+    if STATIC_ACTION in scale.actions:
+        caps = [hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes if mode.static_power is None)]
+        highest = min(highest, max(1.0, MOST_STATIC * min(caps) / hardware.static_power.value))
+    return Parameter(name=scale.name, default=1.0, spread=spread, lowest=1.0 / MOST_FACTOR, highest=highest)
 
 
 def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
@@ -109,6 +119,22 @@ def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iter
         yield (
             f"{len(beyond)} of {len(drawn)} measurements drew more than the power cap of {hardware.id}, "
             f"{hardware.tdp.value:g} W, up to {max(beyond):.3g} W: give it its true tdp"
+        )
+
+
+def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Iterator[str]:
+    """Yield a line where runs were clearly faster than their MACs are at the peak; no fit can follow them."""
+    timed = [(one, one.latency_s) for one in observations if one.is_run and one.latency_s is not None]
+    shares = []
+    for one, latency_s in timed:
+        settings = one.configuration
+        peak = hardware.in_mode(settings.power_mode).peaks[settings.precision].rate.value
+        shares.append(FLOPS_PER_MAC * float(one.columns.mac_count.sum()) / peak / latency_s)
+    beyond = [share for share in shares if share > PEAK_TOLERANCE]
+    if beyond:
+        yield (
+            f"{len(beyond)} of {len(shares)} measurements are faster than the peak of {hardware.id} allows, up to "
+            f"{max(beyond):.3g} times: give it its true peaks, or look at what was measured"
         )
 
 
@@ -142,6 +168,8 @@ def _record(
     target: Target,
     solution: Solution,
     *,
+    weights: tuple[Floats, Floats],
+    credibility: tuple[float, float],
     errors: tuple[CalibrationError, ...],
     formula_version: str,
 ) -> Calibration:
@@ -149,34 +177,57 @@ def _record(
     hardware = target.bench.hardware
     coefficients = changed(target.parameters, solution.coefficients)
     factors = changed(target.scale_parameters, solution.factors)
-    static = target.static
-    static_factor = 1.0 if static is None else factors.pop(target.scales[static].name, 1.0)
-
-    def measured(value: float, unit: str) -> Quantity:
-        return Quantity(value=value, unit=unit, basis="measured", source="joulemap calibrate")
-
+    weight_of = _by_name(target.parameters, weights[0])
+    weight_of_factor = _by_name(target.scale_parameters, weights[1])
+    name = "" if target.static is None else target.scales[target.static].name
+    static = None
+    if name in factors:
+        own = hardware.static_power
+        static = FittedValue(
+            default=own.value,
+            value=rounded(own.value * factors.pop(name)),
+            unit=own.unit,
+            data_weight=weight_of_factor[name],
+        )
+    latency_credibility, energy_credibility = (rounded(value, WEIGHT_DIGITS) for value in credibility)
     return Calibration(
         name="",
         hardware=hardware.id,
         hardware_digest=hardware.digest,
         formula_version=formula_version,
         data_digest=_data_digest(observations),
+        generation=hardware.generation,
         row_count=len(observations),
         latency_count=sum(one.latency_s is not None for one in observations),
         energy_count=sum(one.energy_j is not None for one in observations),
+        latency_credibility=latency_credibility,
+        energy_credibility=energy_credibility,
         runtimes=tuple(sorted({one.configuration.runtime for one in observations})),
         precisions=tuple(sorted({one.configuration.precision for one in observations})),
         families=tuple(sorted({one.family for one in observations})),
-        coefficients={name: measured(value, hardware.coefficients[name].unit) for name, value in coefficients.items()},
+        coefficients={
+            name: FittedValue(
+                default=hardware.coefficients[name].value,
+                value=value,
+                unit=hardware.coefficients[name].unit,
+                data_weight=weight_of[name],
+            )
+            for name, value in coefficients.items()
+        },
         energy_scales=tuple(
-            attrs.evolve(scale, factor=factors[scale.name]) for scale in target.scales if scale.name in factors
+            attrs.evolve(scale, factor=factors[scale.name], data_weight=weight_of_factor[scale.name])
+            for scale in target.scales
+            if scale.name in factors
         ),
-        static_power=None
-        if static_factor == 1.0
-        else measured(rounded(hardware.static_power.value * static_factor), hardware.static_power.unit),
+        static_power=static,
         errors=errors,
         digest="",
     )
+
+
+def _by_name(parameters: Sequence[Parameter], weights: Floats) -> dict[str, float]:
+    pairs = zip(parameters, weights.tolist(), strict=True)
+    return {one.name: rounded(weight, WEIGHT_DIGITS) for one, weight in pairs}
 
 
 def _data_digest(observations: Sequence[Observation]) -> str:

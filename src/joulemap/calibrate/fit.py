@@ -1,7 +1,12 @@
 """A fit of latency, then of energy at that latency, once more where the power cap has moved; then each family left out.
 
-latency = kernels at the fitted coefficients / clock         the clock that the last energies allow under the cap
+latency = kernels at the fitted coefficients x slowdown      at the clock that the last energies allow under the cap
 energy  = sum over scales of factor x joules + rest + static power x latency
+
+A fit ends where these rows want it; what is used stands back from there by their credibility:
+
+    u used = Z u fitted
+    weight of the data = Z (1 - variance of u left by the rows)      its variance before them is 1
 """
 
 from __future__ import annotations
@@ -13,10 +18,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.calibrate.bench import Bench, Energies, LatencyModel
-from joulemap.calibrate.observation import balance
+from joulemap.calibrate.bench import Bench, Energies, LatencyModel, Throttle
+from joulemap.calibrate.observation import balance, credibility, divide
 from joulemap.calibrate.parameter import Parameter, bounds_of, rounded, values_at
-from joulemap.calibrate.solve import TOLERANCE, minimize
+from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, information, minimize
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Booleans, Floats
@@ -102,12 +107,12 @@ class Fitter:
         latency_weight = balance(observations, rows & np.isfinite(self.measured_s))
         energy_weight = balance(observations, rows & np.isfinite(self.measured_j))
         solution = start
-        clock = self._clock(solution)
+        slowdown = self._throttle(solution).slowdown
         for _ in range(PASSES):
             position = minimize(
                 self.model.predict,
                 self.model.slope,
-                measured=np.log(self.measured_s * clock),
+                measured=np.log(self.measured_s / slowdown),
                 weight=latency_weight,
                 start=solution.coefficients,
                 bounds=bounds_of(self.target.parameters),
@@ -115,19 +120,35 @@ class Fitter:
                 tolerance=TOLERANCE if known_slope is None else NEAR_TOLERANCE,
             )
             solution = self._fit_energy(Solution(coefficients=position, factors=solution.factors), energy_weight)
-            last, clock = clock, self._clock(solution)
-            if np.allclose(clock, last, rtol=CLOCK_TOLERANCE, atol=0.0):
+            last, slowdown = slowdown, self._throttle(solution).slowdown
+            if np.allclose(slowdown, last, rtol=CLOCK_TOLERANCE, atol=0.0):
                 break
         return solution
 
     def _fit_energy(self, solution: Solution, weight: Floats) -> Solution:
         if not (weight > 0.0).any():
             return solution
+        predict, slope = self._energy_model(solution)
+        factors = minimize(
+            predict,
+            slope,
+            measured=np.log(self.measured_j),
+            weight=weight,
+            start=solution.factors,
+            bounds=bounds_of(self.target.scale_parameters),
+        )
+        return Solution(coefficients=solution.coefficients, factors=factors)
+
+    def _energy_model(self, solution: Solution) -> tuple[Predict, Slope]:
+        """Return the logarithm of each row's energy by position of the factors, at its latency, and its slope."""
         energies = self._energies(solution)
-        seconds = self._seconds(solution) / self._clock(solution)
+        throttle = self._throttle(solution)
+        seconds = self._seconds(solution) * throttle.slowdown
         seconds = np.where(np.isfinite(self.measured_s), self.measured_s, seconds)
-        columns = self._joules(energies, seconds)
-        fixed = energies.rest_j + np.where(energies.owns_static, energies.static_w * seconds, 0.0)
+        columns = self._joules(energies, throttle, seconds)
+        fixed = energies.rest_j(throttle.voltage_factor) + np.where(
+            energies.owns_static, energies.static_w * seconds, 0.0
+        )
         if self.target.static is None:
             fixed = fixed + np.where(energies.owns_static, 0.0, energies.static_w * seconds)
         spreads = np.array([one.spread for one in self.target.scale_parameters])
@@ -144,20 +165,12 @@ class Fitter:
             slopes: NDArray[np.float64] = each * spreads / (each.sum(axis=1) + fixed)[:, None]
             return slopes
 
-        factors = minimize(
-            predict,
-            slope,
-            measured=np.log(self.measured_j),
-            weight=weight,
-            start=solution.factors,
-            bounds=bounds_of(self.target.scale_parameters),
-        )
-        return Solution(coefficients=solution.coefficients, factors=factors)
+        return predict, slope
 
-    def _joules(self, energies: Energies, seconds: Floats) -> NDArray[np.float64]:
+    def _joules(self, energies: Energies, throttle: Throttle, seconds: Floats) -> NDArray[np.float64]:
         """Return the energy of each row by scale, at the factor 1."""
         columns = np.zeros((len(seconds), len(self.target.scales)))
-        columns[:, self.target.dynamic] = energies.scaled_j
+        columns[:, self.target.dynamic] = energies.scaled_j(throttle.voltage_factor)
         if self.target.static is not None:
             columns[:, self.target.static] = np.where(energies.owns_static, 0.0, energies.static_w * seconds)
         return columns
@@ -183,21 +196,57 @@ class Fitter:
         static = 1.0 if self.target.static is None else values[self.target.static]
         return np.array([values[number] for number in self.target.dynamic]), static
 
-    def _clock(self, solution: Solution) -> Floats:
+    def _throttle(self, solution: Solution) -> Throttle:
         energies = self._energies(solution)
         factors, static = self._factors(solution)
-        return self.target.bench.clock(
-            self._seconds(solution), energies.dynamic_j(factors), energies.static_at(static), energies.tdp_w
-        )
+        return self.target.bench.throttle(energies, factors, energies.static_at(static))
 
     def predict(self, solution: Solution) -> Prediction:
         """Return what a run under this solution gives."""
         energies = self._energies(solution)
         factors, static = self._factors(solution)
-        dynamic_j, static_w = energies.dynamic_j(factors), energies.static_at(static)
-        seconds = self._seconds(solution)
-        latency_s = seconds / self.target.bench.clock(seconds, dynamic_j, static_w, energies.tdp_w)
+        static_w = energies.static_at(static)
+        throttle = self.target.bench.throttle(energies, factors, static_w)
+        latency_s = self._seconds(solution) * throttle.slowdown
+        dynamic_j = energies.scaled_j(throttle.voltage_factor) @ factors + energies.rest_j(throttle.voltage_factor)
         return Prediction(latency_s=latency_s, energy_j=dynamic_j + static_w * latency_s)
+
+    def temper(self, solution: Solution, rows: Booleans) -> Solution:
+        """Return what is used of a fit to these rows."""
+        latency, energy = self.credibility(rows)
+        return Solution(coefficients=latency * solution.coefficients, factors=energy * solution.factors)
+
+    def credibility(self, rows: Booleans) -> tuple[float, float]:
+        """Return that of the latencies and that of the energies of these rows."""
+        observations = self.target.bench.observations
+        return (
+            credibility(observations, rows & np.isfinite(self.measured_s)),
+            credibility(observations, rows & np.isfinite(self.measured_j)),
+        )
+
+    def data_weights(self, solution: Solution) -> tuple[Floats, Floats]:
+        """Return the weight of all rows in each coefficient and in each factor, at the end of the fit to them."""
+        observations = self.target.bench.observations
+        all_rows = np.ones(len(observations), dtype=bool)
+        latency, energy = self.credibility(all_rows)
+        has_latency, has_energy = np.isfinite(self.measured_s), np.isfinite(self.measured_j)
+        coefficients, factors = np.zeros_like(solution.coefficients), np.zeros_like(solution.factors)
+        if has_latency.any():
+            coefficients = latency * information(
+                self.model.predict(solution.coefficients),
+                self.model.slope(solution.coefficients),
+                measured=np.log(self.measured_s / self._throttle(solution).slowdown),
+                weight=balance(observations, has_latency),
+            )
+        if has_energy.any():
+            predict, slope = self._energy_model(solution)
+            factors = energy * information(
+                predict(solution.factors),
+                slope(solution.factors),
+                measured=np.log(self.measured_j),
+                weight=balance(observations, has_energy),
+            )
+        return coefficients, factors
 
     def settle(self, solution: Solution) -> Solution:
         """Return the solution at the digits that a file keeps."""
@@ -207,20 +256,19 @@ class Fitter:
         )
 
     def cross_validate(self, solution: Solution, tell: Callable[[str], None]) -> Prediction | None:
-        """Return each row as a fit to all other families predicts it; None for a single family.
+        """Return each row as a fit to all parts but its own predicts it; None where there is a single part.
 
-        Each fit starts where the whole one ended.
+        Each fit starts where the whole one ended, and stands back by the credibility of its own rows.
         """
-        families = [one.family for one in self.target.bench.observations]
-        names = sorted(set(families))
-        if len(names) < 2:
+        parts = divide(self.target.bench.observations)
+        if len(parts) < 2:
             return None
         slope = self.model.slope(solution.coefficients)
-        latency_s, energy_j = np.zeros(len(families)), np.zeros(len(families))
-        for number, name in enumerate(names, 1):
-            tell(f"leaving out {name} ({number} of {len(names)}) …")
-            left_out = np.array([family == name for family in families])
-            found = self.predict(self.fit(~left_out, solution, slope))
+        count = self.target.bench.row_count
+        latency_s, energy_j = np.zeros(count), np.zeros(count)
+        for number, (name, left_out) in enumerate(parts.items(), 1):
+            tell(f"leaving out {name} ({number} of {len(parts)}) …")
+            found = self.predict(self.temper(self.fit(~left_out, solution, slope), ~left_out))
             latency_s[left_out], energy_j[left_out] = found.latency_s[left_out], found.energy_j[left_out]
         return Prediction(latency_s=latency_s, energy_j=energy_j)
 

@@ -7,10 +7,18 @@ Many rows of one kind count for more than few, but not in proportion:
 with a group for each precision, batch and runtime. So a group or a family with four times the rows counts twice. A row
 of an eager program counts a quarter: its pace is that of the host, which the same model at another precision shows to
 vary by a third from one measurement to the next.
+
+So many rows that repeat each other are few measurements, and few measurements of a hardware say little about the models
+that were not measured. How far they are to be believed is their credibility,
+
+    n = sum over families of each group of sqrt(rows)      Z = n / (n + k)
+
+Source of Z: Bühlmann, Experience Rating and Credibility, 1967.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -22,6 +30,12 @@ from joulemap.domain.configuration import Configuration
 from joulemap.model.workload import Booleans, Floats, WorkloadColumns
 
 EAGER_WEIGHT: Final = 0.25
+
+FOLDS: Final = 10
+"""Parts that the models of a single family are dealt to."""
+
+PRIOR_ROWS: Final = 4.0
+"""k: measurements of different families that count as much as the class's values."""
 
 
 def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
@@ -63,10 +77,7 @@ class Observation:
 
 def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
     """Return the weight of each row, 1 on average over those that count, 0 for the others."""
-    groups = [
-        (one.configuration.precision, one.configuration.batch, one.configuration.runtime, one.is_run)
-        for one in observations
-    ]
+    groups = _groups(observations)
     members = [(group, one.family) for group, one in zip(groups, observations, strict=True)]
     of_family = Counter(member for member, is_counted in zip(members, counts.tolist(), strict=True) if is_counted)
     families = Counter(group for group, _ in of_family)
@@ -78,6 +89,40 @@ def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
     )
     total = weights.sum()
     return weights * (np.count_nonzero(counts) / total) if total > 0.0 else weights
+
+
+def credibility(observations: Sequence[Observation], counts: Booleans) -> float:
+    """Return Z of the rows that count: 0 without one, towards 1 for many."""
+    weights: dict[tuple[object, ...], float] = {}
+    for group, one, is_counted in zip(_groups(observations), observations, counts.tolist(), strict=True):
+        if is_counted:
+            member = (*group, one.family)
+            weights[member] = weights.get(member, 0.0) + one.weight
+    rows = sum(map(math.sqrt, weights.values()))
+    return rows / (rows + PRIOR_ROWS)
+
+
+def divide(observations: Sequence[Observation]) -> dict[str, Booleans]:
+    """Return what cross-validation leaves out together, by name: families, or a part of the models of a single one.
+
+    Models in the order of their names are dealt to `FOLDS` parts; fewer models than that are not divided.
+    """
+    families = np.array([one.family for one in observations])
+    if len(set(families.tolist())) > 1:
+        return {name: families == name for name in sorted(set(families.tolist()))}
+    models = {model: number for number, model in enumerate(sorted({one.model for one in observations}))}
+    if len(models) < FOLDS:
+        return {str(families[0]): np.ones(len(families), dtype=bool)}
+    folds = np.array([models[one.model] % FOLDS for one in observations])
+    return {f"part {fold + 1} of {len(models)} models": folds == fold for fold in range(FOLDS)}
+
+
+def _groups(observations: Sequence[Observation]) -> list[tuple[str, int, str, bool]]:
+    """Return the precision, batch and runtime of each row, and whether it covers a whole run."""
+    return [
+        (one.configuration.precision, one.configuration.batch, one.configuration.runtime, one.is_run)
+        for one in observations
+    ]
 
 
 def _own_weight(one: Observation) -> float:

@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.hardware import Hardware, highest_coefficient
+from joulemap.domain.hardware import Hardware, coefficient_range
 from joulemap.model.workload import Floats
 
 FARTHEST: Final = 4.0
@@ -31,13 +31,17 @@ class Parameter:
     name: str
     default: float = attrs.field(validator=attrs.validators.gt(0.0))
     spread: float = attrs.field(validator=attrs.validators.gt(0.0))
+    lowest: float = 0.0
+    """The least value that it may have."""
     highest: float = math.inf
     """The largest value that it may have."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and highest u."""
-        return -FARTHEST, min(FARTHEST, math.log(self.highest / self.default) / self.spread)
+        """The lowest and highest u, its default among them."""
+        low = math.log(self.lowest / self.default) / self.spread if self.lowest > 0.0 else -math.inf
+        high = math.log(self.highest / self.default) / self.spread
+        return min(0.0, max(-FARTHEST, low)), max(0.0, min(FARTHEST, high))
 
     def value(self, u: float) -> float:
         """Return the number at u standard deviations."""
@@ -51,13 +55,13 @@ class Parameter:
 
 def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
     """Return the coefficients of a hardware that have a spread; one of 0 cannot be scaled and is left out."""
-    return tuple(
-        Parameter(
-            name=name, default=hardware.coefficients[name].value, spread=spread, highest=highest_coefficient(name)
-        )
-        for name, spread in spreads.items()
-        if hardware.coefficients[name].value > 0.0
-    )
+    found = []
+    for name, spread in spreads.items():
+        default = hardware.coefficients[name].value
+        low, high = coefficient_range(name)
+        if default > 0.0:
+            found.append(Parameter(name=name, default=default, spread=spread, lowest=low, highest=high))
+    return tuple(found)
 
 
 def values_at(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:

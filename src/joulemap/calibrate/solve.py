@@ -106,6 +106,20 @@ def minimize(
     return position
 
 
+def information(
+    predicted: Floats, slope: NDArray[np.float64], *, measured: Floats, weight: Floats
+) -> NDArray[np.float64]:
+    """Return what rows say of each u: 1 less its variance given them, which is 1 without; logarithms as `minimize`."""
+    used = weight > 0.0
+    error = (predicted - measured)[used] / SCALE
+    derivative = slope[used] / SCALE
+    pull = weight[used] / np.sqrt(1.0 + error**2)
+    curvature = np.einsum("ij,i,ik->jk", derivative, pull, derivative, optimize=False)
+    variance = np.diag(np.linalg.inv(curvature + np.eye(len(curvature))))
+    said: NDArray[np.float64] = np.clip(1.0 - variance, 0.0, 1.0)
+    return said
+
+
 def _cost(error: Floats, weight: Floats, position: Floats) -> float:
     return float((weight * 2.0 * (np.sqrt(1.0 + error**2) - 1.0)).sum() + (position**2).sum())
 

@@ -26,6 +26,7 @@ from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.pipeline import place
 from joulemap.model.placement import Placement
+from joulemap.model.power import PowerLaw
 from joulemap.model.workload import Floats, Integers, Work, sum_by
 from joulemap.units import FJ_PER_J
 
@@ -41,6 +42,8 @@ OWN: Final = (
     "kernel_index",
     "kernel_count",
     "leader",
+    "workload_index",
+    "workload_count",
 )
 """Fields of kernels that are made anew for a stack."""
 
@@ -109,27 +112,36 @@ class Stack:
 
     def joules(
         self, hardware: Hardware, architecture: Architecture[Placement], scales: Mapping[ActionKey, int]
-    ) -> Floats:
-        """Return the dynamic energy of each row: a column per scale, and a last one for actions without a scale.
+    ) -> NDArray[np.float64]:
+        """Return the dynamic energy of each row at the full voltage, on the chip and off it.
 
-        `scales` gives the column of each action that has one. Raises UnpricedActionError as an evaluation does.
+        Of each a line per row, with a column per scale and a last one for actions without a scale. `scales` gives the
+        column of each action that has one. Raises UnpricedActionError as an evaluation does.
         """
         width = max(scales.values(), default=-1) + 2
         found = []
         for kernels in self.blocks:
             placement = place(kernels, hardware, architecture)
-            columns = np.zeros((width, kernels.work.operator_count))
+            columns = np.zeros((2, width, kernels.work.operator_count))
             for key, count in architecture.count(kernels, placement, hardware).items():
                 position = hardware.reference.position(key)
                 if position is None:
                     if count.any():
                         raise UnpricedActionError(hardware.id, ".".join(key), float(count.sum()))
                     continue
-                price_j = hardware.reference.actions[position].energy_per_action_fj / FJ_PER_J
-                columns[scales.get(key, -1)] += count * price_j
-            found.append(np.stack([kernels.per_kernel(column) for column in columns]))
-        per_kernel = np.concatenate(found, axis=1)
-        return np.stack([self.rows(column) for column in per_kernel], axis=1)
+                action = hardware.reference.actions[position]
+                side = 0 if action.follows_voltage else 1
+                columns[side, scales.get(key, -1)] += count * (action.energy_per_action_fj / FJ_PER_J)
+            found.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
+        per_kernel = np.concatenate(found, axis=2)
+        return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])
+
+    def seconds_at(self, components: NDArray[np.float64], law: PowerLaw, clock: Floats) -> Floats:
+        """Return the latency of each row at a clock of each, from what `components` gives."""
+        launch, compute, memory = components[:, self.pair_kernel]
+        at, stretch = clock[self.pair_row], law.stretch(clock)[self.pair_row]
+        seconds = launch * stretch + np.maximum(compute / at, memory * stretch)
+        return sum_by(self.pair_row, seconds * self.pair_count, self.row_count)
 
 
 def stack(parts: Sequence[Part], row_count: int, hardware: Hardware, architecture: Architecture[Placement]) -> Stack:
@@ -258,5 +270,7 @@ def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColu
         kernel_index=kernel_index,
         kernel_count=len(sizes),
         leader=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
+        workload_index=np.zeros(len(kernel_index), dtype=np.int64),
+        workload_count=1,
         **{name: column for name, column in columns.items() if not name.startswith("work.")},
     )

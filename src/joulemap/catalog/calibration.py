@@ -10,21 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.calibration import Calibration, CalibrationEntry, CalibrationError, EnergyScale
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.calibration import (
+    Calibration,
+    CalibrationEntry,
+    CalibrationError,
+    EnergyScale,
+    FittedValue,
+)
 from joulemap.domain.reference import ActionKey
 from joulemap.errors import CatalogueError, UnknownNameError
 from joulemap.file import FileError, make_folder, read_bytes, write_text
 
 if TYPE_CHECKING:
-    from joulemap.catalog.schema import CalibrationFile
+    from joulemap.catalog.schema import CalibrationFile, FittedEntry, FittedStaticEntry
 
 SHIPPED: Final = DATA / "calibration"
 """Calibrations that ship with the package."""
@@ -32,9 +39,12 @@ SHIPPED: Final = DATA / "calibration"
 VARIABLE: Final = "JOULEMAP_CALIBRATION"
 """Environment variable: the folder of a person's own calibrations."""
 
-COUNTS: Final = ("row_count", "latency_count", "energy_count")
+COUNTS: Final = ("row_count", "latency_count", "energy_count", "latency_credibility", "energy_credibility")
 LISTS: Final = ("runtimes", "precisions", "families")
 """What stands under `[data]` beside the digest."""
+
+HEADERS: Final = ("hardware", "hardware_digest", "formula_version", "generation")
+"""What stands above all tables."""
 
 HEAD: Final = """\
 # Coefficients of {hardware} fitted to measurements: `joulemap calibrate {hardware}` makes the same file from the same
@@ -63,6 +73,18 @@ def find_calibration(name: str) -> CalibrationEntry | None:
     return None
 
 
+@cache
+def shipped_generations() -> Mapping[str, CalibrationEntry]:
+    """Return generation -> the calibration that ships for it, by the head of its file; the first by name of several."""
+    found: dict[str, CalibrationEntry] = {}
+    for path in sorted(SHIPPED.glob("*.toml")):
+        head, _, _ = _read(path).decode().partition("\n[")
+        generation = tomllib.loads(head).get("generation")
+        if isinstance(generation, str):
+            found.setdefault(generation, _entry(path, path.stem))
+    return found
+
+
 def find_named(name: str) -> CalibrationEntry:
     """Return the calibration of a name or file that was asked for, read; UnknownNameError or CatalogueError."""
     if name.endswith(".toml") or os.sep in name:
@@ -70,7 +92,7 @@ def find_named(name: str) -> CalibrationEntry:
     else:
         found = find_calibration(name)
         if found is None:
-            raise UnknownNameError("calibration", name, known_names(), "or auto, none, or a file")
+            raise UnknownNameError("calibration", name, known_names(), "or auto, own, none, or a file")
         path = locate(found)
     return read_calibration(path).entry(_place(path))
 
@@ -136,6 +158,7 @@ def _resolve(file: CalibrationFile, name: str, digest: str) -> Calibration:
         hardware=file.hardware,
         hardware_digest=file.hardware_digest,
         formula_version=file.formula_version,
+        generation=file.generation,
         data_digest=file.data.digest,
         **counted,
         coefficients={},
@@ -150,21 +173,19 @@ def _resolve(file: CalibrationFile, name: str, digest: str) -> Calibration:
     _check_once("energy_scales", [scale.name for scale in calibration.energy_scales])
     _check_once("energy_scales", [".".join(action) for scale in calibration.energy_scales for action in scale.actions])
 
-    def measured(key: str, value: float, unit: str) -> Quantity:
-        if not value > 0.0:
-            raise ValueError(f"{key}: {value:g} is not above 0")
-        try:
-            return Quantity(value=value, unit=unit, basis="measured", source=calibration.source)
-        except ValueError as error:
-            raise ValueError(f"{key}: {error}") from error
-
+    static = file.static_power
     return attrs.evolve(
         calibration,
-        coefficients={
-            entry.name: measured(f"coefficients.{entry.name}", entry.value, entry.unit) for entry in file.coefficients
-        },
-        static_power=None if file.static_power is None else measured("static_power", file.static_power, "W"),
+        coefficients={entry.name: _fitted(f"coefficients.{entry.name}", entry) for entry in file.coefficients},
+        static_power=None if static is None else _fitted("static_power", static),
     )
+
+
+def _fitted(key: str, entry: FittedEntry | FittedStaticEntry) -> FittedValue:
+    try:
+        return FittedValue(**{"unit": "W", **attrs.asdict(entry, filter=attrs.filters.exclude("name"))})
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
 
 
 def split_actions(names: Iterable[str]) -> tuple[ActionKey, ...]:
@@ -184,9 +205,7 @@ def _check_once(key: str, names: Iterable[str]) -> None:
 def calibration_text(calibration: Calibration) -> str:
     """Return the file of a calibration: the same record gives the same bytes."""
     lines = [HEAD.format(hardware=calibration.hardware)]
-    lines += _pairs({name: getattr(calibration, name) for name in ("hardware", "hardware_digest", "formula_version")})
-    if calibration.static_power is not None:
-        lines += _pairs({"static_power": calibration.static_power.value})
+    lines += _pairs({name: getattr(calibration, name) for name in HEADERS})
     lines += ["", "[data]"]
     lines += _pairs(
         {
@@ -195,12 +214,15 @@ def calibration_text(calibration: Calibration) -> str:
             **{name: list(getattr(calibration, name)) for name in LISTS},
         }
     )
-    for name, quantity in calibration.coefficients.items():
+    if calibration.static_power is not None:
+        lines += ["", "[static_power]"]
+        lines += _pairs(attrs.asdict(calibration.static_power, filter=attrs.filters.exclude("unit")))
+    for name, fitted in calibration.coefficients.items():
         lines += ["", "[[coefficients]]"]
-        lines += _pairs({"name": name, "value": quantity.value, "unit": quantity.unit})
+        lines += _pairs({"name": name, **attrs.asdict(fitted)})
     for scale in calibration.energy_scales:
         lines += ["", "[[energy_scales]]"]
-        lines += _pairs({name: getattr(scale, name) for name in ("name", "factor", "meaning")})
+        lines += _pairs({name: getattr(scale, name) for name in ("name", "factor", "data_weight", "meaning")})
         lines += _pairs({"actions": [".".join(action) for action in scale.actions]})
     lines += ["", "[accuracy]", "errors = ["]
     lines += [f"    {{ {', '.join(_pairs(_error(error)))} }}," for error in calibration.errors]

@@ -16,19 +16,23 @@ from joulemap.catalog.schema import (
     ArchitectureFile,
     ChipQuantities,
     HardwareFile,
+    LinkEntry,
     PeakEntry,
     PowerModeEntry,
     QuantityEntry,
 )
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import (
+    LINK_ENDS,
+    LINK_TOPOLOGIES,
     TOLERANCE,
     UNITS,
     Hardware,
+    Link,
     MemoryLevel,
     Peak,
     PowerMode,
-    highest_coefficient,
+    coefficient_range,
 )
 from joulemap.domain.quantity import Quantity
 from joulemap.units import SI_SCALE
@@ -53,9 +57,22 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "1": (1e-6, 1e9),
     "memory_capacity": (1e6, 1e15),
     "memory_levels.capacity": (64.0, 1e11),
+    "links.bandwidth": (1e6, 1e14),
     "unit_count": (1.0, 1e6),
 }
 """SI unit, or quantity where it is narrower -> what hardware of this world has; beyond, the unit is wrong."""
+
+LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
+    "pcie": {"1": 0.25e9, "2": 0.5e9, "3": 0.985e9, "4": 1.969e9, "5": 3.938e9, "6": 8e9},
+}
+"""Link -> generation -> bytes per second of a lane in one direction. Source: PCI-SIG, PCI Express Base Specification:
+2.5 and 5 GT/s at 8 of 10 bits, 8 to 32 GT/s at 128 of 130, 64 GT/s in flow control units."""
+
+LINK_RATES: Final[Mapping[str, Mapping[str, float]]] = {
+    "nvlink": {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9},
+}
+"""Link -> generation -> bytes per second of a link in one direction. Source: NVIDIA whitepapers of P100, V100, A100 and
+H100, and the Blackwell Architecture Technical Brief."""
 
 Resolve = Callable[[str, QuantityEntry, str], Quantity]
 
@@ -71,13 +88,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             quantity = entry.resolve(chip.sources, unit)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
-        name = (
-            key
-            if key in PLAUSIBLE
-            else "memory_levels.capacity"
-            if re.fullmatch(r"memory_levels\..*\.capacity", key)
-            else unit
-        )
+        name = re.sub(r"^(memory_levels|links)\..*\.", r"\1.", key)
         low, high = PLAUSIBLE.get(name, PLAUSIBLE.get(unit, (0.0, math.inf)))
         if not low <= quantity.value <= high:
             shown = "" if unit == "1" else f" {unit}"
@@ -133,6 +144,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         name: resolve(f"geometry.{name}", entry, "bit" if entry.unit == "bit" else "1")
         for name, entry in chip.geometry.items()
     }
+    coefficients = _resolve_coefficients(shared, chip)
     whole = complete_geometry(geometry, quantities, peaks, shared.defaults)
     _check_array(peaks, geometry)
     return Hardware(
@@ -150,13 +162,16 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         geometry=whole,
         memory_levels=levels or complete_levels(quantities, peaks, shared),
         peaks=peaks,
+        links=tuple(_resolve_link(link, resolve) for link in chip.links),
         power_modes=modes,
-        coefficients=_resolve_coefficients(shared, chip),
+        coefficients=coefficients,
         reference=resolve_reference(
             shared.actions,
             chip.energy_overrides,
-            quantities["process_node"].value,
-            quantities["static_power"],
+            node_nm=quantities["process_node"].value,
+            unit_count=quantities["unit_count"].value,
+            chip_energy=coefficients.get("chip_energy"),
+            static_power=quantities["static_power"],
         ),
         digest="",
         **quantities,
@@ -199,6 +214,7 @@ def _check_texts(chip: HardwareFile) -> None:
     for kind, names in (
         ("power_modes", [mode.name for mode in chip.power_modes]),
         ("memory_levels", [level.name for level in chip.memory_levels]),
+        ("links", [link.name for link in chip.links]),
     ):
         for name in names:
             if names.count(name) > 1:
@@ -232,6 +248,11 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
     resolved = PowerMode(name=mode.name, **fields)
     if resolved.unit_count is not None and resolved.unit_count.value > quantities["unit_count"].value:
         raise ValueError(f"power_modes.{mode.name}.unit_count: more than the chip's {quantities['unit_count'].value:g}")
+    if "clock_die" in quantities and resolved.clock.value > quantities["clock_die"].value:
+        raise ValueError(
+            f"power_modes.{mode.name}.clock: {resolved.clock.value:g} Hz is above clock_die of "
+            f"{quantities['clock_die'].value:g} Hz"
+        )
     static = (resolved.static_power or quantities["static_power"]).value
     if static >= resolved.tdp.value:
         raise ValueError(
@@ -239,6 +260,48 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
             "give the mode a static_power of its own"
         )
     return resolved
+
+
+def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
+    """Return a link whose bandwidth is that of one direction, as far as its standard tells."""
+    key = f"links.{entry.name}"
+    _check_choice(f"{key}.connects", entry.connects, LINK_ENDS)
+    if entry.topology:
+        _check_choice(f"{key}.topology", entry.topology, LINK_TOPOLOGIES)
+        if entry.connects == "host":
+            raise ValueError(f"{key}.topology: {entry.topology!r} is how devices are joined, but it connects a host")
+    counts = {
+        name: resolve(f"{key}.{name}", written, "1")
+        for name in ("link_count", "lane_count", "domain_size")
+        if (written := getattr(entry, name)) is not None
+    }
+    for name, count in counts.items():
+        if count.value != int(count.value) or count.value < 1:
+            raise ValueError(f"{key}.{name}: {count.value:g} is not a whole number from 1")
+    bandwidth = resolve(f"{key}.bandwidth", entry.bandwidth, "B/s")
+    for rates, name, what in ((LANE_RATES, "lane_count", "lanes"), (LINK_RATES, "link_count", "links")):
+        known = rates.get(entry.name)
+        if known is None:
+            continue
+        for needed, is_given in (("generation", bool(entry.generation)), (name, name in counts)):
+            if not is_given:
+                raise ValueError(f"{key}.{needed}: missing")
+        _check_choice(f"{key}.generation", entry.generation, tuple(known))
+        total = math.prod(count.value for of, count in counts.items() if of in ("link_count", name))
+        expected = total * known[entry.generation]
+        if not entry.bandwidth.explanation and not math.isclose(bandwidth.value, expected, rel_tol=TOLERANCE):
+            raise ValueError(
+                f"{key}.bandwidth: {total:g} {what} of {entry.name} {entry.generation} carry {expected / 1e9:.4g} GB/s "
+                f"in one direction, but it is {bandwidth.value / 1e9:.4g} GB/s; give it an explanation if that is meant"
+            )
+    return Link(
+        name=entry.name,
+        connects=entry.connects,
+        generation=entry.generation,
+        topology=entry.topology,
+        bandwidth=bandwidth,
+        **counts,
+    )
 
 
 def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:
@@ -274,7 +337,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
             )
         except (ValueError, TypeError) as error:
             raise ValueError(f"{key}: {error}") from error
-        highest = highest_coefficient(entry.name)
+        _, highest = coefficient_range(entry.name)
         if not 0.0 <= quantity.value <= highest or (highest == 1.0 and quantity.value == 0.0):
             wanted = "above 0 and at most 1" if highest == 1.0 else "from 0"
             raise ValueError(f"{key}: {quantity.value:g} is not {wanted}")

@@ -26,7 +26,8 @@ from joulemap.domain.catalogue import HardwareEntry, find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
-from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.domain.operator.name import is_operator
+from joulemap.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.file import FileError, read_text
 
 FOLDER: Final = DATA / "measurement"
@@ -149,7 +150,8 @@ def read_measurements(
 ) -> tuple[Measurement, ...]:
     """Return the measurements of a person's file, every row checked.
 
-    Hardware is an id or alias; a model is known by name or by what `compare` takes (`file.py:factory`, `timm:NAME`).
+    Hardware is an id or alias; a model is known by name or by what `compare` takes (`gemm(m=1,n=4096,k=4096)`,
+    `file.py:factory`, `timm:NAME`).
     Raises CatalogueError naming the lines that are wrong and why; then nothing of the file is taken.
     """
     known = [field.name for field in attrs.fields(Measurement)]
@@ -159,7 +161,7 @@ def read_measurements(
     for line, row in _read_rows(path):
         try:
             rows.append(_checked(row, known, entries, models))
-        except (ValueError, TypeError, UnknownNameError) as error:
+        except (ValueError, TypeError, UnknownNameError, UsageError) as error:
             faults.append(f"{word} {line}: {error}")
     if not rows and not faults:
         raise CatalogueError(f"{path}: there is no row; columns are {', '.join(known)}")
@@ -196,7 +198,7 @@ def _checked(
     if precision not in PRECISION_BYTES:
         raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
     model = find_model_name(str(row["model"]), models)
-    if model not in models and ":" not in model and not model.endswith(".pt2"):
+    if model not in models and ":" not in model and not model.endswith(".pt2") and not is_operator(model):
         raise UnknownNameError("model", model, models, "see `joulemap model list`")
     plain, at, mode = str(row["hardware"]).partition("@")
     entry = find_entry(entries, plain)

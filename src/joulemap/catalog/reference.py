@@ -9,7 +9,7 @@ from typing import Final
 
 from joulemap.catalog.schema import ActionEntry, OverrideEntry
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import STATIC_ACTION, EnergyAction, EnergyReference
+from joulemap.domain.reference import OFF_CORE, STATIC_ACTION, EnergyAction, EnergyReference
 
 FJ_PER_PJ: Final = 1000.0
 
@@ -19,6 +19,11 @@ falls by 2.87 = (45/7)^0.57."""
 
 BELOW_7NM: Final = {5.0: 0.70, 4.0: 0.65, 3.0: 0.48}
 """Energy relative to 7 nm. Source: TSMC iso-speed power claims per node, compounded for 4 and 3 nm."""
+
+DIE_UNITS: Final = 108.0
+DIE_NM: Final = 7.0
+DIE_EXPONENT: Final = 0.4
+"""Of the edge of a unit over its node."""
 
 FINEST_NM: Final = 3.0
 COARSEST_NM: Final = 65.0
@@ -45,13 +50,28 @@ def node_factor(from_nm: float, to_nm: float) -> float:
     return _relative_to_7nm(to_nm) / _relative_to_7nm(from_nm)
 
 
+def die_factor(node_nm: float, unit_count: float) -> float:
+    """Return the length of a die over that of an A100 of 108 units at 7 nm.
+
+    A square of units, whose edge grows with the node to the power 0.4: 2.2 mm at 4 nm (AD104: 294 mm2, 60 units), 2.76
+    at 7 (A100: 826 mm2, 108 units), 3.4 at 12 (TU104: 545 mm2, 48 units; V100: 815 mm2, 84 units), 3.8 at 16 nm.
+    """
+    return float(math.sqrt(unit_count / DIE_UNITS) * (node_nm / DIE_NM) ** DIE_EXPONENT)
+
+
 def resolve_reference(
     entries: Sequence[ActionEntry],
     overrides: Iterable[OverrideEntry],
+    *,
     node_nm: float,
+    unit_count: float,
+    chip_energy: Quantity | None,
     static_power: Quantity,
 ) -> EnergyReference:
-    """Return the class's energies per action at `node_nm`, with this target's overrides and static power."""
+    """Return the class's energies per action at `node_nm`, with this target's overrides and static power.
+
+    `chip_energy` multiplies those of the class for what happens on the chip. Overrides are taken as they are.
+    """
     better: dict[tuple[str, str], OverrideEntry] = {}
     for override in overrides:
         key = f"energy_overrides.{override.component}.{override.action}"
@@ -67,13 +87,22 @@ def resolve_reference(
         basis, source = entry.basis, entry.source
         if found is not None:
             basis, source = found.basis, found.source
-        elif entry.scaling == "logic":
-            if entry.node_nm is None:
-                raise ValueError(f"actions.{entry.component}.{entry.action}: scaling logic needs node_nm")
-            factor = node_factor(entry.node_nm, node_nm)
-            if factor != 1.0:
+        else:
+            if entry.scaling == "logic":
+                if entry.node_nm is None:
+                    raise ValueError(f"actions.{entry.component}.{entry.action}: scaling logic needs node_nm")
+                factor = node_factor(entry.node_nm, node_nm)
+                if factor != 1.0:
+                    basis = least_sure("scaled", basis)
+                    source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
+            elif entry.scaling == "die":
+                factor = die_factor(node_nm, unit_count)
                 basis = least_sure("scaled", basis)
-                source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
+                source = f"{source}; x {factor:.3f} for a die of {unit_count:g} units at {node_nm:g} nm"
+            if chip_energy is not None and chip_energy.value != 1.0 and entry.common_category not in OFF_CORE:
+                factor *= chip_energy.value
+                basis = least_sure(basis, chip_energy.basis)
+                source = f"{source}; x {chip_energy.value:g}: {chip_energy.source}"
         energy_pj = found.energy_pj if found is not None else entry.energy_pj * factor
         actions.append(
             EnergyAction(

@@ -65,6 +65,21 @@ class LevelEntry:
 
 
 @attrs.frozen(kw_only=True)
+class LinkEntry:
+    """A link as written in a file."""
+
+    name: str
+    connects: str
+    link_count: QuantityEntry
+    bandwidth: QuantityEntry
+    """One direction, all links together."""
+    generation: str = ""
+    topology: str = ""
+    lane_count: QuantityEntry | None = None
+    domain_size: QuantityEntry | None = None
+
+
+@attrs.frozen(kw_only=True)
 class PowerModeEntry:
     """A power mode as written in a file."""
 
@@ -103,6 +118,7 @@ class ChipQuantities:
     clock_base: QuantityEntry | None = None
     clock_boost: QuantityEntry | None = None
     clock_sustained: QuantityEntry | None = None
+    clock_die: QuantityEntry | None = None
     memory_bus_width: QuantityEntry | None = None
     memory_data_rate: QuantityEntry | None = None
     """Transfers per second and pin."""
@@ -164,6 +180,7 @@ class HardwareFile:
     geometry: dict[str, QuantityEntry] = attrs.field(factory=dict)
     memory_levels: list[LevelEntry] = attrs.field(factory=list)
     """Nearest to the units first; none at all for those of the class's defaults."""
+    links: list[LinkEntry] = attrs.field(factory=list)
     projection: str = ""
     doubts: list[str] = attrs.field(factory=list)
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
@@ -184,7 +201,7 @@ class ActionEntry:
     part: str
     per: str
     energy_pj: float
-    scaling: str = attrs.field(validator=attrs.validators.in_(("logic", "wire", "none")))
+    scaling: str = attrs.field(validator=attrs.validators.in_(("logic", "wire", "die", "none")))
     """`logic` follows the process node; `wire` and `none` keep their value: wires follow voltage, DRAM its standard."""
     low_pj: float
     high_pj: float
@@ -263,8 +280,21 @@ class FittedEntry:
     """One fitted coefficient of a calibration file, in SI."""
 
     name: str
+    default: float
+    """Before."""
     value: float
     unit: str
+    data_weight: float
+    """Part of what is known of it that the measurements said."""
+
+
+@attrs.frozen(kw_only=True)
+class FittedStaticEntry:
+    """Fitted static power of a calibration file, in watts."""
+
+    default: float
+    value: float
+    data_weight: float
 
 
 @attrs.frozen(kw_only=True)
@@ -273,6 +303,7 @@ class FittedScaleEntry:
 
     name: str
     factor: float
+    data_weight: float
     meaning: str
     actions: list[str]
 
@@ -285,6 +316,8 @@ class FittedDataEntry:
     row_count: int
     latency_count: int
     energy_count: int
+    latency_credibility: float
+    energy_credibility: float
     runtimes: list[str]
     precisions: list[str]
     families: list[str]
@@ -321,9 +354,10 @@ class CalibrationFile:
     hardware: str
     hardware_digest: str
     formula_version: str
+    generation: str
+    """What other hardware it may be inherited by."""
     data: FittedDataEntry
-    static_power: float | None = None
-    """Watts."""
+    static_power: FittedStaticEntry | None = None
     coefficients: list[FittedEntry] = attrs.field(factory=list)
     energy_scales: list[FittedScaleEntry] = attrs.field(factory=list)
     accuracy: AccuracyEntry = attrs.field(factory=AccuracyEntry)

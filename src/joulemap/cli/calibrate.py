@@ -37,6 +37,9 @@ def calibrate(
     model: Annotated[
         list[str] | None, typer.Option("--model", help="Only what was measured of these.", show_default="all")
     ] = None,
+    operators: Annotated[
+        bool, typer.Option("--operators", help="Count single operators and blocks beside whole models.")
+    ] = False,
     place: Annotated[
         Path | None,
         typer.Option(
@@ -56,7 +59,7 @@ def calibrate(
 
     Takes every measurement that ships, was imported or made here. Families are left out in turn, so that the errors of
     models which no fit has seen stand beside those of the fit. The file is used from then on, unless --calibration says
-    otherwise. One measurement is enough to help.
+    otherwise. Few measurements move little; how much they count is told.
 
     \b
     joulemap calibrate h200_sxm --dry-run
@@ -70,6 +73,7 @@ def calibrate(
         hardware,
         precisions=[name for text in precision or () for name in split_names(text)],
         models=[name for text in model or () for name in split_names(text)],
+        operators=operators,
         output=place,
         is_dry=dry_run,
         start=calibration,

@@ -95,6 +95,7 @@ def compare(
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
     joulemap compare attention_head --model-arg tokens=1024
+    joulemap compare "gemm(m=1,n=4096,k=4096)" --hardware h200_sxm,l4 --precision bf16 --batch 1,8
     """
     from joulemap.answer.name import split_models
 

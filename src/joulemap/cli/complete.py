@@ -30,7 +30,9 @@ def complete_models(incomplete: str) -> list[str]:
     """Return models."""
     from joulemap.answer.completion import list_model_names
 
-    return begin(incomplete, list_model_names())
+    if "(" in incomplete:
+        return [name for name in list_model_names(incomplete) if name.startswith(incomplete)]
+    return begin(incomplete, list_model_names(incomplete))
 
 
 def complete_hardware(incomplete: str) -> list[str]:

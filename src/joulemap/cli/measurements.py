@@ -27,7 +27,8 @@ def list_(
         str, typer.Option(help="Only this hardware.", show_default="all", autocompletion=complete_hardware)
     ] = "",
     model: Annotated[
-        str, typer.Option(help="Only this model.", show_default="all", autocompletion=complete_models)
+        str,
+        typer.Option(help="Only this model or kind of operator.", show_default="all", autocompletion=complete_models),
     ] = "",
     output: OutputOptions,
 ) -> None:
@@ -43,7 +44,9 @@ def list_(
 @app.command("import")
 @command
 def import_(
-    file: Annotated[Path, typer.Argument(help="CSV or JSON with the columns of `measurements list --format csv`.")],
+    file: Annotated[
+        Path, typer.Argument(help="CSV or JSON with the columns of `measurements list --format csv`, or public:NAME.")
+    ],
     *,
     database: DatabaseOptions,
 ) -> None:
@@ -52,10 +55,16 @@ def import_(
     Columns: hardware, model, precision, batch, runtime, source, and at least one of latency_s, energy_j, power_w and
     peak_memory_bytes, per batch; optional scope, conditions, seen and stream_count: on a GPU the framework's peak holds
     a workspace for each stream that the process had used, so it is scored where that count is given.
+    A model is whatever `compare` takes: a name, an operator as gemm(m=128,n=4096,k=4096), in quotes in a CSV, a file.
+
+    public:NAME is one of the tables that others published, mostly of single operators; docs/accuracy.md lists them.
 
     \b
     joulemap measurements import mine.csv
     joulemap validate --hardware my_chip
+    joulemap measurements import gemm.csv
+    joulemap validate --model gemm --by hardware
+    joulemap measurements import public:aic_gemm
     """
     stored, known = database.open().import_measurements(file)
     emit_line(f"{file}: {stored} measurements stored, {known} were there already")

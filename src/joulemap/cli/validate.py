@@ -36,13 +36,17 @@ def validate(
         ),
     ] = "",
     model: Annotated[
-        str, typer.Option(help="Only this model.", show_default="all", autocompletion=complete_models)
+        str,
+        typer.Option(help="Only this model or kind of operator.", show_default="all", autocompletion=complete_models),
     ] = "",
     precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
     by: Annotated[
         Literal[ScoreDivision, "operator"],
         typer.Option(help="What divides a hardware's rows."),
     ] = "runtime",
+    source: Annotated[
+        str, typer.Option(help="Only measurements whose source holds this text.", show_default="all")
+    ] = "",
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
     output: OutputOptions,
 ) -> None:
@@ -50,12 +54,14 @@ def validate(
 
     Every measured configuration that is not stored is evaluated first (half a minute for all that ships). `seen` is the
     part of the rows that coefficients of the model were chosen with in view: those score no prediction; `--by split`
-    separates them. `--by operator` scores device times inside models, by kind of operator.
+    separates them. Single operators that were measured alone stand apart from models: `--by kind` divides them by what
+    they are. `--by operator` scores device times inside models, by kind of operator.
 
     \b
     joulemap validate --hardware h200_sxm
     joulemap validate --hardware A100-40GB --by model
     joulemap validate --by batch --format json
+    joulemap validate --model gemm --by hardware --source aiconfigurator
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
     workspace, chosen = output.workspace(), cast("Any", precision)
@@ -63,5 +69,5 @@ def validate(
         operators = workspace.validate_operators(hardware, model, precision=chosen, calibration=calibration)
         output.write_table(operators, OPERATORS, keep=KEPT)
         return
-    scores = workspace.validate(hardware, model, precision=chosen, by=by, calibration=calibration)
+    scores = workspace.validate(hardware, model, precision=chosen, by=by, source=source, calibration=calibration)
     output.write_table(scores, SCORES, keep=KEPT)

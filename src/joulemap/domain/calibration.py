@@ -1,15 +1,19 @@
-"""A calibration: what a fit to measurements puts in place of the class's coefficients, and how well it did."""
+"""A calibration: what a fit to measurements puts in place of the class's coefficients, and how well it did.
+
+What a fit moved is measured only where the measurements determine it: where they hold most of the weight against the
+value that it had before. The rest is as sure as it was.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.quantity import Quantity
-from joulemap.domain.reference import ActionKey
+from joulemap.domain.quantity import Quantity, least_sure
+from joulemap.domain.reference import ActionKey, EnergyAction, EnergyReference
 
 UNCALIBRATED: Final = "none"
 """What a run without a calibration names in its place."""
@@ -21,10 +25,28 @@ SCORED: Final = ("latency", "energy")
 
 LABEL_DIGITS: Final = 8
 
+DETERMINED: Final = 0.8
+"""Weight of the measurements from which on they determine a number."""
+
+MOST_FACTOR: Final = 4.0
+"""Factor up to which, either way, energies per action may be scaled."""
+
 
 def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
     if not (math.isfinite(value) and value > 0.0):
         raise ValueError(f"{attribute.name} is {value!r}, expected a number above 0")
+
+
+def _is_share(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{attribute.name} is {value!r}, expected a number from 0 to 1")
+
+
+def _is_factor(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
+    if not 1.0 / MOST_FACTOR <= value <= MOST_FACTOR:
+        raise ValueError(
+            f"{attribute.name} is {value!r}, expected a number from {1.0 / MOST_FACTOR:g} to {MOST_FACTOR:g}"
+        )
 
 
 def calibrated_digest(digest: str, calibration_digest: str) -> str:
@@ -58,10 +80,76 @@ class EnergyScale:
     """One factor for the energies of several actions."""
 
     name: str
-    factor: float = attrs.field(validator=_above_zero)
+    factor: float = attrs.field(validator=_is_factor)
     actions: tuple[ActionKey, ...]
     meaning: str
     """What it stands for, in a line."""
+    data_weight: float = attrs.field(default=0.0, validator=_is_share)
+    """As that of a fitted number."""
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the measurements determine it."""
+        return self.data_weight >= DETERMINED
+
+    def basis(self, own: str) -> str:
+        """Return the basis of a price under it that had this one: what is measured is at most a sum of prices."""
+        return "scaled" if self.is_determined else least_sure(own, "scaled")
+
+
+def scale_reference(reference: EnergyReference, scales: Iterable[EnergyScale], source: str) -> EnergyReference:
+    """Return a reference table with the energies of some actions multiplied, each as sure as its scale makes it.
+
+    Raises ValueError for an action that has no price.
+    """
+    scale_of = {key: scale for scale in scales for key in scale.actions}
+    for key in scale_of:
+        if key not in reference:
+            raise ValueError(f"energy_scales: no such action {'.'.join(key)}")
+    return EnergyReference(tuple(_scaled(action, scale_of.get(action.key), source) for action in reference))
+
+
+def _scaled(action: EnergyAction, scale: EnergyScale | None, source: str) -> EnergyAction:
+    """Return an action under its scale; the plausible range of one that is not determined moves with it."""
+    if scale is None:
+        return action
+    is_open = not scale.is_determined
+    return attrs.evolve(
+        action,
+        energy_per_action_fj=action.energy_per_action_fj * scale.factor,
+        low_fj=action.low_fj * scale.factor if is_open and action.low_fj is not None else None,
+        high_fj=action.high_fj * scale.factor if is_open and action.high_fj is not None else None,
+        basis=scale.basis(action.basis),
+        source=f"{source}; x {scale.factor:.5g}: {action.source}",
+    )
+
+
+@attrs.frozen(kw_only=True)
+class FittedValue:
+    """A coefficient, or static power, as a fit moved it."""
+
+    default: float = attrs.field(validator=_above_zero)
+    """Before."""
+    value: float = attrs.field(validator=_above_zero)
+    unit: str
+    data_weight: float = attrs.field(validator=_is_share)
+    """Part of what is known of it that the measurements said: 1 less what is left of the variance of its logarithm,
+    times the credibility of the measurements."""
+
+    @property
+    def ratio(self) -> float:
+        """After over before."""
+        return self.value / self.default
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the measurements determine it."""
+        return self.data_weight >= DETERMINED
+
+    def quantity(self, own: Quantity, source: str) -> Quantity:
+        """Return it in place of the number that the hardware has without a calibration."""
+        basis = "measured" if self.is_determined else least_sure(own.basis, "scaled")
+        return attrs.evolve(own, value=self.value, basis=basis, source=source)
 
 
 @attrs.frozen(kw_only=True)
@@ -103,20 +191,27 @@ class Calibration:
     """Of the class's formulas that it was fitted with."""
     data_digest: str
     """Of the measurements."""
+    generation: str
+    """What hardware it may be inherited by, as `Hardware.generation`."""
     row_count: int = attrs.field(validator=attrs.validators.ge(1))
     """Measurements."""
     latency_count: int = attrs.field(validator=attrs.validators.ge(0))
     """Of them, with a latency."""
     energy_count: int = attrs.field(validator=attrs.validators.ge(0))
     """Of them, with an energy."""
+    latency_credibility: float = attrs.field(validator=_is_share)
+    """How far coefficients went from the class's values to those that fit the measurements best."""
+    energy_credibility: float = attrs.field(validator=_is_share)
+    """The same of energy scales and static power."""
     runtimes: tuple[str, ...]
     precisions: tuple[str, ...]
     families: tuple[str, ...]
     """Of models that the fit has seen."""
-    coefficients: Mapping[str, Quantity]
+    coefficients: Mapping[str, FittedValue]
     """Those that the fit moved, by name."""
     energy_scales: tuple[EnergyScale, ...]
-    static_power: Quantity | None = None
+    static_power: FittedValue | None = None
+    """In W."""
     errors: tuple[CalibrationError, ...]
     digest: str
     """Of every byte of its file."""
@@ -129,7 +224,16 @@ class Calibration:
     @property
     def source(self) -> str:
         """What its numbers come from."""
-        return f"calibration {self.label}: fitted to {self.row_count} measurements of {len(self.families)} families"
+        return (
+            f"calibration {self.label}: fitted to {self.row_count} measurements of {len(self.families)} families on "
+            f"{self.hardware}"
+        )
+
+    @property
+    def moved(self) -> tuple[FittedValue | EnergyScale, ...]:
+        """All that the fit moved."""
+        static = () if self.static_power is None else (self.static_power,)
+        return (*self.coefficients.values(), *self.energy_scales, *static)
 
     def check_target(self, hardware: str, digest: str) -> None:
         """Raise ValueError where it is for another hardware, or for another description of this one."""

@@ -10,6 +10,8 @@ import attrs
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
+from joulemap.domain.operating_point import read_point
+from joulemap.domain.operator.name import is_operator, spell
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import AmbiguousNameError, UnknownNameError
 
@@ -31,6 +33,9 @@ DEFAULT_MODE: Final = "default"
 
 STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power")
 """What a power mode may state of a hardware."""
+
+OPERATOR: Final = "operator"
+"""Family and task of single operators."""
 
 ALIKE: Final = 0.03
 """Numbers that agree within this share are those of one operating point."""
@@ -60,7 +65,12 @@ class HardwareEntry:
     """Those of them that are the default one by another name."""
     caps_w: tuple[float, ...] = attrs.field(converter=_numbers)
     """The power cap of the default mode, then of each other."""
+    full_clock_hz: float
+    """The highest clock that all units reach together."""
+    static_w: float
     precisions: tuple[str, ...] = attrs.field(converter=_texts)
+    generation: str
+    """As `Hardware.generation`."""
     digest: str
 
     @classmethod
@@ -76,7 +86,10 @@ class HardwareEntry:
             power_modes=(mode.name for mode in hardware.power_modes),
             default_names=_name_default(hardware),
             caps_w=(hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes)),
+            full_clock_hz=hardware.full_clock.value,
+            static_w=hardware.static_power.value,
             precisions=hardware.peaks,
+            generation=hardware.generation,
             digest=hardware.digest,
         )
 
@@ -100,18 +113,38 @@ class HardwareEntry:
         """The modes that are different operating points: the default one, and those that are not it by another name."""
         return (DEFAULT_MODE, *(mode for mode in self.power_modes if mode not in self.default_names))
 
+    def cap_w(self, mode: str) -> float:
+        """Return the power cap of a mode; that of the default one where a mode locks the clock."""
+        if mode in self.caps:
+            return self.caps[mode]
+        point = read_point(mode)
+        return point.value if point is not None and point.unit == "W" else self.caps[DEFAULT_MODE]
+
     def has_mode(self, name: str) -> bool:
-        """Whether it has a power mode of this name."""
+        """Whether it has a named power mode of this name."""
         return fold_name(name) in (fold_name(mode) for mode in (DEFAULT_MODE, *self.power_modes))
 
     def find_mode(self, name: str) -> str:
-        """Return the power mode of this name; UnknownNameError names those that it has."""
+        """Return the power mode of this name, or the one way to write the clock (`900MHz`) or cap (`300W`) that it is.
+
+        UnknownNameError names the modes that it has and the range of what it can be set to.
+        """
         modes = (DEFAULT_MODE, *self.power_modes)
         mode = fold_into(name, modes)
         if mode in modes:
             return mode
-        has = ", ".join(self.power_modes) or "none"
-        raise UnknownNameError("power mode", name, (), f"{self.id} has {has}")
+        point = read_point(name)
+        if point is None:
+            has = f"{', '.join(self.power_modes)}, " if self.power_modes else ""
+            raise UnknownNameError("power mode", name, (), f"{self.id} has {has}a clock (900MHz) or a power cap (300W)")
+        point.check(
+            self.id,
+            full_clock_hz=self.full_clock_hz,
+            static_w=self.static_w,
+            caps_w=self.caps_w,
+            modes=self.power_modes,
+        )
+        return point.name
 
     def nearest_precision(self, asked: Precision) -> Precision:
         """Return the precision that it has and that is nearest to what was asked: that, else in width, wider first."""
@@ -174,9 +207,19 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
 
 
 def find_model_name(name: str, known: Collection[str]) -> str:
-    """Return the model of the catalogue that a name is, as in `ResNet-50` or `ViT-B/16`; any other name as it is."""
+    """Return the model of the catalogue that a name is, as in `ResNet-50` or `ViT-B/16`; any other name as it is.
+
+    A single operator has one spelling; UsageError for one whose sizes are wrong.
+    """
     is_source = ":" in name or name.endswith((".py", ".pt2"))
-    return name if is_source else fold_into(name, known, ignoring="/")
+    return name if is_source else spell(fold_into(name, known, ignoring="/"))
+
+
+def find_family(name: str, models: Mapping[str, ModelEntry]) -> str:
+    """Return the family of a model that measurements name; `other` for one that is not known by name."""
+    if is_operator(name):
+        return OPERATOR
+    return models[name].family if name in models else "other"
 
 
 def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[HardwareEntry]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.calibration import calibrated_digest
+from joulemap.domain.calibration import calibrated_digest, scale_reference
+from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import EnergyReference
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.calibration import Calibration, FittedValue
 
 UNITS: Final[Mapping[str, str]] = {
     "process_node": "nm",
@@ -24,6 +26,7 @@ UNITS: Final[Mapping[str, str]] = {
     "clock_base": "Hz",
     "clock_boost": "Hz",
     "clock_sustained": "Hz",
+    "clock_die": "Hz",
     "memory_capacity": "B",
     "memory_bandwidth": "B/s",
     "memory_bus_width": "bit",
@@ -42,8 +45,25 @@ TOLERANCE: Final = 0.03
 CLOCK_SPREAD: Final = 0.2
 """Peaks of one chip may be quoted at clocks that differ from its own by this share."""
 
+DEVICE_SCALE: Final = "device_time_scale"
+"""The coefficient that multiplies the compute and memory time of every kernel."""
+
+MOST_STATIC: Final = 0.95
+"""Share of the power cap that static power may be fitted or scaled to."""
+
+_DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
+"""What of a microarchitecture names the die, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
+
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
+
+
+LINK_ENDS: Final = ("device", "host")
+"""What a link joins a device to."""
+
+LINK_TOPOLOGIES: Final = ("pair", "mesh", "ring", "torus_2d", "torus_3d", "switch")
+"""Two devices; each with each other one by links of their own; neighbours in one, two or three dimensions; each with
+each other one at all of its bandwidth."""
 
 
 def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
@@ -98,6 +118,28 @@ class MemoryLevel:
 
 
 @attrs.frozen(kw_only=True)
+class Link:
+    """What carries data between a device and others of its kind, or between it and its host."""
+
+    name: str
+    """`nvlink`, `pcie`, `ici` …, once on a hardware."""
+    connects: str = attrs.field(validator=attrs.validators.in_(LINK_ENDS))
+    """`device`: others of its kind; `host`: the processor that it is attached to, and its memory."""
+    generation: str = ""
+    """As its vendor or standard counts; empty where there is but one."""
+    topology: str = attrs.field(default="", validator=attrs.validators.in_(("", *LINK_TOPOLOGIES)))
+    """How the devices of a domain are joined; empty for a host, or where it is not known."""
+    link_count: Quantity = attrs.field(validator=_in_unit("1"))
+    """Links of one device, to one peer or to several."""
+    lane_count: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
+    """Of one link, in one direction."""
+    bandwidth: Quantity = attrs.field(validator=_in_unit("B/s"))
+    """Bytes per second in one direction, all links of the device together."""
+    domain_size: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
+    """Devices that the links can join, this one included."""
+
+
+@attrs.frozen(kw_only=True)
 class PowerMode:
     """A named operating point that changes clock and cap."""
 
@@ -121,14 +163,26 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
     return f"not known, so estimated: {', '.join(assumed)}" if assumed else ""
 
 
-def highest_coefficient(name: str) -> float:
-    """Return the largest value that a coefficient of this name may have: an efficiency is a share."""
-    return 1.0 if "efficiency" in name else math.inf
+def coefficient_range(name: str) -> tuple[float, float]:
+    """Return the least and the largest value that a fitted coefficient of this name may have; 0 is never one.
+
+    An efficiency is a share. The scale on all of a device's times only slows: what is faster than its class is so by
+    an efficiency, which ends at the roofline.
+    """
+    return 1.0 if name == DEVICE_SCALE else 0.0, 1.0 if "efficiency" in name else math.inf
+
+
+def is_in_range(name: str, value: float) -> bool:
+    """Whether a fitted coefficient of this name may have this value."""
+    low, high = coefficient_range(name)
+    return value > 0.0 and low <= value <= high
 
 
 def describe_range(name: str) -> str:
     """Return in words what a fitted coefficient of this name may be."""
-    return "above 0 and at most 1" if highest_coefficient(name) == 1.0 else "above 0"
+    low, high = coefficient_range(name)
+    least = f"at least {low:g}" if low else "above 0"
+    return least if math.isinf(high) else f"{least} and at most {high:g}"
 
 
 def mode_digest(digest: str, power_mode: str) -> str:
@@ -164,7 +218,10 @@ class Hardware:
     """The clock that time is computed with."""
     clock_base: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_base"]))
     clock_boost: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_boost"]))
+    """The highest that this board reaches."""
     clock_sustained: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_sustained"]))
+    clock_die: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_die"]))
+    """The highest that any board with the same die is sold with: where its voltage is highest."""
     memory_capacity: Quantity = attrs.field(validator=_in_unit(UNITS["memory_capacity"]))
     memory_bandwidth: Quantity = attrs.field(validator=_in_unit(UNITS["memory_bandwidth"]))
     memory_bus_width: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_bus_width"]))
@@ -182,6 +239,7 @@ class Hardware:
     """Nearest to the units first."""
     peaks: Mapping[str, Peak]
     """precision -> peak."""
+    links: tuple[Link, ...] = ()
     power_modes: tuple[PowerMode, ...] = ()
     power_mode: str = "default"
     """The one of them that these numbers are of."""
@@ -197,7 +255,8 @@ class Hardware:
             raise ValueError(
                 f"static_power: {self.static_power.value:g} W is not below the tdp of {self.tdp.value:g} W"
             )
-        for low, high in (("clock_base", "clock_boost"), ("idle_power", "tdp")):
+        full = "clock" if self.full_clock is self.clock else "clock_boost"
+        for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), ("idle_power", "tdp")):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least.value > most.value:
                 raise ValueError(f"{low}: {least.value:g} {least.unit} is above {high} of {most.value:g} {most.unit}")
@@ -220,9 +279,24 @@ class Hardware:
         return round(self.unit_count.value)
 
     @property
+    def full_clock(self) -> Quantity:
+        """The highest clock that all units reach together: a GPU's boost, else the clock that time is computed with."""
+        return self.clock_boost if self.clock_boost is not None and self.architecture == "gpu" else self.clock
+
+    @property
+    def die_clock_fraction(self) -> float:
+        """The full clock over the highest clock of the die; 1 where no other is known."""
+        return min(1.0, self.full_clock.value / (self.clock_die or self.full_clock).value)
+
+    @property
     def is_projection(self) -> bool:
         """Whether the key numbers are projections rather than those of an existing chip."""
         return bool(self.projection)
+
+    @property
+    def generation(self) -> str:
+        """Class, microarchitecture without the die, and process node: what is alike beside numbers on a datasheet."""
+        return f"{self.architecture} {_DIE.sub('', self.microarchitecture)} {self.process_node.value:g} nm"
 
     def coefficient(self, name: str, *qualifiers: str) -> float:
         """Return the coefficient `name.qualifier` for the first qualifier that has one, else `name`.
@@ -253,12 +327,16 @@ class Hardware:
     def in_mode(self, name: str) -> Hardware:
         """Return this hardware at a power mode; itself at `default`. Raises KeyError if there is no such mode.
 
-        Peaks scale with the units that are on and with the clock, on-chip bandwidths too; cap, memory bandwidth and
-        static power are the mode's where it states them. Static power that it does not state is not lowered.
+        Beside its named modes there are `900MHz`, which locks the clock, and `300W`, which sets the power cap;
+        UnknownNameError for one out of range. Peaks scale with the units that are on and with the clock, on-chip
+        bandwidths too; the highest clock is lowered by a mode and never raised. Cap, memory bandwidth and static power
+        are the mode's where it states them. Static power that it does not state is not lowered.
         """
         if name == self.power_mode:
             return self
         mode = next((mode for mode in self.power_modes if mode.name == name), None)
+        if mode is None and (point := read_point(name)) is not None:
+            mode = self._set(name, point)
         if mode is None:
             raise KeyError(f"{self.id}: no power mode {name}")
         clock_ratio = mode.clock.value / self.clock.value
@@ -266,19 +344,26 @@ class Hardware:
         unit_ratio = units.value / self.unit_count.value
         source = f"x {clock_ratio:.4g} clock and {unit_ratio:.4g} units in power mode {name}"
 
-        def scaled(quantity: Quantity) -> Quantity:
+        def scaled(quantity: Quantity, ratio: float = clock_ratio * unit_ratio) -> Quantity:
             return attrs.evolve(
                 quantity,
-                value=quantity.value * clock_ratio * unit_ratio,
+                value=quantity.value * ratio,
                 basis=least_sure("derived", quantity.basis, mode.clock.basis, units.basis),
                 source=f"{quantity.source}; {source}",
             )
+
+        def clocked(quantity: Quantity | None) -> Quantity | None:
+            return quantity if quantity is None or clock_ratio >= 1.0 else scaled(quantity, clock_ratio)
 
         static = mode.static_power or self.static_power
         return attrs.evolve(
             self,
             tdp=mode.tdp,
+            idle_power=self._idle_within(mode.tdp),
             clock=mode.clock,
+            clock_base=clocked(self.clock_base),
+            clock_boost=clocked(self.clock_boost),
+            clock_die=self.clock_die or max(self.full_clock, mode.clock, key=lambda clock: clock.value),
             unit_count=units,
             memory_bandwidth=mode.memory_bandwidth or self.memory_bandwidth,
             static_power=static,
@@ -300,6 +385,35 @@ class Hardware:
             digest=mode_digest(self.digest, name),
         )
 
+    def _idle_within(self, tdp: Quantity) -> Quantity | None:
+        """Return the idle power, or None where it is above a cap that was set."""
+        return None if self.idle_power is not None and self.idle_power.value > tdp.value else self.idle_power
+
+    def _set(self, name: str, point: OperatingPoint) -> PowerMode:
+        """Return the mode of a clock or cap that was asked for; UnknownNameError where it is out of range."""
+        point.check(
+            self.id,
+            full_clock_hz=self.full_clock.value,
+            static_w=self.static_power.value,
+            caps_w=(self.tdp.value, *(mode.tdp.value for mode in self.power_modes)),
+            modes=(mode.name for mode in self.power_modes),
+        )
+        asked = f"asked for: {name}"
+        if point.unit == "W":
+            return PowerMode(
+                name=name,
+                tdp=attrs.evolve(self.tdp, value=point.value, basis="derived", source=asked),
+                clock=self.clock,
+            )
+        ratio = point.value / self.full_clock.value
+        clock = attrs.evolve(
+            self.clock,
+            value=self.clock.value * ratio,
+            basis=least_sure("derived", self.clock.basis),
+            source=f"{asked}, x {ratio:.4g} of {self.full_clock.value / 1e6:.6g} MHz: {self.clock.source}",
+        )
+        return PowerMode(name=name, tdp=self.tdp, clock=clock)
+
     def calibrated(self, calibration: Calibration) -> Hardware:
         """Return this hardware with what a calibration found in place of its own numbers, before any power mode.
 
@@ -308,33 +422,74 @@ class Hardware:
         that this one has not.
         """
         calibration.check_target(self.id, self.digest)
-        for name, quantity in calibration.coefficients.items():
+        source = calibration.source
+        static = calibration.static_power
+        return self._under(
+            calibration,
+            {
+                name: one.quantity(self.coefficients[name], source)
+                for name, one in self._check_coefficients(calibration).items()
+            },
+            static.quantity(self.static_power, source) if static else self.static_power,
+            source,
+        )
+
+    def inheriting(self, calibration: Calibration) -> Hardware:
+        """Return this hardware with what a calibration of another of its generation found, before any power mode.
+
+        Coefficients move by the same ratio as there, those apart that this hardware states itself, and so do energies
+        of actions and a static power that nobody measured or published; static power stays below every cap. Nothing of
+        it is measured here. Raises ValueError where the generations differ, or where the calibration has something that
+        this hardware has not.
+        """
+        if calibration.generation != self.generation:
+            raise ValueError(
+                f"generation: it is a calibration of {calibration.generation}, but {self.id} is {self.generation}"
+            )
+        source = f"{self.id} at the scales of {calibration.hardware}; {calibration.source}"
+
+        def scaled(own: Quantity, value: float) -> Quantity:
+            return attrs.evolve(own, value=value, basis=least_sure(own.basis, "scaled"), source=source)
+
+        coefficients = {}
+        for name, one in self._check_coefficients(calibration).items():
+            own = self.coefficients[name]
+            if math.isclose(own.value, one.default):
+                coefficients[name] = scaled(own, one.value)
+        static = self.static_power
+        if calibration.static_power is not None and static.basis not in ("measured", "published"):
+            caps = [self.tdp.value, *(mode.tdp.value for mode in self.power_modes if mode.static_power is None)]
+            highest = max(static.value, MOST_STATIC * min(caps))
+            static = scaled(static, min(static.value * calibration.static_power.ratio, highest))
+        return self._under(calibration, coefficients, static, source)
+
+    def _check_coefficients(self, calibration: Calibration) -> Mapping[str, FittedValue]:
+        """Return a calibration's coefficients; ValueError where this hardware cannot have one."""
+        for name, one in calibration.coefficients.items():
             own = self.coefficients.get(name)
             if own is None:
                 raise ValueError(f"coefficients: {self.architecture} has no coefficient {name}")
-            if quantity.unit != own.unit:
-                raise ValueError(f"coefficients.{name}: it is in {quantity.unit}, expected {own.unit}")
-            if not 0.0 < quantity.value <= highest_coefficient(name):
-                raise ValueError(f"coefficients.{name}: {quantity.value:g} is not {describe_range(name)}")
-        static = calibration.static_power or self.static_power
+            if one.unit != own.unit:
+                raise ValueError(f"coefficients.{name}: it is in {one.unit}, expected {own.unit}")
+            if not is_in_range(name, one.value):
+                raise ValueError(f"coefficients.{name}: {one.value:g} is not {describe_range(name)}")
+        return calibration.coefficients
+
+    def _under(
+        self, calibration: Calibration, coefficients: Mapping[str, Quantity], static: Quantity, source: str
+    ) -> Hardware:
+        """Return this hardware with these numbers and a calibration's energy scales."""
         for mode in self.power_modes:
             if mode.static_power is None and static.value >= mode.tdp.value:
                 raise ValueError(
                     f"static_power: {static.value:g} W is not below the tdp of power mode {mode.name}, "
                     f"{mode.tdp.value:g} W"
                 )
-        factors = {action: scale.factor for scale in calibration.energy_scales for action in scale.actions}
         return attrs.evolve(
             self,
-            coefficients={
-                **self.coefficients,
-                **{
-                    name: attrs.evolve(quantity, note=self.coefficients[name].note)
-                    for name, quantity in calibration.coefficients.items()
-                },
-            },
+            coefficients={**self.coefficients, **coefficients},
             static_power=static,
-            reference=self.reference.with_factors(factors, calibration.source).with_static(static),
+            reference=scale_reference(self.reference, calibration.energy_scales, source).with_static(static),
             digest=calibrated_digest(self.digest, calibration.digest),
         )
 
@@ -352,6 +507,11 @@ class Hardware:
                 yield f"memory.{level.name}.bandwidth", level.bandwidth
         for precision, peak in self.peaks.items():
             yield f"peak.{precision}", peak.rate
+        for link in self.links:
+            for field in attrs.fields(Link):
+                value = getattr(link, field.name)
+                if isinstance(value, Quantity):
+                    yield f"link.{link.name}.{field.name}", value
         for mode in self.power_modes:
             for field in attrs.fields(PowerMode):
                 value = getattr(mode, field.name)

@@ -14,6 +14,7 @@ PROJECTED: Final = "~"
 """How tables mark a hardware whose key numbers are projections; it is no part of its name."""
 
 _IGNORED: Final = re.compile(r"\((?:r|tm)\)|[\s_-]+")
+_COMMA: Final = re.compile(r",(?![^()]*\))")
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 
 LIKENESS: Final = 0.6
@@ -41,8 +42,8 @@ PRECISION_NAMES: Final[dict[str, Precision]] = {
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Return the names in `a,b`; UsageError for a text that holds none, unless it is empty."""
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    """Return the names in `a,b`, where commas in brackets part none; UsageError for none, unless the text is empty."""
+    names = tuple(part.strip() for part in _COMMA.split(text) if part.strip())
     if text and not names:
         raise UsageError(f"cannot read the names in {text!r}: write a,b")
     return names

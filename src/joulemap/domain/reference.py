@@ -24,6 +24,9 @@ COMMON_CATEGORIES: Final = (
 )
 """One taxonomy over all architectures: memory that belongs to one unit, that all units share, and that is off chip."""
 
+OFF_CORE: Final = ("off_chip_memory", "static")
+"""Categories whose energy does not follow the voltage of the chip: memory has supplies of its own."""
+
 ActionKey = tuple[str, str]
 """(component, action): the same key on two architectures means the same physical act."""
 
@@ -44,7 +47,7 @@ class EnergyAction:
     per: str
     """What one count is: `MAC`, `B`, `instruction`, `s` …"""
     energy_per_action_fj: float = attrs.field(validator=attrs.validators.ge(0.0))
-    """At this hardware's process node, femtojoules."""
+    """At this hardware's process node and the highest voltage of its die, femtojoules."""
     low_fj: float | None = None
     """Lower end of the plausible range; None where none is known."""
     high_fj: float | None = None
@@ -58,12 +61,21 @@ class EnergyAction:
         """(component, action)."""
         return (self.component, self.action)
 
+    @property
+    def follows_voltage(self) -> bool:
+        """Whether one costs less at a lower voltage of the chip."""
+        return self.common_category not in OFF_CORE
+
 
 @attrs.frozen
 class EnergyReference:
     """The energy reference table of one hardware, in a fixed order."""
 
     actions: tuple[EnergyAction, ...]
+    prices_fj: tuple[float, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Energy per action of each row."""
+    on_chip: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Of each row whether it costs less at a lower voltage of the chip."""
     _position: Mapping[ActionKey, int] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -73,6 +85,8 @@ class EnergyReference:
                 raise ValueError(f"the action {'.'.join(action.key)} stands twice in the reference table")
             position[action.key] = index
         object.__setattr__(self, "_position", position)
+        object.__setattr__(self, "prices_fj", tuple(action.energy_per_action_fj for action in self.actions))
+        object.__setattr__(self, "on_chip", tuple(action.follows_voltage for action in self.actions))
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -89,30 +103,6 @@ class EnergyReference:
             tuple(
                 attrs.evolve(action, energy_per_action_fj=power.value * 1e15, basis=power.basis, source=power.source)
                 if action.key == STATIC_ACTION
-                else action
-                for action in self.actions
-            )
-        )
-
-    def with_factors(self, factors: Mapping[ActionKey, float], source: str) -> EnergyReference:
-        """Return the same table with the energies of some actions multiplied, measured by `source`.
-
-        Raises ValueError for an action that has no price.
-        """
-        for key in factors:
-            if key not in self:
-                raise ValueError(f"energy_scales: no such action {'.'.join(key)}")
-        return EnergyReference(
-            tuple(
-                attrs.evolve(
-                    action,
-                    energy_per_action_fj=action.energy_per_action_fj * factors[action.key],
-                    low_fj=None,
-                    high_fj=None,
-                    basis="measured",
-                    source=f"{source}; x {factors[action.key]:.5g}: {action.source}",
-                )
-                if action.key in factors
                 else action
                 for action in self.actions
             )

@@ -57,7 +57,7 @@ ClassDivision = Literal["class", "category", "action"]
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 """What a sweep is told by."""
 
-ScoreDivision = Literal["runtime", "family", "model", "batch", "precision", "split"]
+ScoreDivision = Literal["runtime", "family", "kind", "model", "batch", "precision", "hardware", "split"]
 """What divides the measurements of a hardware."""
 
 

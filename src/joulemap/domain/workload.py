@@ -40,6 +40,8 @@ class Operator:
     """Whether it depends on no model input, so that a compiler computes it once."""
     scalars: str = ""
     """Scalar arguments that matter (stride, padding, …), as text."""
+    variant: str = ""
+    """What of an attention decides which kernel runs it: `causal`, the name of a family of kernels, or both."""
 
     @property
     def is_view(self) -> bool:
@@ -139,6 +141,8 @@ class Workload:
     subgraphs: tuple[Subgraph, ...]
     notes: tuple[str, ...] = ()
     """What the trace had to assume."""
+    inner_batch: int = 1
+    """Samples in each of the batch: the batch that a single operator states of itself."""
 
     @property
     def mac_count(self) -> int:

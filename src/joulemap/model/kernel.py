@@ -65,16 +65,24 @@ class KernelColumns:
     host_launch_count: Floats
     """How often the host launches: once per kernel in `eager`, else once per run, at its first."""
     batch: Floats | float
-    """Of the workload."""
+    """Samples of the workload, those that a single operator holds in each included."""
     total_weight_bytes: Floats | float
     """Of the workload."""
     peak_activation_bytes: Floats | float
     """Of the workload."""
+    workload_index: Integers
+    """Which workload each row is of, where kernels of several stand together; 0 everywhere for one alone."""
+    workload_count: int
 
     @property
     def item_bytes(self) -> float:
         """Bytes of one element at this precision."""
         return PRECISION_BYTES[self.precision]
+
+    @cached_property
+    def memo(self) -> dict[tuple[str, ...], object]:
+        """What a class found out about the kernels that holds for all of its hardware, by names of its own."""
+        return {}
 
     @cached_property
     def leads(self) -> Booleans:
@@ -108,11 +116,19 @@ class KernelColumns:
         """Give each operator its kernel's value."""
         return values[self.kernel_index]
 
-    def per_workload(self, values: Floats) -> Floats:
-        """Give each operator of the workload its row's value; 0 to those without a row."""
-        spread = np.zeros(self.operator_count)
-        spread[self.operator_index] = values
-        return spread
+    def sum_workload(self, values: Floats) -> Floats:
+        """Sum a per-operator column over each workload."""
+        return sum_by(self.workload_index, values, self.workload_count)
+
+    def sum_kernels(self, values: Floats) -> Floats:
+        """Sum a per-kernel column over each workload."""
+        return sum_by(self.workload_index[self.leader], values, self.workload_count)
+
+    def largest(self, values: Floats) -> Floats:
+        """Return the largest of a per-operator column in each workload, or 0."""
+        found = np.zeros(self.workload_count)
+        np.maximum.at(found, self.workload_index, values)
+        return found
 
     def at_leader(self, values: Floats) -> Floats:
         """Give each kernel's value to its leader; 0 elsewhere."""
@@ -157,9 +173,11 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str) -> Ker
         own_read_bytes=total(~is_output, own),
         own_weight_bytes=total(is_weight, own),
         host_launch_count=launches,
-        batch=float(workload.batch),
+        batch=float(workload.batch * workload.inner_batch),
         total_weight_bytes=workload.weight_bytes_at(precision),
         peak_activation_bytes=workload.peak_activation_bytes(precision, is_fused=is_fused),
+        workload_index=np.zeros(len(rows), dtype=np.int64),
+        workload_count=1,
     )
 
 

@@ -1,6 +1,8 @@
 """Counts of actions and their prices: the ledger.
 
-    energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action])
+    energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action] x factor[action])
+
+The factor is the run's voltage factor for what happens on the chip, and 1 for off-chip memory and leakage.
 
 Count first, price second. Every total anywhere is a sum of these integers, so it does not depend on the order of
 addition. An action without a price raises. Leakage is an action: seconds x watts.
@@ -14,7 +16,8 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyReference
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
 from joulemap.model.run import LedgerColumns
-from joulemap.model.workload import Floats, Integers
+from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.units import FJ_PER_J
 
 ActionCounts = dict[ActionKey, Floats]
 """action -> count per operator"""
@@ -57,14 +60,16 @@ def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Float
     return whole
 
 
-def price(matrix: Floats, hardware: Hardware) -> LedgerColumns:
+def price(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> LedgerColumns:
     """Return the ledger of these counts: one line for each operator and action that was counted.
 
+    `voltage_factor` is what an action on the chip costs, relative to the highest voltage of the die, per operator.
     Raises UnsupportedError for a line beyond 9.2 kJ (the batch is too large).
     """
     operator_index, action_index = np.nonzero(matrix)
     action_count = matrix[operator_index, action_index]
-    energy = np.rint(action_count * prices_fj(hardware.reference)[action_index])
+    factor = np.where(on_chip(hardware.reference)[action_index], voltage_factor[operator_index], 1.0)
+    energy = np.rint(action_count * prices_fj(hardware.reference)[action_index] * factor)
     _check_range(energy, hardware, "one ledger line")
     return LedgerColumns(
         operator_index=operator_index,
@@ -74,12 +79,13 @@ def price(matrix: Floats, hardware: Hardware) -> LedgerColumns:
     )
 
 
-def operator_fj(matrix: Floats, hardware: Hardware) -> Integers:
+def operator_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Integers:
     """Return what the ledger lines of these counts add up to for each operator, to the last femtojoule.
 
     Raises UnsupportedError for an operator beyond 9.2 kJ.
     """
-    energy = np.rint(matrix * prices_fj(hardware.reference))
+    factor = np.where(on_chip(hardware.reference), voltage_factor[:, None], 1.0)
+    energy = np.rint(matrix * prices_fj(hardware.reference) * factor)
     _check_range(energy.sum(axis=1), hardware, "the energy of one operator")
     total: Integers = energy.astype(np.int64).sum(axis=1)
     return total
@@ -95,10 +101,16 @@ def _check_range(energy: Floats, hardware: Hardware, what: str) -> None:
 
 def prices_fj(reference: EnergyReference) -> Floats:
     """Return the energy per action of each row, femtojoules."""
-    return np.array([action.energy_per_action_fj for action in reference])
+    return np.array(reference.prices_fj, dtype=np.float64)
 
 
-def energy_j(matrix: Floats, hardware: Hardware) -> Floats:
-    """Return each operator's energy in joules, not rounded: for power and shares."""
-    energy: Floats = (matrix * prices_fj(hardware.reference)).sum(axis=1) / 1e15
-    return energy
+def on_chip(reference: EnergyReference) -> Booleans:
+    """Return of each row whether its energy follows the voltage of the chip."""
+    return np.array(reference.on_chip, dtype=bool)
+
+
+def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
+    """Return each operator's energy (on the chip, off it) in joules at the full voltage, not rounded: for power."""
+    prices, inside = prices_fj(hardware.reference) / FJ_PER_J, on_chip(hardware.reference)
+    # row by row, so that a row does not depend on those beside it
+    return (matrix * np.where(inside, prices, 0.0)).sum(axis=1), (matrix * np.where(inside, 0.0, prices)).sum(axis=1)

@@ -1,11 +1,13 @@
 """Runs of a workload: place, time, cap, count, price.
 
-    form kernels ─► place ─► latency ─► power cap ─► count ─► price ─► ledger
+    form kernels ─► place ─► count ─► power cap ─► latency ─► price ─► ledger
          └─ the same once more with a kernel per call: what each operator would cost on its own
 
-    kernel time    = launch + max(sum of compute, sum of memory)       sums over the kernel's operators
-    clock_fraction = min(1, (TDP - static power) x latency / energy)   the voltage is taken as fixed
-    latency        = sum of kernel times / clock_fraction              kernels run one after another
+    kernel time = launch + max(sum of compute / clock, sum of memory)      sums over the kernel's operators
+    latency     = sum of kernel times                                      kernels run one after another
+
+The clock is the share of the full one that the power cap leaves a run that is repeated without a pause, and the voltage
+factor what an action on the chip then costs: see `power`.
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
 the kernel, so that operators sum to subgraphs and subgraphs to the run. What an operator costs on its own is rounded in
@@ -22,23 +24,35 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
-from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, energy_j, operator_fj, price, with_leakage
+from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, operator_fj, price, split_j, with_leakage
 from joulemap.model.placement import Placed, Placement, add_host
+from joulemap.model.power import PowerLaw
 from joulemap.model.run import OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, sum_by
 from joulemap.units import FS_PER_S
 
 
 @attrs.define(kw_only=True, eq=False)
-class _Timing:
+class Timing:
+    """Kernels placed, timed and counted."""
+
     kernels: KernelColumns
     placement: Placement
+    """With the times under the cap."""
     counts: Floats
     """Operator x action of the reference table, without the static line."""
-    dynamic_j: Floats
-    """Per operator."""
     kernel_s: Floats
-    clock_fraction: float
+    clock_fraction: Floats
+    """Per workload."""
+    voltage_factor: Floats
+    """Per workload."""
+    uncapped_power_w: Floats
+    """Per workload."""
+
+    @property
+    def row_factor(self) -> Floats:
+        """The voltage factor of each operator's workload."""
+        return self.voltage_factor[self.kernels.workload_index]
 
 
 @attrs.define
@@ -59,8 +73,8 @@ class Evaluator:
         architecture = find_architecture(hardware.architecture)
         kernels = self._form(precision, runtime)
         _check_memory(kernels, hardware)
-        own = _time(kernels, hardware, architecture)
-        alone = _time(self._form(precision, "graph"), hardware, architecture) if runtime == "fused" else own
+        own = time_kernels(kernels, hardware, architecture)
+        alone = time_kernels(self._form(precision, "graph"), hardware, architecture) if runtime == "fused" else own
         return _run(own, alone, hardware, configuration)
 
     def _form(self, precision: str, runtime: str) -> KernelColumns:
@@ -79,14 +93,14 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
     return Evaluator(work).evaluate(hardware, configuration)
 
 
-def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Configuration) -> RunColumns:
+def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configuration) -> RunColumns:
     """Return the run of what was timed; `alone` is the same with a kernel per ATen call."""
     kernels = own.kernels
     work, operator_index = kernels.work, kernels.operator_index
     subgraphs = _subgraphs(own, hardware)
-    operator_fs = _operator_latency(own, hardware)
-    ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware)
-    alone_fs = _operator_latency(alone, hardware)
+    operator_fs = share_latency(own, hardware)
+    ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware, own.row_factor)
+    alone_fs = share_latency(alone, hardware)
     row = np.searchsorted(alone.kernels.operator_index, operator_index)
     return RunColumns(
         configuration=configuration,
@@ -97,8 +111,11 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
         weight_bytes=round(float(kernels.total_weight_bytes)),
         activation_bytes=round(float(kernels.peak_activation_bytes)),
         mac_count=int(work.mac_count.sum()),
-        clock_fraction=own.clock_fraction,
-        separate_clock_fraction=alone.clock_fraction,
+        clock_fraction=float(own.clock_fraction[0]),
+        clock_hz=float(own.clock_fraction[0]) * hardware.full_clock.value,
+        voltage_factor=float(own.voltage_factor[0]),
+        uncapped_power_w=float(own.uncapped_power_w[0]),
+        separate_clock_fraction=float(alone.clock_fraction[0]),
         subgraphs=subgraphs,
         operators=OperatorColumns(
             operator_index=operator_index,
@@ -110,7 +127,9 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
             pass_bytes=_passes(own),
             separate_kernel_count=alone.kernels.leads.astype(np.int64)[row],
             separate_latency_fs=alone_fs[row],
-            separate_energy_fj=operator_fj(with_leakage(alone.counts, hardware, alone_fs / FS_PER_S), hardware)[row],
+            separate_energy_fj=operator_fj(
+                with_leakage(alone.counts, hardware, alone_fs / FS_PER_S), hardware, alone.row_factor
+            )[row],
             separate_dram_bytes=alone.placement.dram_bytes[row],
             separate_moved_bytes=alone.kernels.moved_bytes[row],
             separate_pass_bytes=_passes(alone)[row],
@@ -120,15 +139,21 @@ def _run(own: _Timing, alone: _Timing, hardware: Hardware, configuration: Config
 
 
 def _check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
-    required = float(kernels.total_weight_bytes + kernels.peak_activation_bytes)
+    shortage = describe_shortage(float(kernels.total_weight_bytes + kernels.peak_activation_bytes), hardware)
+    if shortage:
+        raise UnsupportedError(shortage)
+
+
+def describe_shortage(required: float, hardware: Hardware) -> str:
+    """Return why so many bytes do not fit a hardware's memory; empty where they do."""
     capacity = hardware.memory_capacity.value
-    if required > capacity:
-        raise UnsupportedError(
-            f"{hardware.id} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"
-        )
+    if required <= capacity:
+        return ""
+    return f"{hardware.id} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"
 
 
-def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
+def to_fs(seconds: Floats, hardware: Hardware) -> Integers:
+    """Return times as whole femtoseconds; UnsupportedError for one that the store cannot hold."""
     rounded = np.rint(seconds * FS_PER_S)
     if len(rounded) and not float(rounded.max()) < float(MAX_LINE_FJ):
         raise UnsupportedError(
@@ -137,53 +162,69 @@ def _to_fs(seconds: Floats, hardware: Hardware) -> Integers:
     return rounded.astype(np.int64)
 
 
-def _time(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> _Timing:
+def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> Timing:
+    """Return how long kernels take under the power cap, of each workload by itself, and what they count."""
     placement = place(kernels, hardware, architecture)
-    variable = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
-    kernel_s = placement.launch_s + variable
     counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
-    dynamic_j = energy_j(counts, hardware)
-    clock_fraction = _clock_under_cap(float(kernels.per_workload(dynamic_j).sum()), float(kernel_s.sum()), hardware)
-    return _Timing(
+    chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
+    compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
+    owner = kernels.workload_index[kernels.leader]
+    law = PowerLaw.of(hardware)
+
+    def kernel_s_at(clock: Floats) -> Floats:
+        stretch = law.stretch(clock)[owner]
+        seconds: Floats = placement.launch_s * stretch + np.maximum(compute / clock[owner], memory * stretch)
+        return seconds
+
+    clock = np.ones(kernels.workload_count)
+    factor = law.energy_factor(clock)
+    kernel_s = placement.launch_s + np.maximum(compute, memory)
+    uncapped_w = law.power(clock, kernels.sum_kernels(kernel_s), chip_j, memory_j)
+    if (uncapped_w > law.limit_w).any():
+        steady = law.clock_under_cap(lambda one: kernels.sum_kernels(kernel_s_at(one)), chip_j, memory_j)
+        is_lone = kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0
+        at_first = law.at_first(steady, lambda one: kernels.sum_kernels(kernel_s_at(one)), chip_j, memory_j)
+        clock, factor = (
+            np.where(is_lone, *pair) for pair in zip(at_first, (steady, law.energy_factor(steady)), strict=True)
+        )
+        kernel_s = kernel_s_at(clock)
+        row, stretch = kernels.workload_index, law.stretch(clock)
+        placement = attrs.evolve(
+            placement,
+            compute_s=placement.compute_s / clock[row],
+            memory_s=placement.memory_s * stretch[row],
+            launch_s=placement.launch_s * stretch[owner],
+        )
+    return Timing(
         kernels=kernels,
         placement=placement,
         counts=counts,
-        dynamic_j=dynamic_j,
-        kernel_s=kernel_s / clock_fraction,
-        clock_fraction=clock_fraction,
+        kernel_s=kernel_s,
+        clock_fraction=clock,
+        voltage_factor=factor,
+        uncapped_power_w=uncapped_w,
     )
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
     """Return the placement, the host's part included, under the two factors that a calibration may put on all times.
 
-    Bytes off chip and of passes are made whole here, before they are counted and priced.
+    Bytes off chip and of passes are made whole here, before they are counted and priced. No kernel is faster than the
+    roofline.
     """
     placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
-    if device == launch == 1.0:
-        return placement
-    return attrs.evolve(
-        placement,
-        compute_s=placement.compute_s * device,
-        memory_s=placement.memory_s * device,
-        launch_s=placement.launch_s * launch,
-    )
+    if not device == launch == 1.0:
+        placement = attrs.evolve(
+            placement,
+            compute_s=placement.compute_s * device,
+            memory_s=placement.memory_s * device,
+            launch_s=placement.launch_s * launch,
+        )
+    return placement.above_roofline(kernels, hardware)
 
 
-def _clock_under_cap(dynamic_j: float, latency_s: float, hardware: Hardware) -> float:
-    """Return the share of the nominal clock at which the run's average power stays within TDP.
-
-    E_dynamic / (t / f) + P_static <= TDP. The voltage is taken as fixed, so dynamic energy does not fall with the
-    clock: an upper bound on the slowdown.
-    """
-    if latency_s <= 0.0:
-        return 1.0
-    budget = hardware.tdp.value - hardware.static_power.value
-    return min(1.0, budget * latency_s / dynamic_j) if dynamic_j > 0.0 else 1.0
-
-
-def _subgraphs(timing: _Timing, hardware: Hardware) -> SubgraphColumns:
+def _subgraphs(timing: Timing, hardware: Hardware) -> SubgraphColumns:
     """Return the rows of the subgraphs that run."""
     kernels, placement = timing.kernels, timing.placement
     work = kernels.work
@@ -197,13 +238,12 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> SubgraphColumns:
         return total(kernels.per_kernel(per_operator))
 
     latency_fs = np.zeros(count, dtype=np.int64)
-    np.add.at(latency_fs, kernel_subgraph, _to_fs(timing.kernel_s, hardware))
+    np.add.at(latency_fs, kernel_subgraph, to_fs(timing.kernel_s, hardware))
     kernel_count = np.bincount(kernel_subgraph, minlength=count)
     shown = np.flatnonzero(kernel_count)
-    slower = 1.0 / timing.clock_fraction
-    compute = summed(placement.compute_s) * slower
-    memory = summed(placement.memory_s) * slower
-    launch = total(placement.launch_s) * slower
+    compute = summed(placement.compute_s)
+    memory = summed(placement.memory_s)
+    launch = total(placement.launch_s)
     units = np.zeros(count)
     np.maximum.at(units, work.subgraph_index, placement.units_used)
     bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)
@@ -225,17 +265,17 @@ def _subgraphs(timing: _Timing, hardware: Hardware) -> SubgraphColumns:
     )
 
 
-def _operator_latency(timing: _Timing, hardware: Hardware) -> Integers:
+def share_latency(timing: Timing, hardware: Hardware) -> Integers:
     """Return each operator's exact share of its kernel's latency: its own time, the launch at the leader."""
-    return share_exactly(_to_fs(timing.kernel_s, hardware), _own_seconds(timing), timing.kernels.kernel_index)
+    return share_exactly(to_fs(timing.kernel_s, hardware), _own_seconds(timing), timing.kernels.kernel_index)
 
 
-def _passes(timing: _Timing) -> Floats:
+def _passes(timing: Timing) -> Floats:
     """Return the bytes of each operator's passes."""
     return np.broadcast_to(timing.placement.pass_bytes, timing.kernels.work.operator_count).astype(np.float64)
 
 
-def _own_seconds(timing: _Timing) -> Floats:
+def _own_seconds(timing: Timing) -> Floats:
     """Return each operator's part of what bounds its kernel, and the launch at the leader."""
     kernels, placement = timing.kernels, timing.placement
     compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))

@@ -4,18 +4,26 @@ The host launches every kernel in `eager`, once for all of them in the other run
 
     launch = fixed cost + calls x host launch                        where the host waits for each kernel
     launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
+
+No kernel is faster than the roofline of the datasheet, whatever the coefficients are:
+
+    launch + compute >= 2 MACs / peak          launch + memory >= bytes off chip / bandwidth
 """
 
 from __future__ import annotations
 
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Floats
+
+ROOFLINE_TOLERANCE: Final = 1e-9
+"""Share of the least time of a kernel up to which it is as long as that: sums differ by their rounding."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -50,6 +58,9 @@ class Placement:
     """MAC slots of the tiles, padding to their shape included: never fewer than the MACs, and the MACs themselves where
     no tile has a shape. Units without a tile, fill and drain are not in it."""
 
+    computed_macs: Floats | None = None
+    """Where a mask leaves some of the operators' MACs out: those that are computed."""
+
     @property
     def dram_bytes(self) -> Floats:
         """Read and written off chip."""
@@ -63,6 +74,32 @@ class Placement:
             dram_write_bytes=np.rint(self.dram_write_bytes),
             pass_bytes=np.rint(self.pass_bytes),
         )
+
+    def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
+        """Return it with each kernel at least as long as its MACs take at the peak and its bytes at the bandwidth."""
+        peak = hardware.peaks[kernels.precision].rate.value
+        macs = kernels.work.mac_count if self.computed_macs is None else self.computed_macs
+        least_compute = macs * (FLOPS_PER_MAC / peak)
+        least_memory = self.dram_bytes / hardware.memory_bandwidth.value
+        return attrs.evolve(
+            self,
+            compute_s=_at_least(least_compute, self.compute_s, self.launch_s, kernels),
+            memory_s=_at_least(least_memory, self.memory_s, self.launch_s, kernels),
+        )
+
+
+def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelColumns) -> Floats:
+    """Return times of operators such that, with its fixed cost, no kernel takes less than the sum of `least`.
+
+    What is missing is shared in proportion to `least`.
+    """
+    needed = kernels.per_kernel(least)
+    missing = needed - launch_s - kernels.per_kernel(seconds)
+    is_short = missing > ROOFLINE_TOLERANCE * needed
+    if not is_short.any():
+        return seconds
+    share = np.divide(missing, needed, out=np.zeros_like(needed), where=is_short)
+    return seconds + kernels.per_operator(share) * least
 
 
 Placed = TypeVar("Placed", bound=Placement)

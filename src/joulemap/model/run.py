@@ -90,7 +90,13 @@ class RunColumns:
     activation_bytes: int
     mac_count: int
     clock_fraction: float
-    """Of the nominal clock: below 1 where the power cap gives way."""
+    """Of the full clock: below 1 where the power cap gives way."""
+    clock_hz: float
+    """The clock that is left."""
+    voltage_factor: float
+    """What an action on the chip costs at that clock, relative to the highest voltage of the die."""
+    uncapped_power_w: float
+    """What it would draw at the full clock of its power mode, repeated without a pause."""
     separate_clock_fraction: float
     """The same where every ATen call is a kernel of its own."""
     subgraphs: SubgraphColumns

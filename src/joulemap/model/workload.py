@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
+from joulemap.domain.operator.workload import CAUSAL
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
@@ -58,6 +59,8 @@ class Work:
     row_length: Floats
     """Elements along the last dimension of the output."""
     operation: Texts
+    variant: Texts
+    """Of an attention: `causal`, the family of kernels that runs it, or both; empty for any other."""
     subgraph_index: Integers
 
     @property
@@ -88,6 +91,18 @@ class Work:
             mask = self._masks[kinds] = np.isin(self.kind, [KIND_CODE[kind] for kind in kinds])
         return mask
 
+    @cached_property
+    def is_causal(self) -> Booleans:
+        """Operators of an attention whose tokens see none that come behind them."""
+        mask: Booleans = np.array([CAUSAL in variant.split() for variant in self.variant.tolist()], dtype=bool)
+        return mask
+
+    @cached_property
+    def kernel_family(self) -> Texts:
+        """The family of kernels that an attention names; empty where none is named."""
+        words = [[word for word in variant.split() if word != CAUSAL] for variant in self.variant.tolist()]
+        return np.array([" ".join(left) for left in words], dtype=np.str_)
+
     def of_operation(self, *operations: str) -> Booleans:
         """Return a mask of the operators of these operations."""
         key = ("", *operations)
@@ -111,6 +126,8 @@ class WorkloadColumns(Work):
     """One workload at one batch: all of its operators, their accesses and buffers."""
 
     batch: int
+    inner_batch: int = 1
+    """Samples in each of the batch: the batch that a single operator states of itself."""
     weight_bytes: int
     """Of the whole model, at the traced dtype."""
     call_index: Integers
@@ -164,8 +181,10 @@ class WorkloadColumns(Work):
         that reads it, and what a fused kernel keeps on chip takes no memory, nor does what the parts of one call hand
         on to each other. A program that runs call by call holds it until it lets go of it.
         """
-        if not len(self.buffer_bytes):
-            return 0.0
+        return float(self.live_bytes(precision, is_fused=is_fused).max(initial=0.0))
+
+    def live_bytes(self, precision: str, *, is_fused: bool) -> Floats:
+        """Return the activation storage that is alive during each operator, as `peak_activation_bytes` has it."""
         byte_count = self.buffer_bytes * precision_scale(self.buffer_item_bytes, precision)
         calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
         is_inner = (calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death)
@@ -175,7 +194,8 @@ class WorkloadColumns(Work):
         change = np.zeros(self.operator_count + 1)
         np.add.at(change, self.buffer_birth, byte_count)
         np.add.at(change, last + 1, -byte_count)
-        return float(np.cumsum(change).max())
+        live: Floats = np.cumsum(change)[:-1]
+        return live
 
 
 def sum_by(group: Integers, values: Floats, count: int) -> Floats:
@@ -206,33 +226,57 @@ def number_calls(aten: Sequence[str]) -> Integers:
 
 def columns_of(workload: Workload) -> WorkloadColumns:
     """Return the columns of a fused workload."""
-    subgraph_index = np.zeros(len(workload.operators), dtype=np.int64)
-    for index, subgraph in enumerate(workload.subgraphs):
-        subgraph_index[list(subgraph.operator_indices)] = index
-    operators, accesses, buffers = workload.operators, workload.accesses, workload.buffers
     return WorkloadColumns(
         batch=workload.batch,
+        inner_batch=workload.inner_batch,
         weight_bytes=workload.weight_bytes,
-        kind=np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
-        row_length=np.array([(1, *operator.output_shape)[-1] for operator in operators], dtype=np.float64),
-        operation=np.array([operator.operation for operator in operators], dtype=np.str_),
-        call_index=number_calls([operator.aten for operator in operators]),
-        is_foldable=np.array([operator.is_foldable for operator in operators], dtype=bool),
-        subgraph_index=subgraph_index,
-        access_operator=np.array([access.operator_index for access in accesses], dtype=np.int64),
-        access_role=np.array([ROLE_CODE[access.role] for access in accesses], dtype=np.int64),
-        access_bytes=np.array([access.byte_count for access in accesses], dtype=np.float64),
-        access_fused_bytes=np.array([access.fused_byte_count for access in accesses], dtype=np.float64),
-        access_item_bytes=np.array([access.item_bytes for access in accesses], dtype=np.float64),
-        access_is_boundary=np.array([access.is_boundary for access in accesses], dtype=bool),
-        buffer_birth=np.array([buffer.birth_index for buffer in buffers], dtype=np.int64),
-        buffer_death=np.array([buffer.death_index for buffer in buffers], dtype=np.int64),
-        buffer_release=np.array([buffer.release_index for buffer in buffers], dtype=np.int64),
-        buffer_bytes=np.array([buffer.byte_count for buffer in buffers], dtype=np.float64),
-        buffer_item_bytes=np.array([buffer.item_bytes for buffer in buffers], dtype=np.float64),
-        buffer_is_hidden=np.array([buffer.is_hidden for buffer in buffers], dtype=bool),
+        **arrays_of((workload,)),
+    )
+
+
+def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
+    """Return the arrays of fused workloads, one behind the other: operators, calls and subgraphs numbered through."""
+    operators = [operator for workload in workloads for operator in workload.operators]
+    accesses = [access for workload in workloads for access in workload.accesses]
+    buffers = [buffer for workload in workloads for buffer in workload.buffers]
+    first = _starts([len(workload.operators) for workload in workloads])
+    access_first = np.repeat(first, [len(workload.accesses) for workload in workloads])
+    buffer_first = np.repeat(first, [len(workload.buffers) for workload in workloads])
+    subgraph_index = np.zeros(len(operators), dtype=np.int64)
+    subgraph = 0
+    for start, workload in zip(first.tolist(), workloads, strict=True):
+        for one in workload.subgraphs:
+            for index in one.operator_indices:
+                subgraph_index[start + index] = subgraph
+            subgraph += 1
+    return {
+        "kind": np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
+        "row_length": np.array([(1, *operator.output_shape)[-1] for operator in operators], dtype=np.float64),
+        "operation": np.array([operator.operation for operator in operators], dtype=np.str_),
+        "variant": np.array([operator.variant for operator in operators], dtype=np.str_),
+        "call_index": number_calls([operator.aten for operator in operators]),
+        "is_foldable": np.array([operator.is_foldable for operator in operators], dtype=bool),
+        "subgraph_index": subgraph_index,
+        "access_operator": np.array([access.operator_index for access in accesses], dtype=np.int64) + access_first,
+        "access_role": np.array([ROLE_CODE[access.role] for access in accesses], dtype=np.int64),
+        "access_bytes": np.array([access.byte_count for access in accesses], dtype=np.float64),
+        "access_fused_bytes": np.array([access.fused_byte_count for access in accesses], dtype=np.float64),
+        "access_item_bytes": np.array([access.item_bytes for access in accesses], dtype=np.float64),
+        "access_is_boundary": np.array([access.is_boundary for access in accesses], dtype=bool),
+        "buffer_birth": np.array([buffer.birth_index for buffer in buffers], dtype=np.int64) + buffer_first,
+        "buffer_death": np.array([buffer.death_index for buffer in buffers], dtype=np.int64) + buffer_first,
+        "buffer_release": np.array([buffer.release_index for buffer in buffers], dtype=np.int64) + buffer_first,
+        "buffer_bytes": np.array([buffer.byte_count for buffer in buffers], dtype=np.float64),
+        "buffer_item_bytes": np.array([buffer.item_bytes for buffer in buffers], dtype=np.float64),
+        "buffer_is_hidden": np.array([buffer.is_hidden for buffer in buffers], dtype=bool),
         **{
             name: np.array([getattr(operator, name) for operator in operators], dtype=np.float64)
             for name in OPERATOR_COUNTS
         },
-    )
+    }
+
+
+def _starts(counts: Sequence[int]) -> Integers:
+    """Return where each group begins, of groups of these sizes one behind the other."""
+    starts: Integers = np.cumsum([0, *counts])[:-1].astype(np.int64)
+    return starts

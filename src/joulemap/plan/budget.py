@@ -71,15 +71,15 @@ def keep_within(
     for entry, mode in pairs:
         is_free = mode == DEFAULT_MODE and not is_every_mode
         modes = entry.distinct_modes if is_free else (mode,)
-        fitting = [one for one in modes if entry.caps[one] <= budget.power_w or not (is_free or budget.is_asked)]
+        fitting = [one for one in modes if entry.cap_w(one) <= budget.power_w or not (is_free or budget.is_asked)]
         if fitting:
             kept.append((entry, _largest(entry, fitting)))
         else:
             name = entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
-            left_out[name] = f"at least {min(entry.caps[one] for one in modes):.4g} W"
+            left_out[name] = f"at least {min(entry.cap_w(one) for one in modes):.4g} W"
     return tuple(dict.fromkeys(kept)), left_out
 
 
 def _largest(entry: HardwareEntry, modes: Sequence[str]) -> str:
     """Return the mode with the highest cap; of equal ones the default, then the one that is listed last."""
-    return max(reversed(modes), key=lambda mode: (entry.caps[mode], mode == DEFAULT_MODE))
+    return max(reversed(modes), key=lambda mode: (entry.cap_w(mode), mode == DEFAULT_MODE))

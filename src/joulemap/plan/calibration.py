@@ -1,4 +1,7 @@
-"""The calibration that a question uses for each of its hardware, and the hardware under it."""
+"""The calibration that a question uses for each of its hardware, and the hardware under it.
+
+A person's own calibration counts for its hardware alone. One that ships is inherited by hardware of its generation.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,47 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration
+from joulemap.catalog.calibration import (
+    find_calibration,
+    find_named,
+    locate,
+    read_calibration,
+    shipped_generations,
+)
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
 from joulemap.errors import CatalogueError, UsageError
 from joulemap.model.version import formula_version
+from joulemap.plan.catalogue import known_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
 
 AUTO: Final = "auto"
-"""The calibration of each hardware, a person's own before one that ships; none where there is none."""
+"""The calibration of each hardware, a person's own before one that ships, else that of its generation, else none."""
+
+OWN: Final = "own"
+"""The same, where nothing is inherited."""
 
 GIVEN: Final = "given"
 
 
 @attrs.define(slots=False)
 class CalibrationUse:
-    """Which calibration is used: `auto`, `none`, or one calibration for its hardware and `auto` for all other."""
+    """Which calibration is used: `auto`, `own`, `none`, or one calibration for its hardware and `auto` for all other.
+
+    Hardware without a calibration inherits, in `auto`, one that ships for another of its generation.
+    """
 
     named: str | Calibration = AUTO
-    """`auto`, `none`, a name, a file, or a record."""
+    """`auto`, `own`, `none`, a name, a file, or a record."""
 
     @cached_property
     def chosen(self) -> CalibrationEntry | None:
-        """The one that was named; None for `auto` and `none`. Raises UnknownNameError or CatalogueError."""
+        """The one that was named; None for `auto`, `own` and `none`. Raises UnknownNameError or CatalogueError."""
         if isinstance(self.named, Calibration):
             return self.named.entry(GIVEN)
-        return None if self.named in (AUTO, UNCALIBRATED) else find_named(self.named)
+        return None if self.named in (AUTO, OWN, UNCALIBRATED) else find_named(self.named)
 
     @cached_property
     def _found(self) -> dict[str, CalibrationEntry | None]:
@@ -45,15 +61,18 @@ class CalibrationUse:
     def _loaded(self) -> dict[str, Calibration]:
         return {}
 
-    def find(self, hardware: str) -> CalibrationEntry | None:
-        """Return the calibration of a hardware, by its id."""
+    def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
+        """Return the calibration of a hardware, its own or one that it inherits: that of another hardware."""
         if self.named == UNCALIBRATED:
             return None
-        if self.chosen is not None and self.chosen.hardware == hardware:
+        if self.chosen is not None and self.chosen.hardware == hardware.id:
             return self.chosen
-        if hardware not in self._found:
-            self._found[hardware] = find_calibration(hardware)
-        return self._found[hardware]
+        if hardware.id not in self._found:
+            found = find_calibration(hardware.id)
+            if found is None and self.named != OWN:
+                found = shipped_generations().get(hardware.generation)
+            self._found[hardware.id] = found
+        return self._found[hardware.id]
 
     def named_for(self, hardware: str) -> str | Calibration:
         """Return what to name for this hardware alone: the calibration that was named only of its own hardware."""
@@ -69,13 +88,22 @@ class CalibrationUse:
             )
 
     def check_fit(self, hardware: HardwareEntry) -> None:
-        """Raise CatalogueError where a hardware's calibration is for other formulas or another description of it."""
-        entry = self.find(hardware.id)
+        """Raise CatalogueError where a hardware's calibration is for other formulas or another description.
+
+        That of the hardware that it was fitted to, whichever inherits it.
+        """
+        entry = self.find(hardware)
         if entry is not None:
-            try:
-                self.load(entry, hardware.architecture).check_target(hardware.id, hardware.digest)
-            except ValueError as error:
-                raise CatalogueError(f"{_name(entry)}: {error}") from error
+            self._check(entry, hardware)
+
+    def _check(self, entry: CalibrationEntry, hardware: HardwareEntry | Hardware) -> Calibration:
+        calibration = self.load(entry, hardware.architecture)
+        fitted = hardware if entry.hardware == hardware.id else known_hardware()[entry.hardware]
+        try:
+            calibration.check_target(fitted.id, fitted.digest)
+        except ValueError as error:
+            raise CatalogueError(f"{_name(entry)}: {error}") from error
+        return calibration
 
     def load(self, entry: CalibrationEntry, architecture: str) -> Calibration:
         """Return a calibration; CatalogueError where its file is wrong, or made for other formulas of the class."""
@@ -101,8 +129,11 @@ class CalibrationUse:
         """Return the hardware under a calibration, at the default mode; CatalogueError where it does not fit."""
         if entry is None:
             return hardware
+        calibration = self._check(entry, hardware)
         try:
-            return hardware.calibrated(self.load(entry, hardware.architecture))
+            if entry.hardware == hardware.id:
+                return hardware.calibrated(calibration)
+            return hardware.inheriting(calibration)
         except ValueError as error:
             raise CatalogueError(f"{_name(entry)}: {error}") from error
 

@@ -127,13 +127,16 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.event import load_events
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
-    from joulemap.catalog.sheet import load_assumptions, load_regions
+    from joulemap.catalog.sheet import load_assumptions, load_operators, load_regions
     from joulemap.store.catalogue import write_catalogue, write_cost, write_events
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
 
     catalogue = load_catalogue()
-    write_catalogue(connection, catalogue, load_models(), load_shipped(), package_version("joulemap"))
+    operators = load_operators()
+    models = load_models() | {name: entry for name, (entry, _) in operators.items()}
+    shipped = load_shipped() | {name: counted for name, (_, counted) in operators.items()}
+    write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"))
     write_cost(connection, load_assumptions(), load_regions())
     write_events(connection, load_events())
     write_measurements(connection, load_measurements())

@@ -61,16 +61,16 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     ModelError for a model that cannot be traced, DatabaseError; what was evaluated before is stored then.
     """
     with reading_if_there(source) as connection:
-        is_traced = bool(plan.models[0].shipped)
+        is_there = not plan.models[0].is_traced
         if connection is not None:
             ids = _stored_ids(connection, plan)
             if ids is not None and (not needs_catalogue or has_catalogue(connection, catalogue_digest())):
                 tally = RunTally(stored_count=plan.run_count, evaluated_count=0, refused_count=0)
                 yield StoredRuns(plan=plan, ids=ids, connection=connection, tally=tally)
                 return
-            is_traced = is_traced or stored_key(connection, plan.models[0]) is not None
+            is_there = is_there or stored_key(connection, plan.models[0]) is not None
     work = _Work(source, plan)
-    if not is_traced:
+    if not is_there:
         work.trace_next()
     while True:
         with writing(work.source) as connection:
@@ -159,7 +159,7 @@ class _Work:
 
         model = self.plan.models[self._number]
         request = model.request
-        self.needs_trace = self._traced is None and model.shipped is None and stored_key(connection, model) is None
+        self.needs_trace = self._traced is None and model.is_traced and stored_key(connection, model) is None
         if self.needs_trace:
             return
         self.source.talk(

@@ -60,7 +60,7 @@ class Plan:
         for precision in self.settings.precision:
             for runtime in self.settings.runtime:
                 for entry, mode in self.selection.pairs:
-                    calibration = self.calibration.find(entry.id)
+                    calibration = self.calibration.find(entry)
                     digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
                     version = formula_version(entry.architecture)
                     parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, version)

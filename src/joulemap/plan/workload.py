@@ -11,6 +11,8 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.operator.name import find_operator
+from joulemap.domain.operator.workload import describe
 from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
@@ -43,6 +45,11 @@ class Model:
         if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None
         return entry if self.request.batch == 1 or entry.is_affine else None
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether its workload must be traced where it is not stored: it neither ships nor follows from its name."""
+        return self.request.kind != "operator" and self.shipped is None
 
     @property
     def workload_keys(self) -> tuple[str, ...]:
@@ -130,9 +137,11 @@ def find_workload_id(connection: Connection, workload_key: str) -> int:
 
 
 def trace(model: Model, talk: Talk) -> Workload:
-    """Return the fused workload of a model; ModelError where it cannot be built or traced."""
+    """Return the fused workload of a model; ModelError where it cannot be built or traced, UsageError if too large."""
     if model.traced is not None:
         return model.traced
+    if model.request.kind == "operator":
+        return describe_operator(model)
     from joulemap.fuse import fuse
     from joulemap.trace.build import trace_request
 
@@ -141,12 +150,22 @@ def trace(model: Model, talk: Talk) -> Workload:
     return fuse(trace_request(request))
 
 
+def describe_operator(model: Model) -> Workload:
+    """Return the workload of a single operator; UsageError for one that is too large to be added up."""
+    request = model.request
+    operator = find_operator(request.model)
+    assert operator is not None
+    return describe(operator, request.batch or 1, request.key)
+
+
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
     """Store a model's workload if it is not, traced or as it ships, and return its key."""
     key = stored_key(connection, model)
     if key is not None:
         return key
     request = model.request
+    if workload is None and not model.is_traced and model.shipped is None:
+        workload = describe_operator(model)
     if workload is not None:
         from joulemap.store.workload import write_workload
 

@@ -15,7 +15,7 @@ STATIC_MEANING: Final = "power drawn while running, whatever is computed"
 
 
 def ensure_calibrations(connection: Connection, used: Iterable[tuple[CalibrationEntry, Calibration, Hardware]]) -> None:
-    """Store those calibrations that are not stored; each stands beside the hardware without it."""
+    """Store those calibrations that are not stored; each stands beside a hardware under it, as it is without it."""
     stored = {digest for (digest,) in connection.execute("SELECT calibration_digest FROM calibration").fetchall()}
     for entry, calibration, hardware in used:
         if calibration.digest not in stored:
@@ -31,19 +31,28 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
         calibration_digest=calibration.digest,
         place=entry.place,
         measurement_count=calibration.row_count,
+        hardware_generation=calibration.generation,
+        latency_credibility_fraction=calibration.latency_credibility,
+        energy_credibility_fraction=calibration.energy_credibility,
         content_digest="",
     )
-    own = hardware.coefficients
+    noted = hardware.coefficients
     changed = [
-        ("time", name, own[name].value, quantity.value, quantity.unit, own[name].note)
-        for name, quantity in calibration.coefficients.items()
+        ("time", name, one.default, one.value, one.unit, one.data_weight, one.is_determined, noted[name].note)
+        for name, one in calibration.coefficients.items()
     ]
-    changed += [("energy", one.name, 1.0, one.factor, "1", one.meaning) for one in calibration.energy_scales]
-    if calibration.static_power is not None:
-        before, after = hardware.static_power, calibration.static_power
-        changed.append(("static", "static_power", before.value, after.value, after.unit, STATIC_MEANING))
+    changed += [
+        ("energy", one.name, 1.0, one.factor, "1", one.data_weight, one.is_determined, one.meaning)
+        for one in calibration.energy_scales
+    ]
+    static = calibration.static_power
+    if static is not None:
+        weighed = (static.data_weight, static.is_determined)
+        changed.append(("static", "static_power", static.default, static.value, static.unit, *weighed, STATIC_MEANING))
     if changed:
-        names = ("part", "name", "default_value", "value", "unit", "meaning")
+        names = (
+            "part", "name", "default_value", "value", "unit", "data_weight_fraction", "is_determined", "meaning",
+        )  # fmt: skip
         insert_columns(
             connection,
             "calibration_coefficient",

@@ -19,6 +19,7 @@ from joulemap.store.connection import PATIENT, Connection, Patience, check_place
 from joulemap.store.digest import (
     CALIBRATION,
     EMPTY,
+    ESTIMATE,
     HARDWARE,
     MEASUREMENT,
     REPLACED_TABLES,
@@ -71,6 +72,12 @@ SEALED: Final = (
     Sealed(seal=HARDWARE, noun="hardware version", name="t.hardware"),
     Sealed(seal=CALIBRATION, noun="calibration", name="t.name"),
     Sealed(seal=MEASUREMENT, noun="measurement", name="concat_ws(' ', t.model, 'on', t.hardware)"),
+    Sealed(
+        seal=ESTIMATE,
+        noun="bulk estimate",
+        name="(SELECT concat_ws(' ', t.model, 'on', v.hardware, t.precision, 'batch', t.batch, t.runtime) "
+        "FROM hardware_version AS v WHERE v.hardware_digest = t.hardware_digest)",
+    ),
 )
 
 

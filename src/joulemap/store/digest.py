@@ -1,8 +1,8 @@
 """What stored things are known by again: digests over their rows, so that damage and edits by hand are noticed.
 
 A sealed thing is a row with the rows of other tables that hang on it: a run with its subgraphs, operators and ledger,
-a workload, a hardware version, a calibration, a measurement. Its `content_digest` is eight hexadecimal digits for each
-of these tables, in the order of its `Seal`, with hyphens between them: the CRC-32
+a workload, a hardware version, a calibration, a measurement, an estimate. Its `content_digest` is eight hexadecimal
+digits for each of these tables, in the order of its `Seal`, with hyphens between them: the CRC-32
 
 - of the row itself, as a JSON list of its values in the order of the table's columns;
 - of the rows of another table, column after column in the order of the table, rows as they are stored: numbers and
@@ -28,7 +28,9 @@ from zlib import crc32
 import attrs
 import duckdb
 
-OWN_NUMBERS: Final = frozenset({"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest"})
+OWN_NUMBERS: Final = frozenset(
+    {"run_id", "workload_id", "measurement_id", "estimate_id", "action_id", "is_newest", "content_digest"}
+)
 """Columns that are not part of what a row says: numbers of one database, and what follows from other rows."""
 
 NAMED: Final = "named"
@@ -84,7 +86,14 @@ WORKLOAD: Final = Seal(
 HARDWARE: Final = Seal(
     table="hardware_version",
     key="hardware_digest",
-    parts=("hardware_fact", "hardware_precision", "hardware_level", "hardware_power_mode", "energy_per_action"),
+    parts=(
+        "hardware_fact",
+        "hardware_precision",
+        "hardware_level",
+        "hardware_link",
+        "hardware_power_mode",
+        "energy_per_action",
+    ),
     named={
         "energy_per_action": "(SELECT concat_ws('|', a.architecture, a.category, a.common_category, a.component, "
         "a.action, a.part, a.per) FROM action AS a WHERE a.action_id = t.action_id)"
@@ -94,8 +103,9 @@ CALIBRATION: Final = Seal(
     table="calibration", key="calibration_digest", parts=("calibration_coefficient", "calibration_error")
 )
 MEASUREMENT: Final = Seal(table="measurement", key="measurement_id")
+ESTIMATE: Final = Seal(table="estimate", key="estimate_id")
 
-SEALS: Final = (RUN, WORKLOAD, HARDWARE, CALIBRATION, MEASUREMENT)
+SEALS: Final = (RUN, WORKLOAD, HARDWARE, CALIBRATION, MEASUREMENT, ESTIMATE)
 
 
 def digest_values(values: Sequence[Any]) -> str:

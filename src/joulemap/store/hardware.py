@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.domain.hardware import Hardware, MemoryLevel, Peak, PowerMode
+from joulemap.domain.hardware import Hardware, Link, MemoryLevel, Peak, PowerMode
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
 from joulemap.errors import DatabaseError
@@ -13,7 +13,7 @@ from joulemap.store.connection import Connection
 from joulemap.store.digest import HARDWARE, Digester
 from joulemap.store.row import insert_columns, insert_records, next_id
 
-PREFIXES: Final = ("geometry", "memory", "peak", "power_mode", "coefficient")
+PREFIXES: Final = ("geometry", "memory", "peak", "link", "power_mode", "coefficient")
 """What a fact belongs to that is not a field of `Hardware` itself."""
 
 
@@ -73,6 +73,9 @@ def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_ve
     insert_records(
         connection, "hardware_power_mode", modes, hardware_digest=digests, mode_index=numbers, power_mode=names
     )
+    digests, numbers, links = parts(lambda one: one.links)
+    names = [link.name for link in links]
+    insert_records(connection, "hardware_link", links, hardware_digest=digests, link_index=numbers, link=names)
     ids = _action_ids(connection, fresh)
     digests, numbers, actions = parts(lambda one: one.reference)
     insert_records(
@@ -161,6 +164,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
         "precision_index",
     )
     levels = rows("hardware_level", "level, kind, per", "level_index")
+    links = rows("hardware_link", "link, connects, generation, topology", "link_index")
     modes = rows("hardware_power_mode", "power_mode", "mode_index")
     priced = "energy_per_action JOIN action USING (action_id)"
     actions = rows(priced, ", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index")
@@ -168,7 +172,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
         if not versions[digest] or not actions[digest]:
             raise DatabaseError(f"the hardware version {digest} is not in the database")
     return {
-        digest: _assemble(digest, *(found[digest] for found in (versions, facts, peaks, levels, modes, actions)))
+        digest: _assemble(digest, *(found[digest] for found in (versions, facts, peaks, levels, links, modes, actions)))
         for digest in wanted
     }
 
@@ -179,6 +183,7 @@ def _assemble(
     facts: list[tuple[Any, ...]],
     peaks: list[tuple[Any, ...]],
     levels: list[tuple[Any, ...]],
+    links: list[tuple[Any, ...]],
     modes: list[tuple[Any, ...]],
     actions: list[tuple[Any, ...]],
 ) -> Hardware:
@@ -220,20 +225,19 @@ def _assemble(
             )
             for precision, operations, units, clock, engine, explanation in peaks
         },
-        power_modes=tuple(
-            PowerMode(
-                name=mode,
-                **{
-                    name.removeprefix(f"{mode}."): quantity
-                    for name, quantity in of["power_mode"].items()
-                    if name.startswith(f"{mode}.")
-                },
-            )
-            for (mode,) in modes
+        links=tuple(
+            Link(name=name, connects=connects, generation=generation, topology=topology, **_under(name, of["link"]))
+            for name, connects, generation, topology in links
         ),
+        power_modes=tuple(PowerMode(name=mode, **_under(mode, of["power_mode"])) for (mode,) in modes),
         coefficients=of["coefficient"],
         reference=EnergyReference(
             tuple(EnergyAction(**dict(zip((*ACTION_FIELDS, *PRICE_FIELDS), action, strict=True))) for action in actions)
         ),
         digest=digest,
     )
+
+
+def _under(name: str, facts: Mapping[str, Quantity]) -> dict[str, Any]:
+    """Return the facts whose dotted name begins with this one, under the rest of it."""
+    return {rest: quantity for key, quantity in facts.items() if (rest := key.removeprefix(f"{name}.")) != key}

@@ -39,6 +39,16 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
     return frozenset(str(hardware) for (hardware,) in rows)
 
 
+def find_uncalibrated(connection: Connection, run_ids: Iterable[int]) -> dict[str, bool]:
+    """Return hardware -> whether some of these runs used it without a calibration, in alphabetical order."""
+    statement = (
+        "SELECT v.hardware, bool_or(r.calibration_digest = '') FROM run AS r "
+        "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id) "
+        "JOIN hardware_version AS v USING (hardware_digest) GROUP BY v.hardware ORDER BY v.hardware"
+    )
+    return dict(connection.execute(statement, [list(run_ids)]).fetchall())
+
+
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
     """Return the models, the precisions and the runtimes of stored runs, each name once."""
     statement = (

@@ -27,8 +27,9 @@ from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.migration import load_migrations, migrate
 
-WRITERS: Final = tuple(
-    f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row", "template")
+WRITERS: Final = (
+    *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row", "template")),
+    "domain/operator",
 )
 """Code that decides what a template holds beside the catalogue."""
 

@@ -171,14 +171,15 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         statement = f"SELECT {', '.join(columns)} FROM workload_{part} WHERE workload_id = ? ORDER BY {part}_index"
         return connection.execute(statement, [workload_id]).fetchnumpy()
 
-    batch, weight_bytes = connection.execute(
-        "SELECT batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
+    batch, inner_batch, weight_bytes = connection.execute(
+        "SELECT batch, inner_batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
     ).fetchall()[0]
     operators = fetch(
         "operator",
         f"CAST(list_position({list(KINDS)}, kind) - 1 AS BIGINT) AS kind",
         "coalesce(try_cast(string_split(output_shape, 'x')[-1] AS DOUBLE), 1e0) AS row_length",
         "operation",
+        "variant",
         "aten",
         "is_foldable",
         "CAST(subgraph_index AS BIGINT) AS subgraph_index",
@@ -201,9 +202,16 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "is_hidden AS buffer_is_hidden",
     )
     call_index = number_calls(operators.pop("aten").tolist())
-    operators["operation"] = operators["operation"].astype(np.str_)
+    for name in ("operation", "variant"):
+        operators[name] = operators[name].astype(np.str_)
     return WorkloadColumns(
-        batch=int(batch), weight_bytes=int(weight_bytes), call_index=call_index, **operators, **accesses, **buffers
+        batch=int(batch),
+        inner_batch=int(inner_batch),
+        weight_bytes=int(weight_bytes),
+        call_index=call_index,
+        **operators,
+        **accesses,
+        **buffers,
     )
 
 

@@ -66,6 +66,9 @@ class RunWriter:
             weight_bytes=run.weight_bytes,
             activation_bytes=run.activation_bytes,
             clock_fraction=run.clock_fraction,
+            clock_hz=run.clock_hz,
+            voltage_factor=run.voltage_factor,
+            uncapped_power_w=run.uncapped_power_w,
             separate_clock_fraction=run.separate_clock_fraction,
         )
         digest = identity.hardware_digest

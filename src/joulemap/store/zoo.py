@@ -67,7 +67,7 @@ DERIVED: Final = {("workload_access", "fused_byte_count"): "byte_count"}
 """(table, number that may depend on the batch) -> the number beside it that it equals where it is not stored."""
 
 DICTIONARY: Final = (
-    "model", "kind", "dtype", "role", "scalars", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
+    "model", "kind", "dtype", "role", "scalars", "variant", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
     "gemm_groups_excess", "gemm_m_excess", "mac_count_excess", "elementwise_count_excess", "special_count_excess",
     "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
     "item_bytes", "fused_byte_count", "fused_byte_count_excess",
@@ -85,7 +85,7 @@ def read_shipped(
     workload_id = next_id(connection, "workload", "workload_id")
     values = {"model": model, "batch": batch, "workload_id": workload_id}
     connection.execute(
-        "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $input_shape, $batch, "
+        "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $input_shape, $batch, 1, "
         "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now, '' "
         "FROM read_parquet($path) WHERE model = $model",
         {

@@ -172,6 +172,7 @@ RULES: Final[Mapping[str, Callable[[TracedOperator, str], list[Expected]]]] = {
     "relu": _expect_plain("clamp_min"),
     "softmax": _expect_plain("_softmax"),
     "cat": lambda _operator, _precision: [Expected(("cat",))],
+    "append": lambda _operator, _precision: [Expected(("cat",))],
     "index": lambda operator, _precision: [Expected(("index", operator.weight_shapes[0]))],
     "roll": lambda operator, _precision: [Expected(("roll", operator.output_shape), ROLL_CALLS)],
 }

@@ -16,6 +16,7 @@ from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.metric import METRICS
 from joulemap.domain.quantity import Quantity
+from joulemap.model.architecture.gpu.sort import PRODUCTS, SORTS, Sort
 from joulemap.tools.count import find_formula, read_counts, write_counts
 from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
@@ -174,6 +175,61 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 
+_SORTS: Final[Mapping[str, str]] = {
+    "attention": "scores and weighted sum of a fused attention: see below",
+    "few_rows": "product of at most 4 rows, vector lanes: bytes alone bound it",
+    "product": "linear layer, batched product; alone its K may be split",
+    "patch": "convolution of fewer than 8 channels whose windows do not overlap, tensor cores",
+    "image": "other convolution of several taps and fewer than 8 channels, tensor cores",
+    "winograd": "3 x 3 convolution of stride 1 from 128 channels in and out, vector lanes",
+    "conv": "other convolution of several taps",
+    "pointwise": "convolution of one tap",
+    "native_groups": "groups of 2ⁿ ≤ 32 channels, together a multiple of 64, tensor cores: padded to 32 channels",
+    "padded_groups": "the same, together no multiple of 64",
+    "plain_groups": "other groups of at most 48 channels, tensor cores",
+    "looped_groups": "all other groups: one product after the other",
+    "strided_depthwise": "one channel a group, positions left out",
+    "depthwise": "one channel a group",
+    "max_pool": "pooling by maximum",
+    "average_pool": "other pooling",
+    "softmax": "rows padded to 2ⁿ; above 1,024 elements bytes alone",
+    "normalization": "layer norm and its relatives, rows padded to 512",
+    "narrow_batch_norm": "batch norm that is a kernel of its own, below four bytes an element",
+    "batch_norm": "batch norm that is a kernel of its own",
+    "reduction": "sum, mean, maximum over dimensions",
+    "copy": "whole rows: embedding, index, update of a cache, fill",
+    "movement": "any other movement: an address for each element",
+    "broadcast": "elementwise, one operand read in full and one that is smaller",
+    "activation": "elementwise of 4 operations or a special function",
+    "elementwise": "all else",
+}
+"""Sort of kernel -> which operators are of it."""
+
+
+def list_sorts() -> Iterator[str]:
+    """Yield the sorts of kernels of the GPU model, with the values that the class has for what their rows name."""
+    values = {one.name: one.value for one in load_class("gpu", "make pages").coefficients}
+
+    def tell(name: str, qualifier: str) -> str:
+        full = f"{name}.{qualifier}"
+        found = {one: value for one, value in values.items() if one == full or one.startswith(f"{full}.")}
+        shown = (f"{one[len(full) + 1 :]} {value:,g}".strip() for one, value in found.items() if value)
+        return f"`{full}` {', '.join(shown)}"
+
+    def rate(sort: Sort) -> str:
+        if sort.name in PRODUCTS:
+            return tell("peak_share", sort.share) if sort.share else "`peak_share`"
+        return tell("issue_slots", sort.slots) if sort.slots else ""
+
+    rows = []
+    for sort in SORTS:
+        waits = [tell("chain_clocks", sort.chain)] if sort.chain else []
+        waits += [tell("traffic_ratio", sort.traffic)] if sort.traffic else []
+        start = tell("start_clocks", sort.start)
+        rows.append((f"`{sort.name}`", _SORTS[sort.name], rate(sort), start, "; ".join(waits)))
+    yield from _table(("sort", "operators", "rate", "start", "chain, bytes"), rows)
+
+
 PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
     "actions": list_actions,
     "elements": list_elements,
@@ -182,6 +238,7 @@ PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
     "operators": list_operators,
     "scales": list_scales,
     "scenarios": list_scenarios,
+    "sorts": list_sorts,
 }
 
 

@@ -9,6 +9,7 @@ import attrs
 import torch
 
 from joulemap.domain.key import WorkloadKey
+from joulemap.domain.operator.workload import CAUSAL
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
@@ -67,6 +68,7 @@ class _Assembly:
                 tap_count=cost.tap_count,
                 is_foldable=not call.depends_on_input,
                 scalars=cost.scalars,
+                variant=cost.variant,
             )
         )
         return len(self.operators) - 1
@@ -145,6 +147,8 @@ class _Assembly:
         groups = math.prod(batch)
         score_count = groups * rows * columns
         mask = call.kwargs.get("attn_mask", call.args[3] if len(call.args) > 3 else None)
+        is_causal = call.kwargs.get("is_causal", call.args[5] if len(call.args) > 5 else False)
+        variant = CAUSAL if is_causal and rows > 1 else ""
         steps = (
             Cost(
                 kind="matmul",
@@ -174,7 +178,8 @@ class _Assembly:
         operators = []
         for label, cost in zip(labels, steps, strict=True):
             inner = None if label == "weighted_sum" else shape
-            operators.append(self.add_operator(call, cost, own_path=False, label=label, shape=inner))
+            told = attrs.evolve(cost, variant=variant)
+            operators.append(self.add_operator(call, told, own_path=False, label=label, shape=inner))
         scores, soft, total = operators
         position = {id(tensor): index for tensor, index in self.indices(call)}
         for operator, arguments in ((scores, (query, key, mask)), (total, (value,))):

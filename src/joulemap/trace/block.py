@@ -13,7 +13,6 @@ from torch import nn
 from joulemap.errors import UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.operator import OPERATORS
 from joulemap.trace.source import quote
 
 
@@ -238,15 +237,12 @@ BLOCKS: Final[dict[str, Callable[..., nn.Module]]] = {
     "bert_encoder_384": partial(BertEncoder, tokens=384),
     "matrix_product": MatrixProduct,
     "stream_copy": StreamCopy,
-    **OPERATORS,
 }
 """Name -> what makes it; its arguments are positive whole numbers."""
 
 
 def find_family(name: str) -> str:
-    """Return the family that a block is scored in: its own for what was measured to test others."""
-    if name in OPERATORS:
-        return "operator"
+    """Return the family that a block is scored in."""
     return "bert" if name.startswith("bert_") else "block"
 
 

@@ -10,11 +10,13 @@ import attrs
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace import block, file, library
 from joulemap.trace.guest import hosting
 from joulemap.trace.module import trace_module
+from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported
 from joulemap.trace.source import InputSpec, ModelRequest, is_text
 from joulemap.trace.tensor import DTYPES
@@ -47,6 +49,11 @@ def build_request(request: ModelRequest) -> BuiltModel:
     """
     notes: tuple[str, ...] = ()
     own: Any = None
+    operator = find_operator(request.model) if request.kind == "operator" else None
+    if operator is not None:
+        batch = request.batch or 1
+        built, sized = build_operator(operator, batch)
+        return BuiltModel(module=built, positional=sized, named={}, batch=batch, notes=())
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
         notes = () if name == request.model else (library.QUANTIZED_NOTE,)

@@ -1,112 +1,138 @@
-"""Single operators that ship as models, because somebody measured them alone: `op_` and their sizes.
-
-The names say the sizes of one sample, but for `linear` and the elementwise ones, whose rows or elements are all of the
-input: ci, co channels in and out, hw height and width, k kernel, s stride (of `sdpa` and `layer_norm`: rows), g groups,
-m, k, n of a matrix product, n elements, c channels, h heads, d features.
-"""
+"""Single operators as torch modules: what their closed forms are tested against, and what is measured of them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
-PREFIX: Final = "op_"
+from joulemap.domain.operator.name import SingleOperator
+from joulemap.errors import ModelError
+from joulemap.trace.module import build_on_meta
 
-NAMES: Final = (
-    *(
-        f"conv2d_{sizes}"
-        for sizes in (
-            "ci3_co64_hw224_k7_s2_g1",
-            "ci64_co64_hw56_k3_s1_g1",
-            "ci96_co96_hw112_k3_s1_g96",
-            "ci128_co128_hw28_k3_s1_g1",
-            "ci256_co256_hw14_k3_s1_g1",
-            "ci256_co1024_hw14_k1_s1_g1",
-            "ci384_co384_hw14_k3_s1_g384",
-            "ci512_co512_hw7_k3_s1_g1",
-        )
-    ),
-    *(
-        f"linear_{sizes}"
-        for sizes in (
-            "m1_k2048_n1000",
-            "m1_k4096_n4096",
-            "m32_k2048_n1000",
-            "m197_k768_n768",
-            "m197_k768_n3072",
-            "m1024_k1024_n1024",
-            "m2048_k2048_n2048",
-            "m6304_k768_n768",
-            "m6304_k768_n3072",
-            "m6304_k3072_n768",
-        )
-    ),
-    *(f"{name}_n{2**power}" for name in ("relu", "add", "gelu") for power in (14, 17, 20, 23, 26)),
-    *(f"{name}_{sizes}" for name in ("batch_norm", "avg_pool") for sizes in ("c64_hw56", "c512_hw7")),
-    *(f"max_pool2d_{sizes}_k3_s2" for sizes in ("c64_hw56", "c512_hw7")),
-    *(f"sdpa_{sizes}_d64" for sizes in ("h12_s197", "h16_s1024")),
-    *(f"softmax_{sizes}" for sizes in ("h12_s197_s197", "h16_s1024_s1024")),
-    "layer_norm_s197_d768",
-)
+Built = tuple[nn.Module, tuple[Tensor, ...]]
 
-
-class OneOperator(nn.Module):
-    """A module or function on inputs of given sizes, one sample each."""
-
-    def __init__(self, run: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> None:
-        super().__init__()
-        self.run = run
-        self.example_inputs = tuple(torch.empty(1, *shape, device="meta") for shape in shapes)
-
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Return what the operator makes of its inputs."""
-        return self.run(*inputs)
-
-
-def _convolve(ci: int, co: int, hw: int, k: int, s: int, g: int) -> OneOperator:
-    return OneOperator(nn.Conv2d(ci, co, k, s, k // 2, groups=g, bias=False), (ci, hw, hw))
-
-
-def _multiply(m: int, k: int, n: int) -> OneOperator:
-    return OneOperator(nn.Linear(k, n), (m, k))
-
-
-def _attend(h: int, s: int, d: int) -> OneOperator:
-    return OneOperator(functional.scaled_dot_product_attention, *((h, s, d),) * 3)
-
-
-MAKERS: Final[dict[str, Callable[..., OneOperator]]] = {
-    "conv2d": _convolve,
-    "linear": _multiply,
-    "relu": lambda n: OneOperator(functional.relu, (n,)),
-    "gelu": lambda n: OneOperator(functional.gelu, (n,)),
-    "add": lambda n: OneOperator(torch.add, (n,), (n,)),
-    "batch_norm": lambda c, hw: OneOperator(nn.BatchNorm2d(c), (c, hw, hw)),
-    "avg_pool": lambda c, hw: OneOperator(nn.AdaptiveAvgPool2d(1), (c, hw, hw)),
-    "max_pool2d": lambda c, hw, k, s: OneOperator(nn.MaxPool2d(k, s, k // 2), (c, hw, hw)),
-    "sdpa": _attend,
-    "softmax": lambda h, s: OneOperator(nn.Softmax(-1), (h, s, s)),
-    "layer_norm": lambda s, d: OneOperator(nn.LayerNorm(d), (s, d)),
+FUNCTIONS: Final[dict[str, Callable[..., Tensor]]] = {
+    "relu": torch.relu,
+    "gelu": functional.gelu,
+    "silu": functional.silu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "exp": torch.exp,
+    "sqrt": torch.sqrt,
+    "neg": torch.neg,
+    "copy": torch.clone,
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "pow": torch.pow,
 }
-"""operator -> module of the sizes that its name says, by their letters."""
+"""Kind of `elementwise` -> what computes it."""
+
+SCALAR: Final = 2.0
+"""Second operand where it is a number: the exponent of a square."""
 
 
-def _maker(name: str) -> Callable[[], OneOperator]:
-    found = re.fullmatch(r"(?P<operator>[a-z_]+(?:2d)?)(?P<sizes>(?:_[a-z]+\d+)+)", name)
-    assert found is not None, f"{name} is not an operator and its sizes"
-    sizes = {letters: int(number) for letters, number in re.findall(r"_([a-z]+)(\d+)", found["sizes"])}
-    return partial(_make, MAKERS[found["operator"]], sizes)
+class FunctionModule(nn.Module):
+    """A function of tensors as a module."""
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return what the function makes of its inputs."""
+        return self.function(*inputs)
 
 
-def _make(maker: Callable[..., OneOperator], sizes: dict[str, int]) -> OneOperator:
-    return maker(**sizes)
+def build_operator(operator: SingleOperator, batch: int) -> Built:
+    """Return the module of an operator and inputs at a batch, those without storage."""
+    with build_on_meta():
+        return _BUILDERS[operator.kind](operator, batch)
 
 
-OPERATORS: Final = {f"{PREFIX}{name}": _maker(name) for name in NAMES}
-"""Name -> what makes it."""
+def _meta(*shape: int) -> Tensor:
+    return torch.empty(*shape, device="meta")
+
+
+def _image(operator: SingleOperator, batch: int, channels: str = "channels") -> Tensor:
+    return _meta(batch * operator.size("batch"), operator.size(channels), *(operator.size("size"),) * 2)
+
+
+def _rows(operator: SingleOperator, batch: int) -> Tensor:
+    return _meta(batch * operator.size("rows"), operator.size("columns"))
+
+
+def _gemm(operator: SingleOperator, batch: int) -> Built:
+    layer = nn.Linear(operator.size("k"), operator.size("n"), bias=bool(operator.arguments["bias"]))
+    return layer, (_meta(batch * operator.size("m"), operator.size("k")),)
+
+
+def _bmm(operator: SingleOperator, batch: int) -> Built:
+    b, k = batch * operator.size("b"), operator.size("k")
+    return FunctionModule(torch.bmm), (_meta(b, operator.size("m"), k), _meta(b, k, operator.size("n")))
+
+
+def _conv2d(operator: SingleOperator, batch: int) -> Built:
+    layer = nn.Conv2d(
+        operator.size("channels_in"),
+        operator.size("channels_out"),
+        operator.size("kernel"),
+        operator.size("stride"),
+        operator.size("padding"),
+        groups=operator.size("groups"),
+        bias=bool(operator.arguments["bias"]),
+    )
+    return layer, (_image(operator, batch, "channels_in"),)
+
+
+def _attention(operator: SingleOperator, batch: int) -> Built:
+    """Attention of the last tokens of a sequence to all of it.
+
+    Raises ModelError for a causal one behind cached tokens: torch counts the mask from the first key.
+    """
+    images, width, rows = batch * operator.size("batch"), operator.size("head_dim"), operator.size("queries")
+    held = (images, operator.size("kv_heads"), operator.size("cached") + rows, width)
+    is_causal = bool(operator.arguments["causal"])
+    if is_causal and operator.size("cached"):
+        raise ModelError(f"{operator} has no torch module: causal attention there sees no cached tokens")
+    has_groups = operator.size("heads") != operator.size("kv_heads")
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=has_groups)
+
+    return FunctionModule(attend), (_meta(images, operator.size("heads"), rows, width), _meta(*held), _meta(*held))
+
+
+def _elementwise(operator: SingleOperator, batch: int) -> Built:
+    function = FUNCTIONS[str(operator.arguments["kind"])]
+    elements, operand = operator.size("elements"), operator.size("operand")
+    count = batch * elements
+    if operand == 0:
+        return FunctionModule(function), (_meta(count),)
+    if operand == 1:
+        return FunctionModule(lambda x: function(x, SCALAR)), (_meta(count),)
+    if operand == elements:
+        return FunctionModule(function), (_meta(count), _meta(count))
+    return FunctionModule(function), (_meta(count // operand, operand), _meta(operand))
+
+
+_BUILDERS: Final[dict[str, Callable[[SingleOperator, int], Built]]] = {
+    "gemm": _gemm,
+    "bmm": _bmm,
+    "conv2d": _conv2d,
+    "attention": _attention,
+    "softmax": lambda operator, batch: (nn.Softmax(-1), (_rows(operator, batch),)),
+    "layer_norm": lambda operator, batch: (nn.LayerNorm(operator.size("columns")), (_rows(operator, batch),)),
+    "elementwise": _elementwise,
+    "batch_norm": lambda operator, batch: (nn.BatchNorm2d(operator.size("channels")), (_image(operator, batch),)),
+    "max_pool2d": lambda operator, batch: (
+        nn.MaxPool2d(operator.size("kernel"), operator.size("stride"), operator.size("padding")),
+        (_image(operator, batch),),
+    ),
+    "global_avg_pool": lambda operator, batch: (nn.AdaptiveAvgPool2d(1), (_image(operator, batch),)),
+}

@@ -17,9 +17,10 @@ import attrs
 from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.module import is_module_name
+from joulemap.domain.operator.name import find_operator
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
-from joulemap.trace.version import tracer_version
+from joulemap.trace.version import operator_version, tracer_version
 
 MAX_BATCH: Final = 1_000_000
 MAX_DIMENSIONS: Final = 64
@@ -63,7 +64,7 @@ class ModelRequest:
     model: str
     """As asked for."""
     kind: str = attrs.field(
-        validator=attrs.validators.in_(("zoo", "block", "file", "exported", "timm", "hf", "module"))
+        validator=attrs.validators.in_(("zoo", "block", "operator", "file", "exported", "timm", "hf", "module"))
     )
     batch: int | None
     """None where the model brings its own inputs and they are taken as they are."""
@@ -86,6 +87,14 @@ class ModelRequest:
     @property
     def key(self) -> WorkloadKey:
         """The key of its workload."""
+        if self.kind == "operator":
+            return WorkloadKey(
+                source=f"operator:{self.model.replace('(', ' ').replace(',', ' ').removesuffix(')')}",
+                input_spec=f"batch={self.batch}",
+                torch_version="",
+                torchvision_version="",
+                tracer_version=operator_version(),
+            )
         if self.kind == "zoo":
             source = f"torchvision:{self.model}"
         elif self.kind in ("file", "exported", "module"):
@@ -167,7 +176,7 @@ def resolve_model(
     arguments: Iterable[tuple[str, str]] = (),
     is_trusted: bool = False,
 ) -> ModelRequest:
-    """Return the request for a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME` or `hf:NAME`.
+    """Return the request for a name: known, of an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
 
     `is_trusted` lets a saved program run code. Raises UnknownNameError for a name that is none of these, ModelError for
     a file or package that is not there, UsageError for a name that cannot be stored, a batch that contradicts the
@@ -177,6 +186,10 @@ def resolve_model(
         raise UsageError(f"the model {quote(name)} is no text: it cannot be stored as UTF-8")
     size = _batch(batch, inputs)
     given = tuple(arguments)
+    if name not in models and (operator := find_operator(name, given)) is not None:
+        if inputs:
+            raise UsageError(f"{operator.kind} takes no --input: its sizes are its arguments")
+        return ModelRequest(model=str(operator), kind="operator", batch=size or 1, is_default=True)
     prefix, separator, rest = name.partition(":")
     if separator and prefix in HUBS:
         if package_version(HUBS[prefix]) == "absent":

@@ -14,8 +14,17 @@ from joulemap.resource import digest_code
 RULES: Final = ("trace", "fuse", "domain/workload.py")
 """Rooms and files that decide what a workload is."""
 
+CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py")
+"""Folder and file that decide what the workload of a single operator is."""
+
 
 @cache
 def tracer_version() -> str:
     """Return sixteen hexadecimal digits, part of every workload's key."""
     return digest_code(*RULES)
+
+
+@cache
+def operator_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of every single operator's workload."""
+    return digest_code(*CLOSED_FORMS)

@@ -188,7 +188,12 @@ class AnalyzeAnswer(RunAnswer):
                 ("throughput", show_quantity(total.throughput_per_s, "1/s"), ""),
                 ("energy x delay", show_quantity(total.edp_js, "Js"), ""),
                 ("average power", show_quantity(total.average_power_w, "W"), watts),
-                ("clock", show_share(total.clock_fraction), "of nominal"),
+                (
+                    "clock",
+                    show_share(total.clock_fraction),
+                    f"of the full one: {show_quantity(total.clock_hz, 'Hz')}, voltage factor "
+                    f"{total.voltage_factor:.3f}",
+                ),
                 ("compute", show_share(total.compute_utilization_fraction), f"{rate} of {peak}"),
                 ("bandwidth", show_share(total.bandwidth_utilization_fraction), moved),
                 ("units", f"{total.units_used_count}/{total.units_total_count} {total.unit_name}s", used),
@@ -266,8 +271,10 @@ class AnalyzeAnswer(RunAnswer):
         if total.clock_fraction < 1.0:
             lines.append(
                 f"the power cap of {show_quantity(total.tdp_w, 'W')} lowers the clock to "
-                f"{show_share(total.clock_fraction)} of nominal: at the full clock the run would draw "
-                f"{show_quantity(total.nominal_power_w, 'W')}, {show_quantity(total.static_power_w, 'W')} of it static"
+                f"{show_quantity(total.clock_hz, 'Hz')}, {show_share(total.clock_fraction)} of the full one, in steady "
+                f"state, and the energy of an action on the chip to {show_share(total.voltage_factor)} of that at its "
+                f"highest voltage: at the full clock the run would draw {show_quantity(total.uncapped_power_w, 'W')}, "
+                f"{show_quantity(total.static_power_w, 'W')} of it static"
             )
         lines += self.scope.explain_marks([total.hardware])
         if total.assumed_energy_fraction:

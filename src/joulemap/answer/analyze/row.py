@@ -30,8 +30,12 @@ class RunTotal(RunRow):
     static_power_w: float
     tdp_w: float
     clock_fraction: float
-    nominal_power_w: float
-    """At the nominal clock: above the cap where that lowers the clock."""
+    """Of the full clock."""
+    clock_hz: float
+    voltage_factor: float
+    """What an action on the chip costs, relative to the highest voltage of its die."""
+    uncapped_power_w: float
+    """At the full clock: above the cap where that lowers the clock."""
     mac_count: int
     attained_ops_per_s: float
     peak_ops_per_s: float

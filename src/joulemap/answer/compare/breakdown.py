@@ -71,6 +71,9 @@ class RunFigure(FigureOutcome):
     memory_time_fraction: float | None
     launch_time_fraction: float | None
     clock_fraction: float | None
+    clock_hz: float | None
+    voltage_factor: float | None
+    uncapped_power_w: float | None
 
 
 @attrs.frozen

@@ -47,6 +47,9 @@ class Comparison(FigureOutcome):
     latency_ratio: float | None
     baseline_hardware: str | None
     clock_fraction: float | None
+    clock_hz: float | None
+    voltage_factor: float | None
+    uncapped_power_w: float | None
     assumed_energy_fraction: float | None
     """The part of the energy whose price per action rests on an assumption."""
     recalled_energy_fraction: float | None
@@ -182,7 +185,8 @@ class CompareAnswer(RunAnswer):
         )
         lines += scope.describe_refusals()
         lines += [
-            f"{self._name(row)} runs at {row.clock_fraction * 100:.0f} % of its clock to stay within its power cap"
+            f"{self._name(row)} runs at {show_quantity(row.clock_hz, 'Hz')}, {row.clock_fraction * 100:.0f} % of its "
+            f"clock, to stay within its power cap: uncapped it would draw {show_quantity(row.uncapped_power_w, 'W')}"
             for row in self.rows
             if row.clock_fraction is not None and row.clock_fraction < 1.0
         ]

@@ -16,11 +16,13 @@ from joulemap.domain.name import split_names
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
 
-MODEL_HELP: Final = "A known name, file.py:factory, model.pt2, timm:NAME or hf:NAME."
+MODEL_HELP: Final = (
+    "A known name, an operator as gemm(m=1,n=4096,k=4096), file.py:factory, model.pt2, timm:NAME or hf:NAME."
+)
 
 CALIBRATION_HELP: Final = (
-    "auto: what was fitted to measurements of a hardware, yours before what ships; none: class defaults; or a name or "
-    "file of one, used for its hardware."
+    "auto: what was fitted to measurements of a hardware, yours before what ships, else of its generation; own: the "
+    "same without generations; none: class defaults; or a name or file of one, used for its hardware."
 )
 
 Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
@@ -28,8 +30,8 @@ Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL... [HARDWARE]...",
-        help="Known names, file.py:factory, model.pt2, timm:NAME or hf:NAME; one or several. What is no model and "
-        "names hardware is hardware, as with --hardware.",
+        help="Known names, operators as gemm(m=1,n=4096,k=4096), file.py:factory, model.pt2, timm:NAME or hf:NAME; one "
+        "or several. What is no model and names hardware is hardware, as with --hardware.",
         autocompletion=complete_words,
     ),
 ]

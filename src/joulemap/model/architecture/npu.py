@@ -192,8 +192,8 @@ class Npu:
         slots = tiles * streamed * unit_macs
         if Npu._is_dataflow(hardware):
             macs = work.mac_count
-            total = max(float(macs.sum()), 1.0)
-            positions = float(np.where(macs > 0, m, 0.0).max(initial=0.0)) / kernels.batch
+            total = np.maximum(kernels.sum_workload(macs), 1.0)[kernels.workload_index]
+            positions = kernels.largest(np.where(macs > 0, m, 0.0))[kernels.workload_index] / kernels.batch
             pace = positions * hardware.coefficient("clocks_per_position") * hardware.coefficient("tensor_efficiency")
             interval = np.maximum(total / kernels.batch / (unit_macs * peak.unit_count), pace)
             busy = macs / total * interval * (kernels.batch + geometry["dataflow_intervals"].value - 1.0)

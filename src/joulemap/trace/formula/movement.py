@@ -18,7 +18,7 @@ def _movement(names: Sequence[str], *, gathers: bool = False) -> None:
         formula(name)(cost)
 
 
-_movement(["cat", "stack", "pad", "constant_pad_nd", "reflection_pad2d", "replication_pad2d", "roll", "flip"])
+_movement(["stack", "pad", "constant_pad_nd", "reflection_pad2d", "replication_pad2d", "roll", "flip"])
 _movement(["clone", "contiguous", "copy_", "_to_copy", "to", "type_as", "reshape", "_unsafe_view", "repeat"])
 _movement(["channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "im2col", "repeat_interleave", "tril"])
 _movement(
@@ -51,6 +51,19 @@ _movement(
 )
 _movement(["rot90", "diag_embed", "block_diag", "index_fill", "index_copy", "max_unpool2d", "max_unpool3d"])
 _movement(["embedding", "index", "_unsafe_index", "index_select", "gather", "take"], gathers=True)
+
+
+@formula("cat")
+def concatenate(call: Call) -> Cost:
+    """Moves what it joins: `append` where whole rows follow one another, as in a cache, else `cat`.
+
+    Channels of images lie side by side for each position in the layout that GPUs and CPUs convolve, so that joining
+    them takes rows apart as joining the last dimension does.
+    """
+    rank = max(len(call.output_shape), 1)
+    dimension = call.value(1, "dim", 0) % rank
+    takes_rows_apart = dimension == rank - 1 or (rank == 4 and dimension == 1)
+    return Cost(kind="data_movement", operation="cat" if takes_rows_apart else "append")
 
 
 @formula("col2im")

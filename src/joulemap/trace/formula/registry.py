@@ -30,6 +30,7 @@ class Cost:
     gathered_count: int | None = None
     """Elements that it reads of its first input at most, where it `gathers` more than it returns."""
     scalars: str = ""
+    variant: str = ""
 
 
 @attrs.frozen

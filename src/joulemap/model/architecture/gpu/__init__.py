@@ -3,8 +3,8 @@
 `device` is what one kernel sees of the board, `product` and `issue` are the times of products and of all other work,
 `time` puts them together; here kernels are placed and their actions counted.
 
-    kernel = launch + ‖sum of busy, sum of memory‖s        ‖a, b‖s = (a^s + b^s)^(1/s), s by the leader's kind
-    launch = fixed cost of its kind + kernels of the operator x kernel_gap
+    kernel = launch + ‖sum of busy, sum of memory‖         ‖a, b‖ = (a^2.5 + b^2.5)^(1/2.5)
+    launch = (start of its sort + kernels of the operator x gap_clocks) / f
 
 What the norm is above the larger sum belongs to it. In eager the host runs ahead of the device.
 
@@ -42,13 +42,13 @@ from joulemap.model.architecture.gpu.device import (
     packing,
     uses_tensor_cores,
 )
-from joulemap.model.architecture.gpu.issue import padded_rows
 from joulemap.model.architecture.gpu.product import smooth_max
+from joulemap.model.architecture.gpu.sort import Traits
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
-from joulemap.model.traffic import ceil_divide, dram_bytes, memory_time, tiled_bytes
+from joulemap.model.traffic import ceil_divide, dram_bytes, tiled_bytes
 from joulemap.model.workload import Floats
 
 ELEMENTS_PER_BLOCK: Final = 1024.0
@@ -80,12 +80,14 @@ class GpuPlacement(Placement):
 
     tile_rows: Floats
     tile_columns: Floats
-    instruction_s: Floats
+    issue_s: Floats
     """What the instructions of other work than products take at their rate, without waiting."""
     product_s: Floats
     """What products take, times the part of the units that are at it."""
     multiplied_macs: Floats
-    """MAC slots, less what an algorithm of fewer multiplications saves."""
+    """MAC slots, less those behind a causal mask and those that Winograd's algorithm saves."""
+    seen_share: Floats
+    """Of the scores of an attention, that no mask hides; 1 for all else."""
     near_bytes: Floats
     """Found in the last cache."""
 
@@ -94,43 +96,40 @@ class Gpu:
     """SIMT data-parallel processors."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
-        """Return tiles, waves and times; the formulas are those of `product` and `time`."""
+        """Return tiles, waves and times; the formulas are those of `product`, `sort` and `time`."""
         work = kernels.work
-        units_total = hardware.peaks[kernels.precision].unit_count
         device = find_device(hardware)
         engine = Engine.of(device, kernels.precision)
-        memory, read, written = memory_time(kernels, device, find_last_level(device))
-        times = time_operators(kernels, engine, memory)
-        tiling = times.tiling
-        simple = ~(work.is_gemm | work.of_kind("grouped_conv"))
-        tiles = np.where(simple, ceil_divide(work.output_element_count, ELEMENTS_PER_BLOCK), tiling.count)
-        tiles = np.where(kernels.rides, 0.0, np.maximum(tiles, times.block_count))
-        waves = np.where(tiling.waves > 0.0, tiling.waves, ceil_divide(tiles, engine.units))
-        tiled_macs = np.where(times.native_macs > 0.0, times.native_macs, tiling.executed_macs)
-        executed = np.maximum(tiled_macs, work.mac_count)
-        occupancy = np.where(tiling.occupancy > 0.0, tiling.occupancy, np.minimum(tiles / engine.units, 1.0))
+        level = find_last_level(device)
+        read, written = dram_bytes(kernels, level.capacity.value, keeps_weights=level.kind == "cache")
+        times = time_operators(kernels, engine, stream_time(kernels, engine, read + written))
+        tiles = np.where(times.tiles > 0.0, times.tiles, ceil_divide(work.output_element_count, ELEMENTS_PER_BLOCK))
+        tiles = np.where(kernels.rides, 0.0, tiles)
         compute, memory = _balance(kernels, times)
         far = np.minimum(read + written, kernels.moved_bytes)
-        again = np.where(times.pass_bytes > find_last_level(device).capacity.value, times.pass_bytes, 0.0)
-        read, written = read + again / 2.0, written + again / 2.0
+        again = np.where(times.pass_bytes > level.capacity.value, times.pass_bytes, 0.0)
+        occupancy = np.where(times.occupancy > 0.0, times.occupancy, np.minimum(tiles / engine.units, 1.0))
+        multiplied = np.where(times.executed_macs > 0.0, times.multiplied_macs, work.mac_count)
         return GpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=(times.fixed_s + times.kernel_count * engine.value("kernel_gap"))[kernels.leader],
-            dram_read_bytes=read,
-            dram_write_bytes=written,
+            launch_s=(times.start_s + times.kernel_count * engine.seconds("gap_clocks"))[kernels.leader],
+            dram_read_bytes=read + again / 2.0,
+            dram_write_bytes=written + again / 2.0,
             tile_count=tiles,
-            wave_count=waves,
+            wave_count=np.where(times.waves > 0.0, times.waves, ceil_divide(tiles, engine.units)),
             units_used=np.minimum(tiles, engine.units),
-            units_total=units_total,
-            executed_macs=executed,
+            units_total=hardware.peaks[kernels.precision].unit_count,
+            executed_macs=np.maximum(times.executed_macs, work.mac_count),
             host_call_count=1.0 + times.looped_count[kernels.leader],
             host_runs_ahead=True,
-            tile_rows=tiling.rows,
-            tile_columns=tiling.columns,
-            instruction_s=times.instruction_s,
+            tile_rows=times.tile_rows,
+            tile_columns=times.tile_columns,
+            issue_s=times.issue_s,
             product_s=times.product_s * occupancy,
-            multiplied_macs=executed * tiling.multiplication_share,
+            multiplied_macs=multiplied,
+            computed_macs=work.mac_count * times.seen_share,
+            seen_share=times.seen_share,
             near_bytes=kernels.moved_bytes - far + times.pass_bytes - again,
             pass_bytes=times.pass_bytes,
         )
@@ -143,9 +142,13 @@ class Gpu:
         may_use_tensor = work.is_gemm | work.of_kind("grouped_conv")
         on_tensor = may_use_tensor if uses_tensor_cores(hardware, precision) else np.zeros_like(work.is_gemm)
         device = find_device(hardware)
-        macs = placement.multiplied_macs
+        engine = Engine.of(device, precision)
+        skipped = placement.multiplied_macs / np.maximum(placement.executed_macs, 1.0)
+        padding = placement.executed_macs - work.mac_count
+        macs = (work.mac_count + engine.value("padding_energy") * padding) * skipped
         tensor_macs = np.where(on_tensor, macs, 0.0)
         vector_macs = macs - tensor_macs
+        slots = np.where(on_tensor, 0.0, placement.multiplied_macs)
         packed = np.where(work.is_gemm, packing(hardware, precision), 1.0)
         dot_macs = np.where(work.is_gemm, vector_macs, 0.0) if precision == "int8" else np.zeros_like(macs)
         moves = work.of_kind("data_movement", "pool", "uncounted")
@@ -154,7 +157,9 @@ class Gpu:
         read_in = kernels.input_bytes + kernels.weight_bytes
         l2_read = np.where(
             work.is_gemm,
-            tiled_bytes(kernels, placement.tile_rows, placement.tile_columns, item),
+            np.maximum(
+                tiled_bytes(kernels, placement.tile_rows, placement.tile_columns, item) * placement.seen_share, read_in
+            ),
             read_in,
         )
         warp_m = hardware.coefficient("warp_tile_m")
@@ -162,16 +167,18 @@ class Gpu:
         shared_read = np.where(work.is_gemm, macs * (warp_m + warp_n) / (warp_m * warp_n) * item, 0.0)
         loaded = np.where(work.is_gemm, 0.0, read_in)
 
-        mac_lanes = vector_macs / packed
-        plain = work.elementwise_count + work.special_count + indexed
+        mac_lanes = slots / packed
+        elementwise = work.elementwise_count * placement.seen_share
+        special = work.special_count * placement.seen_share
+        plain = elementwise + special + indexed
         warp = hardware.geometry["warp_size"].value
         moving = (l2_read + kernels.output_bytes) / REGISTER_BYTES + shared_read / SHARED_LANE_BYTES
         warps = (mac_lanes + plain + moving) / warp
         lane_groups = (mac_lanes + plain) / LANES_PRICED
         moving_groups = moving / LANES_PRICED
-        tensor_instructions = tensor_macs / hardware.coefficient("mma_macs_per_instruction")
-        engine = Engine.of(device, precision)
-        idle_lanes = np.where(work.of_kind("softmax"), padded_rows(kernels) - work.output_element_count, 0.0)
+        tensor_instructions = (placement.multiplied_macs - slots) / hardware.coefficient("mma_macs_per_instruction")
+        padded = Traits.of(kernels, engine).padded_rows
+        idle_lanes = np.where(work.of_kind("softmax"), padded - work.output_element_count, 0.0)
         register = max(REGISTER_BYTES, item)
         mac_register = np.maximum(register / packed, item)
         operands = vector_macs * mac_register
@@ -186,12 +193,12 @@ class Gpu:
             ("tensor_core", f"{precision}_mac"): tensor_macs,
             ("cuda_core", _VECTOR_MAC[precision]): vector_macs - dot_macs,
             ("cuda_core", "int8_mac"): dot_macs,
-            ("cuda_core", "elementwise"): work.elementwise_count,
+            ("cuda_core", "elementwise"): elementwise,
             ("integer_unit", "index_operation"): indexed,
-            ("special_function_unit", "operation"): work.special_count,
+            ("special_function_unit", "operation"): special,
             ("register_file", "operand"): 3.0 * operands,
             ("register_file", "result"): operands,
-            ("register_file", "read"): (work.elementwise_count + plain) * register + tensor_registers * 2.0 / 3.0,
+            ("register_file", "read"): (elementwise + plain) * register + tensor_registers * 2.0 / 3.0,
             ("register_file", "write"): plain * register + tensor_registers / 3.0,
             ("operand_collector", "transfer"): 3.0 * operands,
             ("instruction_cache", "fetch"): warps,
@@ -203,7 +210,7 @@ class Gpu:
             ("result_bus", "memory_commit"): moving_groups,
             ("tensor_core", "instruction"): tensor_macs,
             ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
-            ("simt_core", "issue_cycle"): placement.instruction_s * engine.issue_hz,
+            ("simt_core", "issue_cycle"): placement.issue_s * engine.issue_hz,
             ("shared_memory", "read"): shared_read,
             ("shared_memory", "write"): np.where(work.is_gemm, l2_read, 0.0),
             ("l1", "tag_lookup"): (loaded + kernels.output_bytes) / sector,
@@ -251,6 +258,15 @@ class Gpu:
         return {**counts, ("l3", "read"): read, ("l3", "write"): written, ("l3", "fill"): fills}
 
 
+def stream_time(kernels: KernelColumns, engine: Engine, dram_bytes: Floats) -> Floats:
+    """Return the time of the bytes of kernels that are no products: through the last cache, and DRAM what misses."""
+    level = find_last_level(engine.hardware)
+    bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
+    near = kernels.moved_bytes / (bandwidth * engine.value(f"{level.name}_efficiency"))
+    far = dram_bytes / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
+    return np.maximum(near, far)
+
+
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
     """Return (compute, memory) seconds per operator, such that the larger sum of a kernel is the kernel's own time.
 
@@ -258,9 +274,9 @@ def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
     above it where they are alike. What is above it belongs to the larger.
     """
     busy, memory = kernels.per_kernel(times.busy_s), kernels.per_kernel(times.memory_s)
-    together = smooth_max(busy, memory, times.sharpness[kernels.leader])
+    larger = np.maximum(busy, memory)
+    grow = np.divide(smooth_max(busy, memory), larger, out=np.ones_like(busy), where=larger > 0.0)
     is_busy = busy >= memory
-    grow = np.divide(together, np.maximum(busy, memory), out=np.ones_like(busy), where=np.maximum(busy, memory) > 0.0)
     busy_factor = kernels.per_operator(np.where(is_busy, grow, 1.0))
     memory_factor = kernels.per_operator(np.where(is_busy, 1.0, grow))
     return times.busy_s * busy_factor, times.memory_s * memory_factor

@@ -1,8 +1,9 @@
 """Device that one kernel sees of a board: its share, the precision's engine, lanes, and the cache before DRAM.
 
-A coefficient of products is that of the engine, `NAME.tensor` or `NAME.vector`; any other that of the element's width,
-`NAME.wide` from four bytes on or `NAME.narrow`; one without either holds for all. Coefficients per clock use the clock
-of the fp32 peak at every precision. A cache whose bandwidth nobody published has last_level_bytes_per_clock per unit.
+A coefficient of products is that of the engine, `NAME.tensor` or `NAME.vector`; one of other work that of the element's
+width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM) or
+`NAME.planar` (GDDR, LPDDR); one without any holds for all. Times in clocks are of the highest clock that the board
+reaches, at which a peak is larger than at the clock that it is quoted at.
 """
 
 from __future__ import annotations
@@ -72,12 +73,14 @@ def find_last_level(hardware: Hardware) -> MemoryLevel:
     if level.bandwidth is not None:
         return level
     rule = hardware.coefficients["last_level_bytes_per_clock"]
-    value = rule.value * hardware.unit_count.value * vector_clock_hz(hardware)
+    value = rule.value * hardware.unit_count.value * find_clock_hz(hardware)
     return attrs.evolve(level, bandwidth=Quantity(value=value, unit="B/s", basis=rule.basis, source=rule.source))
 
 
-def vector_clock_hz(hardware: Hardware) -> float:
-    """Return the clock that coefficients per clock use: that of the fp32 peak, or the chip's."""
+def find_clock_hz(hardware: Hardware) -> float:
+    """Return the highest clock that the board reaches: its boost clock, or that of the fp32 peak, or the chip's."""
+    if hardware.clock_boost is not None:
+        return hardware.clock_boost.value
     peak = hardware.peaks.get("fp32")
     return peak.clock_hz if peak else hardware.clock.value
 
@@ -109,35 +112,53 @@ class Engine:
     """`tensor` or `vector`: what qualifies the coefficients of products."""
     width: str
     """`wide` from four bytes an element, `narrow` below: what qualifies those of everything else."""
+    memory: str
+    """`stacked` or `planar`: what qualifies those of memory."""
     units: float
     clock_hz: float
-    """Of the vector lanes."""
+    """The highest that the board reaches."""
     item_bytes: float
+    macs_per_clock: float
+    """Of a unit."""
+    slots_per_clock: float
+    """MACs that a unit could issue in a clock, were there nothing else to issue: all of a tensor core, whose operands
+    come with them, or one for each thread of the warps that its schedulers issue."""
 
     @classmethod
     def of(cls, hardware: Hardware, precision: str) -> Engine:
         """Return the engine of a device (`find_device`) at a precision."""
         item = PRECISION_BYTES[precision]
+        peak = hardware.peaks[precision]
+        macs_per_clock = peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
+        on_tensor_cores = uses_tensor_cores(hardware, precision)
+        slots = hardware.geometry["issue_slots_per_unit"].value * packing(hardware, precision)
         return cls(
             hardware=hardware,
             precision=precision,
-            mode="tensor" if uses_tensor_cores(hardware, precision) else "vector",
+            mode="tensor" if on_tensor_cores else "vector",
             width="wide" if item >= REGISTER_BYTES else "narrow",
-            units=float(hardware.peaks[precision].unit_count),
-            clock_hz=vector_clock_hz(hardware),
+            memory="stacked" if hardware.memory_type.startswith("HBM") else "planar",
+            units=float(peak.unit_count),
+            clock_hz=find_clock_hz(hardware),
             item_bytes=item,
+            macs_per_clock=macs_per_clock,
+            slots_per_clock=macs_per_clock if on_tensor_cores else max(slots, macs_per_clock),
         )
 
     def value(self, name: str) -> float:
-        """Return a coefficient at this engine and width."""
-        return self.hardware.coefficient(name, self.mode, self.width)
+        """Return a coefficient at this engine, width and memory."""
+        return self.hardware.coefficient(name, self.mode, self.width, self.memory)
+
+    def seconds(self, name: str) -> float:
+        """Return a coefficient in clocks as time."""
+        return self.value(name) / self.clock_hz
 
     def stream_seconds(self, byte_count: Floats) -> Floats:
         """Return the time to move bytes once: through the last cache what fits there, through DRAM what does not."""
         level = find_last_level(self.hardware)
         bandwidth = (level.bandwidth or self.hardware.memory_bandwidth).value
         near = byte_count / (bandwidth * self.hardware.coefficient(f"{level.name}_efficiency"))
-        far = byte_count / (self.hardware.memory_bandwidth.value * self.hardware.coefficient("dram_efficiency"))
+        far = byte_count / (self.hardware.memory_bandwidth.value * self.value("dram_efficiency"))
         return np.where(byte_count <= level.capacity.value, near, np.maximum(near, far))
 
     @property
@@ -146,6 +167,11 @@ class Engine:
         return self.units * self.clock_hz
 
     @property
+    def slots_hz(self) -> float:
+        """Instructions of single threads that all units together issue in a second."""
+        return self.hardware.geometry["issue_slots_per_unit"].value * self.issue_hz
+
+    @property
     def macs_per_s(self) -> float:
-        """Peak of the precision."""
-        return self.hardware.peaks[self.precision].rate.value / FLOPS_PER_MAC
+        """Peak of the precision at the highest clock."""
+        return self.macs_per_clock * self.issue_hz

@@ -1,23 +1,11 @@
 """Time of every operator on a SIMT machine: what its kernel costs before it runs, and how long the units are busy.
 
-Elementwise kernels are bound by bytes; whatever computes an address for each element (broadcasts, permutations,
-concatenations, pooling) by the rate of index arithmetic, which does not depend on the element's size (`issue`).
-Products take (`product`), by sort:
+Sorts of kernels and their numbers are those of `sort`, tiles those of `product`; here they meet.
 
-    dense, pointwise, linear, grouped    tiles; a linear one of at most 4 rows K x vector_product_step on tensor cores
-                                         up to K = 2048, else its bytes bound it; grouped ‖tiles, group_latency √G‖
-                                         on tensor cores, where no kernel of its own takes it
-    stem, batched, native grouped        forms of their own
-    attention      half of ‖max(b / U, 1) x MACs / b / rate of a unit, max(N, K) / 2 x step‖4 for each product, b blocks
-
-Memory takes the time of its bytes x reduction_traffic_factor for reductions, x batch_norm_traffic_factor for a batch
-norm alone. The softmax of a fused attention has no time of its own.
-
-An operator that runs alone may be several kernels: a convolution adds its bias in one of its own, batch norm at
-half precision converts its parameters first, a roll moves data once per direction. A compiler merges them, and leaves
-products to a library, whose result goes through memory epilogue_passes times more where something follows.
-
-Source: as `product`.
+An operator that runs alone may be several kernels: a convolution adds its bias in one of its own, batch norm at half
+precision converts its parameters first, a roll moves data once per direction, a linear layer at fp8 quantizes its
+activations. A compiler merges them, and leaves products to a library, whose result goes through memory epilogue_passes
+times more where something follows. What rides in another's epilogue costs its arithmetic on what is in registers.
 """
 
 from __future__ import annotations
@@ -27,234 +15,206 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.model.architecture.gpu.device import Engine
-from joulemap.model.architecture.gpu.issue import is_broadcast, issue_work
-from joulemap.model.architecture.gpu.product import (
-    FEW_ROWS,
-    Products,
-    Tiling,
-    batched_seconds,
-    native_seconds,
-    plain_blocks,
-    smooth_max,
-    sort_products,
-    stem_seconds,
-    tile_products,
-)
+from joulemap.model.architecture.gpu.attention import ROWS, time_attention
+from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit
+from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
+from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats, Integers
 
-ATTENTION_ROWS: Final = 64.0
-"""Queries of one thread block of a fused attention kernel."""
+QUANTIZED_BYTES: Final = 16.0
+"""DRAM traffic for each activation that is quantized: read twice at 16 bits, written at 8, scales beside it."""
 
-CHANNEL_FLOOR: Final = 64.0
-"""Channels that a half-precision batch norm kernel loads at least."""
-
-LOOPED_WIDTH: Final = 48.0
-"""Channels of a group from which on a library launches a grouped convolution group by group."""
-
-SHARPNESS_OF: Final = {"depthwise_conv": 2.0, "softmax": 2.0, "normalization": 2.0, "batch_norm": 8.0}
-"""How abruptly busy time takes over from memory time, by kind of the kernel's leader; 3 for all others."""
+BLOCK_EDGE: Final = 64.0
+"""Outputs along either side of the blocks of products that are not cut by shape."""
 
 
 @attrs.define(kw_only=True, eq=False)
 class Times:
     """Per-operator arrays, seconds."""
 
-    fixed_s: Floats
-    """Cost of starting the operator's kernels, if it leads."""
+    start_s: Floats
+    """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split product."""
     kernel_count: Floats
     """Kernels that the device runs for the operator, if it leads."""
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
-    """The part of busy time that is products."""
-    instruction_s: Floats
-    """What the instructions of other work than products take at their rate, without waiting."""
-    sharpness: Floats
-    tiling: Tiling
-    native_macs: Floats
-    """MAC slots of grouped convolutions that no tiles are cut for; 0 for all else."""
-    block_count: Floats
-    """Thread blocks of products that are not tiled."""
+    """What products take on their tiles, without waiting."""
+    issue_s: Floats
+    """What instructions take at their rate, without waiting: of all but products, and of kernels for small groups."""
+    tiles: Floats
+    """Blocks of products; 0 for all else."""
+    waves: Floats
+    tile_rows: Floats
+    tile_columns: Floats
+    executed_macs: Floats
+    """MAC slots of products, padding included; 0 for all else."""
+    multiplied_macs: Floats
+    """Those of them that are computed: not behind a causal mask, nor saved by Winograd's algorithm."""
+    seen_share: Floats
+    """Of the scores of an attention, that no mask hides; 1 for all else."""
+    occupancy: Floats
+    """Part of the units that have a block, over the time of a product; 0 for all else."""
     looped_count: Floats
     """Further launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats
-    """What a pass of its own reads and writes again: to add a bias that no compiler merged, to follow a library's
-    product with what the compiler fused to it."""
+    """What passes of their own read and write again."""
 
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
-    """Return the times of operators, given those of their bytes (`mapping.traffic.memory_time`)."""
+    """Return the times of operators, given those of their bytes."""
+    traits = Traits.of(kernels, engine)
+    sorts = look_up(traits, engine)
     work = kernels.work
-    sorts = sort_products(kernels, engine)
-    tiling = tile_products(kernels, engine, sorts)
-    native, native_rate, native_macs = native_seconds(kernels, engine, sorts)
-    is_native = native_macs > 0.0
-    batched = batched_seconds(kernels, engine, sorts)
-    attends = _attends(kernels)
-    products = np.where(is_native, native, tiling.busy_s)
-    if engine.mode == "tensor":
-        waits = engine.value("group_latency") * np.sqrt(np.maximum(work.gemm_groups, 1.0))
-        products = np.where(sorts.grouped & ~is_native, smooth_max(products, waits), products)
-        products = np.where(sorts.stem, stem_seconds(kernels, engine, sorts), products)
-    products = np.where(sorts.batched, np.where(attends, _attention_seconds(kernels, engine), batched), products)
-    products = np.where(sorts.linear & (work.gemm_m <= FEW_ROWS), _vector_seconds(kernels, engine), products)
-    issue = issue_work(kernels, engine, sorts)
-    passes = _passes(kernels, engine, attends)
-    hidden = attends & work.of_kind("softmax")
-    busy = np.where(hidden, 0.0, products + issue.busy_s + passes.busy_s)
-    instruction = np.where(is_native, native_rate, issue.instruction_s) + passes.instruction_s
-    group_width = work.gemm_k / np.maximum(work.tap_count, 1.0)
-    sharpness = np.full_like(busy, 3.0)
-    for kind, value in SHARPNESS_OF.items():
-        sharpness = np.where(work.of_kind(kind), value, sharpness)
+    is_product = sorts.share > 0.0
+    memory_s = np.where(
+        is_product, product_memory(kernels, engine), memory_s * sorts.traffic_ratio * read_again(traits, engine)
+    )
+    untiled = traits.is_of("few_rows", "native_groups", "padded_groups", "plain_groups", "attention")
+    tiled = np.flatnonzero(is_product & ~untiled)
+    tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), engine)
+    column = _Spread(work.operator_count, tiled)
+    padding = np.where(
+        traits.is_of("native_groups", "padded_groups"), NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0
+    )
+    executed = np.where(is_product & untiled, work.mac_count * padding, column(tiling.executed_macs))
+    executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
+    direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
+    attends = traits.is_of("attention")
+    attention = time_attention(kernels, engine, attends)
+    direct = np.where(attends, attention.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
+    issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
+    product = smooth_max(direct + column(tiling.compute_s), np.where(is_product, sorts.chain_s, 0.0))
+    waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
+    is_issued = traits.is_of("padded_groups", "plain_groups")
+    passes = _passes(kernels, engine, traits)
+    hidden = traits.is_attention & work.of_kind("softmax")
+    blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
+    tiles = np.where(is_product & untiled, np.where(attends, attention.blocks, blocks), column(tiling.tile_count))
+    filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
-        fixed_s=_fixed_seconds(kernels, engine, sorts, attends) + passes.fixed_s,
+        start_s=np.where(attends, attention.start_s, sorts.start_s) + column(tiling.split_s) + passes.start_s,
         kernel_count=1.0 + passes.count,
-        busy_s=busy,
-        memory_s=memory_s * _traffic_factor(kernels, engine),
-        product_s=products,
-        instruction_s=instruction,
-        sharpness=sharpness,
-        tiling=tiling,
-        native_macs=native_macs,
-        block_count=plain_blocks(kernels, sorts),
-        looped_count=np.where(sorts.grouped & ~is_native & (group_width >= LOOPED_WIDTH), work.gemm_groups, 0.0),
+        busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
+        memory_s=memory_s,
+        product_s=np.where(is_issued, 0.0, direct + column(tiling.compute_s)),
+        issue_s=issue + np.where(is_issued, direct, 0.0) + passes.issue_s,
+        tiles=tiles,
+        waves=np.where(is_product & untiled, ceil_divide(tiles, engine.units), column(tiling.waves)),
+        tile_rows=np.where(attends, ROWS, np.where(is_product & untiled, BLOCK_EDGE, column(tiling.tile_rows))),
+        tile_columns=np.where(
+            attends, work.gemm_n, np.where(is_product & untiled, BLOCK_EDGE, column(tiling.tile_columns))
+        ),
+        executed_macs=executed,
+        multiplied_macs=executed * attention.seen_share / np.maximum(sorts.share, 1.0),
+        seen_share=attention.seen_share,
+        occupancy=np.where(untiled, filled, column(tiling.occupancy)),
+        looped_count=np.where(traits.is_of("looped_groups") & traits.on_tensor_cores, work.gemm_groups, 0.0),
         pass_bytes=passes.moved_bytes,
     )
 
 
-def _attends(kernels: KernelColumns) -> Booleans:
-    """Return the operators of kernels that compute scores, softmax and weighted sum in one: fused attention."""
-    work = kernels.work
-    has_softmax = kernels.per_kernel(np.where(work.of_kind("softmax"), 1.0, 0.0)) > 0.0
-    products = kernels.per_kernel(np.where(work.of_kind("matmul"), 1.0, 0.0))
-    mask: Booleans = kernels.per_operator(np.where(has_softmax & (products >= 2.0), 1.0, 0.0)) > 0.0
+@attrs.frozen
+class _Spread:
+    """Values of some operators as a column of all, 0 elsewhere."""
+
+    count: int
+    rows: Integers
+
+    def __call__(self, values: Floats) -> Floats:
+        column = np.zeros(self.count)
+        column[self.rows] = values
+        return column
+
+
+def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
+    """Return the time of the bytes of products: operands stream worse than copies, results worse than operands.
+
+    What fits in the last cache moves at the rate at which units take it in there, never below that of DRAM.
+    """
+    level = find_last_level(engine.hardware)
+    far = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
+    near = np.maximum(far, engine.value("operand_bytes_per_clock") * engine.issue_hz)
+    ratio = np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio"))
+    byte_count = kernels.moved_bytes + (ratio - 1.0) * kernels.output_bytes
+    return byte_count / np.where(kernels.moved_bytes <= level.capacity.value, near, far)
+
+
+def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
+    """Return the tiled products; convolutions spend more on operands, whose addresses they compute."""
+    work = traits.kernels.work
+    ratio = np.where(work.of_kind("linear", "matmul"), 1.0, engine.value("conv_reach_ratio"))
+    return Shapes(
+        rows=work.gemm_m[rows],
+        columns=work.gemm_n[rows],
+        inner=work.gemm_k[rows],
+        groups=np.maximum(work.gemm_groups[rows], 1.0),
+        share=sorts.share[rows],
+        reach=engine.value("operand_reach") * ratio[rows],
+        loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
+        splits=traits.is_of("product")[rows],
+        memory_s=memory_s[rows],
+    )
+
+
+def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
+    """Return the linear layers at fp8 that quantize their activations first, a row at a time, and scale their result.
+
+    A compiler leaves that to whatever makes the activations.
+    """
+    mask: Booleans = kernels.work.of_kind("linear") & (engine.precision == "fp8") & (kernels.runtime != "fused")
     return mask
 
 
-def _vector_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return busy time of products of so few rows that they are bound by the bytes of the matrix."""
-    inner = kernels.work.gemm_k
-    if engine.mode != "tensor":
-        return np.zeros_like(inner)
-    return np.where(inner <= 2048.0, inner * engine.value("vector_product_step"), 0.0)
-
-
-def _attention_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return half of a fused attention kernel's busy time, for each of its two products.
-
-    Blocks of 64 queries pass over all keys: time is that of the blocks on all units at a rate of their own, and at
-    least the chain of steps along the keys.
-    """
+def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
+    """Return what an operator costs that runs in another's epilogue: plain arithmetic on what is in registers."""
     work = kernels.work
-    blocks = work.gemm_groups * ceil_divide(work.gemm_m, ATTENTION_ROWS)
-    per_block = np.where(blocks > 0.0, work.mac_count / np.maximum(blocks, 1.0), 0.0)
-    rate = engine.value("peak_efficiency.attention") * engine.macs_per_s / engine.units
-    keys = np.maximum(work.gemm_n, work.gemm_k)
-    chain = 0.5 * keys * engine.value("attention_step_clocks") / engine.clock_hz
-    return smooth_max(np.maximum(blocks / engine.units, 1.0) * per_block / rate, chain, 4.0)
-
-
-def _traffic_factor(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return how much longer than its bytes a kernel takes that streams them badly."""
-    work = kernels.work
-    factor = np.ones_like(work.mac_count)
-    factor = np.where(work.of_kind("reduction"), engine.value("reduction_traffic_factor"), factor)
-    alone = work.of_kind("batch_norm") & kernels.leads & (kernels.runtime != "fused")
-    norm = np.full_like(factor, engine.value("batch_norm_traffic_factor"))
-    if engine.width == "narrow":
-        channels = np.maximum(kernels.own_weight_bytes / kernels.item_bytes / 4.0, 1.0)
-        norm = norm * np.maximum(channels, CHANNEL_FLOOR) / channels
-    return np.where(alone, norm, factor)
+    lanes = lanes_per_unit(engine.hardware, engine.precision)
+    special = engine.hardware.geometry["special_function_lanes_per_unit"].value
+    return (work.elementwise_count / lanes + work.special_count / special) / engine.issue_hz
 
 
 @attrs.define(kw_only=True, eq=False)
 class _Passes:
-    fixed_s: Floats
+    start_s: Floats
     count: Floats
     busy_s: Floats
-    instruction_s: Floats
+    issue_s: Floats
     moved_bytes: Floats
 
 
-def _passes(kernels: KernelColumns, engine: Engine, attends: Booleans) -> _Passes:
-    """Return the further kernels of operators that run alone."""
-    work = kernels.work
-    if kernels.runtime == "fused":
-        return _epilogue_passes(kernels, engine, attends)
-    outputs = work.output_element_count
-    weights = kernels.own_weight_bytes / kernels.item_bytes
-    products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
-    biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
-    moved = np.where(biased, 2.0 * outputs * kernels.item_bytes, 0.0)
-    small = work.gemm_m <= kernels.batch
-    start = engine.value("fixed_cost.broadcast") * np.where(small, engine.value("small_broadcast_ratio"), 1.0)
-    index_s = outputs / (engine.value("indexed_elements_per_clock") * engine.issue_hz)
-    fixed = np.where(biased, start, 0.0)
-    count = np.where(biased, 1.0, 0.0)
-    busy = np.where(biased, smooth_max(index_s, engine.stream_seconds(moved)), 0.0)
-    if engine.width == "narrow":
-        norm = work.of_kind("batch_norm") & kernels.leads
-        channels = np.maximum(weights / 4.0, 1.0)
-        growth = 1.0 + 0.25 * np.clip(np.log2(channels / 128.0), 0.0, 4.0)
-        fixed = np.where(norm, engine.value("fixed_cost.elementwise") * growth, fixed)
-        count = np.where(norm, 1.0, count)
-    rolled = work.of_operation("roll")
-    fixed = np.where(rolled, engine.value("fixed_cost.broadcast"), fixed)
-    count = np.where(rolled, 1.0, count)
-    return _Passes(
-        fixed_s=fixed,
-        count=count,
-        busy_s=busy,
-        instruction_s=busy,
-        moved_bytes=moved,
-    )
-
-
-def _epilogue_passes(kernels: KernelColumns, engine: Engine, attends: Booleans) -> _Passes:
-    """Return the further kernels of compiled code: what follows a library's product, in one kernel of its own.
+def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
+    """Return the further kernels of an operator: those of a program that runs call by call, or of compiled code.
 
     torch.compile leaves products to cuBLAS and cuDNN and generates the rest, so that their result goes through memory
     once more; `epilogue_passes` is how often that happens where something follows, 0 for a compiler that generates
     products too.
     """
-    work = kernels.work
-    follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
-    passes = kernels.leads & follows & work.has_macs & ~attends
-    often = np.where(passes, engine.value("epilogue_passes"), 0.0)
-    moved = 2.0 * often * work.output_element_count * kernels.item_bytes
+    work, light, index = kernels.work, engine.seconds("start_clocks.light"), engine.seconds("start_clocks.index")
+    zero = np.zeros(work.operator_count)
+    if kernels.runtime == "fused":
+        follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
+        passes = kernels.leads & follows & work.has_macs & ~traits.is_attention
+        often = np.where(passes, engine.value("epilogue_passes"), 0.0)
+        moved = 2.0 * often * work.output_element_count * kernels.item_bytes
+        stream = engine.stream_seconds(moved)
+        return _Passes(start_s=often * light, count=often, busy_s=stream, issue_s=zero, moved_bytes=moved)
+    weights = kernels.own_weight_bytes / kernels.item_bytes
+    products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
+    biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
+    converts = work.of_kind("batch_norm") & (engine.width == "narrow")
+    quantizes = _quantizes(kernels, engine)
+    moved = np.where(biased, 2.0 * work.output_element_count * kernels.item_bytes, 0.0)
+    moved = np.where(quantizes, QUANTIZED_BYTES * work.gemm_m * work.gemm_k * np.maximum(work.gemm_groups, 1.0), moved)
+    issue = np.where(biased, work.output_element_count * engine.value("issue_slots.index") / engine.slots_hz, 0.0)
+    start = np.where(biased | work.of_operation("roll"), index, np.where(converts, light, 0.0))
+    start = np.where(quantizes, engine.seconds("start_clocks.quantize"), start)
     return _Passes(
-        fixed_s=often * engine.value("fixed_cost.elementwise"),
-        count=often,
-        busy_s=engine.stream_seconds(moved),
-        instruction_s=np.zeros_like(moved),
+        start_s=start,
+        count=np.where(start > 0.0, 1.0, 0.0),
+        busy_s=smooth_max(issue, engine.stream_seconds(moved)),
+        issue_s=issue,
         moved_bytes=moved,
     )
-
-
-def _fixed_seconds(kernels: KernelColumns, engine: Engine, sorts: Products, attends: Booleans) -> Floats:
-    """Return the cost of starting a kernel of each operator's kind."""
-    work = kernels.work
-    fixed = np.full_like(work.mac_count, engine.value("fixed_cost.elementwise"))
-    broadcast = is_broadcast(kernels) | work.of_kind("data_movement", "uncounted")
-    fixed = np.where(broadcast, engine.value("fixed_cost.broadcast"), fixed)
-    fixed = np.where(work.of_operation("index"), 2.0 * engine.value("fixed_cost.broadcast"), fixed)
-    fills = work.of_operation("fill", "new_zeros", "zeros", "ones", "full")
-    fixed = np.where(fills, engine.value("small_fill_ratio") * engine.value("fixed_cost.elementwise"), fixed)
-    for kind in ("softmax", "normalization", "reduction", "pool", "depthwise_conv", "grouped_conv"):
-        fixed = np.where(work.of_kind(kind), engine.value(f"fixed_cost.{kind}"), fixed)
-    if kernels.runtime != "fused":
-        fixed = np.where(work.of_kind("batch_norm"), engine.value("fixed_cost.batch_norm"), fixed)
-    dense, pointwise = engine.value("fixed_cost.conv"), engine.value("fixed_cost.pointwise_conv")
-    fixed = np.where(sorts.dense | sorts.stem, dense, fixed)
-    few = work.gemm_m <= FEW_ROWS
-    alone = np.where(few, engine.value("few_rows_ratio") * pointwise, pointwise)
-    alone = np.where(sorts.strided, 0.5 * (pointwise + dense), alone)
-    fixed = np.where(sorts.pointwise, alone, fixed)
-    fixed = np.where(sorts.stem, engine.value("stem_ratio") * dense, fixed)
-    fixed = np.where(sorts.linear, engine.value("fixed_cost.linear"), fixed)
-    fixed = np.where(sorts.batched, engine.value("fixed_cost.matmul"), fixed)
-    return np.where(attends & sorts.batched, engine.value("fixed_cost.attention"), fixed)

@@ -1,0 +1,28 @@
+/*
+name = "hardware.link"
+version = 1
+schema = 1
+summary = "Links of one hardware to devices of its kind and to its host"
+grain = "one row per link"
+order = ["link_index"]
+[parameters]
+hardware = { type = "VARCHAR", meaning = "catalogue id" }
+[columns]
+link_index = { type = "INTEGER", meaning = "order in the description" }
+link = { type = "VARCHAR", meaning = "nvlink, pcie, ici ..." }
+generation = { type = "VARCHAR", meaning = "as the vendor or standard counts; empty where there is but one" }
+connects = { type = "VARCHAR", meaning = "device (others of its kind) or host" }
+topology = { type = "VARCHAR", meaning = "how devices are joined; empty for a host or where it is not known" }
+link_count = { type = "INTEGER", meaning = "links of the device, to one peer or to several" }
+lane_count = { type = "INTEGER", meaning = "lanes of one link, in one direction; null where it has none" }
+bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "in one direction, all links together" }
+domain_size = { type = "INTEGER", meaning = "devices that the links can join, this one included; null where there is no such bound" }
+basis = { type = "VARCHAR", meaning = "of the bandwidth: measured, published, derived, scaled, recalled or assumed" }
+source = { type = "VARCHAR", meaning = "of the bandwidth" }
+*/
+SELECT
+    link_index, link, generation, connects, topology, link_count, lane_count, bandwidth_bytes_per_s, domain_size, basis,
+    source
+FROM hardware_links
+WHERE hardware = $hardware AND is_current
+ORDER BY link_index

@@ -1,0 +1,307 @@
+"""Names of single operators: a kind, and its sizes in brackets.
+
+    gemm(m=128,n=4096,k=4096)        x[m,k] times the transpose of W[n,k], which are weights
+    bmm(b=16,m=128,n=128,k=64)       b products of two activations, x[m,k] y[k,n]
+    conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
+    attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
+    softmax(rows=4096,columns=4096)
+    layer_norm(rows=4096,columns=4096)
+    elementwise(kind=add,elements=1048576)
+    batch_norm(channels=64,size=56)
+    max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)
+    global_avg_pool(channels=2048,size=7)
+
+A name has one spelling, with arguments in a fixed order and without those that are what they would be anyway. However
+it is written, it is read as that, so that two spellings are one workload.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from joulemap.domain.name import fold_into
+from joulemap.errors import UsageError
+
+MOST: Final = 2**48
+"""Of a size: no tensor of any use has more elements."""
+
+Value = int | bool | str
+
+
+@attrs.frozen
+class Argument:
+    """What an operator is told."""
+
+    name: str
+    default: Value | None = None
+    """None where it must be given."""
+    least: int = 1
+    choices: tuple[str, ...] = ()
+    """What a text may be; empty for any word."""
+
+    def read(self, kind: str, text: str) -> Value:
+        """Return the value that a text says; UsageError for one that it cannot have."""
+        if isinstance(self.default, bool):
+            if text.lower() in ("true", "false"):
+                return text.lower() == "true"
+            raise UsageError(f"{kind}: {self.name} is {_short(text)}, expected true or false")
+        if self.choices:
+            if (found := fold_into(text, self.choices)) in self.choices:
+                return found
+            raise UsageError(f"{kind}: {self.name} is {_short(text)}, expected one of {', '.join(self.choices)}")
+        if isinstance(self.default, str):
+            if _WORD.fullmatch(text):
+                return text.lower()
+            raise UsageError(f"{kind}: {self.name} is {_short(text)}, expected a word like flash_attention")
+        if text.isascii() and text.isdigit() and len(text) <= len(str(MOST)) and self.least <= int(text) <= MOST:
+            return int(text)
+        raise UsageError(f"{kind}: {self.name} is {_short(text)}, expected a whole number from {self.least} to {MOST}")
+
+
+@attrs.frozen(kw_only=True)
+class Elementwise:
+    """A kind of `elementwise`, and what it costs as the tracer counts it."""
+
+    aten: str
+    element_cost: int
+    """Simple operations on each element."""
+    special_cost: int = 0
+    """Special functions of each element."""
+    is_binary: bool = False
+    """Whether it takes a second operand."""
+
+
+ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
+    "relu": Elementwise(aten="relu.default", element_cost=1),
+    "gelu": Elementwise(aten="gelu.default", element_cost=4, special_cost=1),
+    "silu": Elementwise(aten="silu.default", element_cost=3, special_cost=1),
+    "sigmoid": Elementwise(aten="sigmoid.default", element_cost=2, special_cost=1),
+    "tanh": Elementwise(aten="tanh.default", element_cost=0, special_cost=1),
+    "exp": Elementwise(aten="exp.default", element_cost=0, special_cost=1),
+    "sqrt": Elementwise(aten="sqrt.default", element_cost=0, special_cost=1),
+    "neg": Elementwise(aten="neg.default", element_cost=1),
+    "copy": Elementwise(aten="clone.default", element_cost=0),
+    "add": Elementwise(aten="add.Tensor", element_cost=1, is_binary=True),
+    "sub": Elementwise(aten="sub.Tensor", element_cost=1, is_binary=True),
+    "mul": Elementwise(aten="mul.Tensor", element_cost=1, is_binary=True),
+    "div": Elementwise(aten="div.Tensor", element_cost=1, is_binary=True),
+    "pow": Elementwise(aten="pow.Tensor_Tensor", element_cost=0, special_cost=2, is_binary=True),
+}
+"""What `elementwise` can be."""
+
+ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
+    "gemm": (Argument("m"), Argument("n"), Argument("k"), Argument("bias", default=False)),
+    "bmm": (Argument("b"), Argument("m"), Argument("n"), Argument("k")),
+    "conv2d": (
+        Argument("batch", default=1),
+        Argument("channels_in"),
+        Argument("channels_out"),
+        Argument("size"),
+        Argument("kernel"),
+        Argument("stride", default=1),
+        Argument("padding", default=0, least=0),
+        Argument("groups", default=1),
+        Argument("bias", default=False),
+    ),
+    "attention": (
+        Argument("batch", default=1),
+        Argument("queries"),
+        Argument("cached", default=0, least=0),
+        Argument("heads"),
+        Argument("kv_heads", default=0),
+        Argument("head_dim"),
+        Argument("causal", default=False),
+        Argument("kernel", default=""),
+    ),
+    "softmax": (Argument("rows"), Argument("columns")),
+    "layer_norm": (Argument("rows"), Argument("columns")),
+    "elementwise": (
+        Argument("kind", choices=tuple(ELEMENTWISE)),
+        Argument("elements"),
+        Argument("operand", default=0),
+    ),
+    "batch_norm": (Argument("batch", default=1), Argument("channels"), Argument("size")),
+    "max_pool2d": (
+        Argument("batch", default=1),
+        Argument("channels"),
+        Argument("size"),
+        Argument("kernel"),
+        Argument("stride", default=0),
+        Argument("padding", default=0, least=0),
+    ),
+    "global_avg_pool": (Argument("batch", default=1), Argument("channels"), Argument("size")),
+}
+"""Kind -> its arguments, in the order of a name. What is 0 by default follows from the others."""
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "gemm": "gemm(m=128,n=4096,k=4096)",
+    "bmm": "bmm(b=16,m=128,n=128,k=64)",
+    "conv2d": "conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)",
+    "attention": "attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)",
+    "softmax": "softmax(rows=4096,columns=4096)",
+    "layer_norm": "layer_norm(rows=4096,columns=4096)",
+    "elementwise": "elementwise(kind=add,elements=1048576)",
+    "batch_norm": "batch_norm(channels=64,size=56)",
+    "max_pool2d": "max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)",
+    "global_avg_pool": "global_avg_pool(channels=2048,size=7)",
+}
+"""Kind -> a name of it."""
+
+_NAME: Final = re.compile(r"\s*(?P<kind>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<rest>\(.*)?", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+_LONGEST: Final = 60
+
+
+@attrs.frozen
+class SingleOperator:
+    """An operator that is a workload by itself."""
+
+    kind: str
+    arguments: Mapping[str, Value] = attrs.field(hash=False)
+    """All of them, in the order of a name."""
+
+    def size(self, name: str) -> int:
+        """Return an argument that is a number."""
+        return int(self.arguments[name])
+
+    def __str__(self) -> str:
+        """Return the one spelling of its name."""
+        told = [
+            f"{name}={str(value).lower()}"
+            for name, value in self.arguments.items()
+            if value != _implied(self.kind, name, self.arguments)
+        ]
+        return f"{self.kind}({','.join(told)})"
+
+
+def find_kind(name: str) -> str:
+    """Return the kind of operator that a name begins with, with or without brackets; empty for any other name."""
+    found = _NAME.fullmatch(name)
+    kind = fold_into(found["kind"], ARGUMENTS) if found else ""
+    return kind if kind in ARGUMENTS else ""
+
+
+def is_operator(name: str) -> bool:
+    """Whether a name is that of a single operator with its sizes."""
+    return "(" in name and bool(find_kind(name))
+
+
+def find_operator(name: str, given: Iterable[tuple[str, str]] = ()) -> SingleOperator | None:
+    """Return the operator of a name, with what is given beside it; None for a name that is none of an operator.
+
+    Raises UsageError, which says what would be right, for brackets, arguments or values that are wrong.
+    """
+    found = _NAME.fullmatch(name)
+    kind = find_kind(name)
+    if found is None or not kind:
+        return None
+    texts = [*_split(kind, name, (found["rest"] or "()").strip()), *given]
+    known = {argument.name: argument for argument in ARGUMENTS[kind]}
+    values: dict[str, Value] = {}
+    for argument, text in texts:
+        if argument not in known:
+            raise UsageError(f"{kind} takes no argument {_short(argument)}; it takes: {', '.join(known)}")
+        value = known[argument].read(kind, text)
+        if values.setdefault(argument, value) != value:
+            raise UsageError(f"{kind}: {argument} is {values[argument]} and {value}, expected one value")
+    missing = [one.name for one in known.values() if one.default is None and one.name not in values]
+    if missing:
+        raise UsageError(f"{kind} needs {', '.join(missing)}: write {EXAMPLES[kind]}")
+    whole: dict[str, Value] = {}
+    for argument in known:
+        value = values[argument] if argument in values else _implied(kind, argument, {**values, **whole})
+        whole[argument] = value
+    if kind == "attention" and whole["queries"] == 1:
+        whole["causal"] = False  # the last token sees all others anyway
+    _check(kind, whole)
+    return SingleOperator(kind, whole)
+
+
+def spell(name: str) -> str:
+    """Return the one spelling of an operator's name, any other name as it is; raises as `find_operator`."""
+    operator = find_operator(name) if "(" in name else None
+    return str(operator) if operator is not None else name
+
+
+def complete(text: str) -> list[str]:
+    """Return how a name of an operator that is being typed may go on: its kind, or its next argument."""
+    before, bracket, inside = text.partition("(")
+    if not bracket:
+        return [f"{kind}(" for kind in ARGUMENTS if kind.startswith(text.lower())]
+    kind = find_kind(before)
+    if not kind or inside.endswith(")"):
+        return []
+    done, _, last = inside.rpartition(",")
+    told = {one.partition("=")[0].strip() for one in done.split(",")}
+    start = text[: len(text) - len(last)]
+    if last.startswith("kind="):
+        return [f"{start}kind={name}" for name in ELEMENTWISE if name.startswith(last.removeprefix("kind="))]
+    return [
+        f"{start}{one.name}=" for one in ARGUMENTS[kind] if one.name.startswith(last.strip()) and one.name not in told
+    ]
+
+
+def _split(kind: str, name: str, rest: str) -> list[tuple[str, str]]:
+    """Return (argument, text) of what stands in brackets."""
+    if not rest.endswith(")") or "(" in rest[1:]:
+        raise UsageError(f"cannot read {_short(name)}: write {EXAMPLES[kind]}")
+    inside = rest[1:-1].strip()
+    found = []
+    for part in inside.split(",") if inside else []:
+        argument, equals, text = part.partition("=")
+        if not equals:
+            raise UsageError(f"cannot read {_short(part.strip())} in {_short(name)}: write {EXAMPLES[kind]}")
+        found.append((argument.strip(), text.strip()))
+    return found
+
+
+def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
+    """Return what an argument is where nothing is said."""
+    if name == "kv_heads":
+        return values["heads"]
+    if kind == "max_pool2d" and name == "stride":
+        return values["kernel"]
+    if name == "operand":
+        if values["kind"] == "pow":
+            return 1
+        return values["elements"] if ELEMENTWISE[str(values["kind"])].is_binary else 0
+    found = next(one.default for one in ARGUMENTS[kind] if one.name == name)
+    return "" if found is None else found
+
+
+def _check(kind: str, values: Mapping[str, Value]) -> None:
+    """Raise UsageError for values that do not go together."""
+    number = {name: int(value) for name, value in values.items() if not isinstance(value, str)}
+    if kind in ("conv2d", "max_pool2d"):
+        _check_most(kind, number, "kernel", number["size"] + 2 * number["padding"], "size + 2 padding")
+    if kind == "max_pool2d":
+        _check_most(kind, number, "padding", number["kernel"] // 2, "half the kernel")
+    if kind == "conv2d":
+        _check_divisor(kind, number, "groups", "channels_in")
+        _check_divisor(kind, number, "groups", "channels_out")
+    if kind == "attention":
+        _check_divisor(kind, number, "kv_heads", "heads")
+    if kind == "elementwise":
+        if ELEMENTWISE[str(values["kind"])].is_binary:
+            _check_divisor(kind, number, "operand", "elements")
+        elif number["operand"]:
+            raise UsageError(f"elementwise: {values['kind']} takes one operand; leave out operand")
+
+
+def _check_most(kind: str, number: Mapping[str, int], name: str, most: int, what: str) -> None:
+    if number[name] > most:
+        raise UsageError(f"{kind}: {name} is {number[name]}, expected at most {what}, {most}")
+
+
+def _check_divisor(kind: str, number: Mapping[str, int], name: str, of: str) -> None:
+    if number[of] % number[name]:
+        raise UsageError(f"{kind}: {name} is {number[name]}, expected a divisor of {of}, {number[of]}")
+
+
+def _short(text: str) -> str:
+    """Return a text as an error repeats it: in quotes, and cut where it is long."""
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

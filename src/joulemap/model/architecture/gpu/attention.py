@@ -1,0 +1,204 @@
+"""Time of fused attention: scores, softmax and weighted sum in one kernel, of a family that has a name.
+
+With H query heads on H_kv pairs of keys and values (g = H / H_kv), S queries and L keys of D elements, batch B, q MACs
+of a unit in a clock, U units, f the highest clock:
+
+    several queries
+        blocks  = B H_kv ceil(S g / 128)                     heads of a group share a block, if the family packs g
+        seen    = L, or under a causal mask min(L, (L - S) + (S + max(128 / g, 1)) / 2 + 32 [S > 64])
+        pass(x) = 256 D x / (share q) + 128 exponential x / special function lanes     clocks for x keys
+        compute = max(blocks / U (pass(seen) + tile), pass(L) / lone + tile) / f
+    one query
+        pairs   = B H_kv;  parts = floor(U / pairs), at least 1, at most ceil(L / 256)
+        turn(s) = max(pair, 2 D p ceil(L / s) / unit_bytes)    clocks for one of s parts of the keys, p bytes an element
+        compute = min(ceil(pairs / U) turn(1), ceil(pairs parts / U) turn(parts) + merge) / f
+
+Time is start / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs, so start, tile, pair,
+merge, share and unit_bytes are coefficients of the family that a workload names; those of `sdpa` where it names none.
+
+Source: fitted on context and generation attention that others measured on H200, A100 and B200 (aiconfigurator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.model.architecture.gpu.device import Engine
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.traffic import ceil_divide
+from joulemap.model.workload import Booleans, Floats, Integers
+
+ROWS: Final = 128.0
+"""Queries of one block, those of all heads of a group together."""
+
+LEAST_ROWS: Final = 64.0
+"""What a block of fewer queries is padded to."""
+
+KEY_BLOCK: Final = 64.0
+PART_KEYS: Final = 256.0
+"""Keys of a part, at least, where the keys of one pair are split over units."""
+
+PLAIN: Final = "sdpa"
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "": PLAIN,
+    "flash_attention": "flash_attention_2",
+    "flash_attention_2": "flash_attention_2",
+    "vllm_flash_attn_fa3": "flash_attention_3",
+    "flash_attention_3": "flash_attention_3",
+    "vllm_flash_attn": "flash_attention_3_bare",
+    "flash_attention_3_bare": "flash_attention_3_bare",
+    "torch_flow": "trtllm",
+    "trtllm": "trtllm",
+    "vllm_flashinfer": "flashinfer",
+    "flashinfer": "flashinfer",
+    "vllm_flashinfer_trtllmprefill": "flashinfer_trtllm",
+    "vllm_flashinfer_trtllmdecode": "flashinfer_trtllm",
+    "flashinfer_trtllm": "flashinfer_trtllm",
+}
+"""Name of a kernel as workloads and sources give it -> family; a name that is not here runs as `sdpa`."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Attention:
+    """Of each operator of a fused attention; 0 for all else."""
+
+    start_s: Floats
+    """If it leads its kernel."""
+    busy_s: Floats
+    """Half of the kernel's busy time for each of its two products."""
+    blocks: Floats
+    seen_share: Floats
+    """Of the keys, that the kernel does not skip behind a causal mask; 1 for all else."""
+
+
+def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -> Attention:
+    """Return the times of fused attention kernels; `products` are their scores and weighted sums."""
+    work = kernels.work
+    start, busy, blocks = (np.zeros(work.operator_count) for _ in range(3))
+    rows = np.flatnonzero(products)
+    _, first = np.unique(kernels.kernel_index[rows], return_index=True)
+    scores = rows[first]
+    families = np.array([FAMILIES.get(name, PLAIN) for name in work.kernel_family[scores].tolist()])
+    of_kernel, seen_of = np.zeros(kernels.kernel_count), np.ones(kernels.kernel_count)
+    for family in np.unique(families).tolist():
+        mine = scores[families == family]
+        shapes = _read_shapes(kernels, mine)
+        numbers = _Numbers(engine, family)
+        some, one = _several(shapes, numbers), _single(shapes, numbers)
+        taken, count = (np.where(shapes.queries > 1.0, *pair) for pair in zip(some, one, strict=True))
+        of_kernel[kernels.kernel_index[mine]] = taken
+        seen_of[kernels.kernel_index[mine]] = np.minimum(shapes.seen / shapes.keys, 1.0)
+        blocks[mine] = count
+        start[kernels.leader[kernels.kernel_index[mine]]] = _start_seconds(shapes, numbers)
+    busy[rows] = of_kernel[kernels.kernel_index[rows]] / 2.0
+    seen = kernels.per_operator(seen_of)
+    return Attention(start_s=start, busy_s=busy, blocks=blocks, seen_share=seen)
+
+
+@attrs.frozen
+class _Numbers:
+    """Coefficients of a family on an engine."""
+
+    engine: Engine
+    family: str
+
+    def value(self, name: str) -> float:
+        return self.engine.hardware.coefficient(f"attention_{name}", self.family, self.engine.width)
+
+    @property
+    def macs_per_clock(self) -> float:
+        """Of a unit: at four bytes an element attention runs on the vector lanes, whatever products do."""
+        hardware = self.engine.hardware
+        wide = self.engine.width == "wide" and "fp32" in hardware.peaks
+        own = Engine.of(hardware, "fp32").macs_per_clock if wide else self.engine.macs_per_clock
+        return own * self.value("share")
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Shapes:
+    """Of each kernel."""
+
+    queries: Floats
+    keys: Floats
+    depth: Floats
+    pairs: Floats
+    """Keys and values of one head, over all samples."""
+    group: Floats
+    """Query heads that share them."""
+    is_causal: Booleans
+
+    def packed(self, most: float) -> _Shapes:
+        """Return the shapes where a block takes all heads of a group, if they are at most so many, else each alone."""
+        fits = self.group <= most
+        return attrs.evolve(
+            self,
+            pairs=np.where(fits, self.pairs, self.pairs * self.group),
+            group=np.where(fits, self.group, 1.0),
+        )
+
+    @property
+    def everything(self) -> Floats:
+        """Keys in whole blocks."""
+        return ceil_divide(self.keys, KEY_BLOCK) * KEY_BLOCK
+
+    @property
+    def seen(self) -> Floats:
+        """Keys in the blocks that the mean query looks at."""
+        diagonal = (self.queries + np.maximum(ROWS / self.group, 1.0)) / 2.0
+        diagonal = diagonal + np.where(self.queries > KEY_BLOCK, KEY_BLOCK / 2.0, 0.0)
+        masked = np.minimum(self.everything, self.keys - self.queries + diagonal)
+        return np.where(self.is_causal, masked, self.everything)
+
+
+def _read_shapes(kernels: KernelColumns, scores: Integers) -> _Shapes:
+    work = kernels.work
+    queries, keys, depth, heads = (
+        column[scores] for column in (work.gemm_m, work.gemm_n, work.gemm_k, work.gemm_groups)
+    )
+    held = kernels.input_bytes[scores] / kernels.item_bytes - heads * queries * depth
+    pairs = np.clip(held / (keys * depth), 1.0, heads)
+    return _Shapes(
+        queries=queries, keys=keys, depth=depth, pairs=pairs, group=heads / pairs, is_causal=work.is_causal[scores]
+    )
+
+
+def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
+    """Return the fixed cost, with that of appending keys and values to a cache where the family's rows have it in."""
+    engine = numbers.engine
+    rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
+    appended = 4.0 * engine.item_bytes * shapes.depth * shapes.queries * shapes.pairs
+    passes = engine.hardware.coefficients.get(f"attention_append_passes.{numbers.family}")
+    appending = passes.value * appended / rate if passes else np.zeros_like(appended)
+    return numbers.value("start_clocks") / engine.clock_hz + appending
+
+
+def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
+    """Return (busy seconds, blocks) of kernels with several queries for each head."""
+    engine, packed = numbers.engine, shapes.packed(numbers.value("packed_heads"))
+    blocks = packed.pairs * ceil_divide(packed.queries * packed.group, ROWS)
+    lanes = engine.hardware.geometry["special_function_lanes_per_unit"].value
+    rows = np.minimum(ceil_divide(packed.queries * packed.group, LEAST_ROWS) * LEAST_ROWS, ROWS)
+    per_key = 2.0 * rows * packed.depth / numbers.macs_per_clock + rows * numbers.value("exponential") / lanes
+    tile = numbers.value("tile_clocks")
+    together = blocks / engine.units * (per_key * packed.seen + tile)
+    alone = per_key * packed.everything / numbers.value("lone_share") + tile
+    return np.maximum(together, alone) / engine.clock_hz, blocks
+
+
+def _single(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
+    """Return (busy seconds, blocks) of kernels with one query for each head, the next token of a language model."""
+    engine, pairs = numbers.engine, shapes.packed(numbers.value("packed_heads_of_one")).pairs
+    parts = np.clip(np.floor(engine.units / pairs), 1.0, ceil_divide(shapes.keys, PART_KEYS))
+
+    def clocks(count: Floats) -> Floats:
+        moved = 2.0 * engine.item_bytes * shapes.depth * ceil_divide(shapes.keys, count)
+        turn = np.maximum(numbers.value("pair_clocks"), moved / numbers.value("unit_bytes"))
+        return ceil_divide(pairs * count, engine.units) * turn
+
+    whole, split = clocks(np.ones_like(parts)), clocks(parts) + numbers.value("merge_clocks")
+    return np.minimum(whole, split) / engine.clock_hz, pairs * np.where(split < whole, parts, 1.0)

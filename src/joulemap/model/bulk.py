@@ -1,0 +1,184 @@
+"""Many workloads on one configuration at once: what each takes in all, without its ledger.
+
+    workloads ─► one behind the other ─► form kernels ─► place ─► time ─► count ─► price ─► sums by workload
+
+Kernels are placed by their own columns and by those of their workload, which stand beside each, so that thousands of
+small workloads cost hardly more than one large one. The power cap applies to each by itself. Totals are those of the
+ledger that an evaluation of each alone would write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import UnsupportedError
+from joulemap.model.architecture import find_architecture
+from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.ledger import operator_fj, with_leakage
+from joulemap.model.pipeline import describe_shortage, share_latency, time_kernels, to_fs
+from joulemap.model.workload import ROLE_CODE, Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
+from joulemap.units import FS_PER_S
+
+if TYPE_CHECKING:
+    from joulemap.domain.workload import Workload
+
+TOGETHER: Final = 4096
+"""Workloads that are evaluated at once: more gain nothing and cost memory."""
+
+
+@attrs.frozen(kw_only=True)
+class Total:
+    """What a workload takes in all on one configuration."""
+
+    refusal: str | None = None
+    """Why the hardware cannot run it; None where it can, and then the rest is known."""
+    latency_fs: int | None = None
+    energy_fj: int | None = None
+    clock_fraction: float | None = None
+    """Of the full clock: below 1 where the power cap gives way."""
+    weight_bytes: int | None = None
+    activation_bytes: int | None = None
+    mac_count: int | None = None
+
+
+@attrs.define(kw_only=True, eq=False, slots=False)
+class JoinedColumns(WorkloadColumns):
+    """Several workloads, one behind the other. `batch` and `weight_bytes` are those of none of them."""
+
+    workload_index: Integers
+    """Per operator."""
+    batches: Floats
+    """Per workload: samples."""
+    weights: Floats
+    """Per workload: bytes at the traced dtype."""
+
+    @property
+    def workload_count(self) -> int:
+        """Workloads."""
+        return len(self.batches)
+
+    def each_weight_bytes(self, precision: str) -> Floats:
+        """Return the weight bytes of each workload, as `weight_bytes_at` has them."""
+        is_weight = self.access_role == ROLE_CODE["weight"]
+        owner = self.workload_index[self.access_operator[is_weight]]
+        byte_count = self.access_bytes[is_weight]
+        own = sum_by(owner, byte_count, self.workload_count)
+        scale = precision_scale(self.access_item_bytes[is_weight], precision)
+        scaled = sum_by(owner, byte_count * scale, self.workload_count)
+        return np.divide(self.weights * scaled, own, out=np.zeros_like(own), where=own > 0.0)
+
+    def each_peak_bytes(self, precision: str, *, is_fused: bool) -> Floats:
+        """Return the peak of live activation storage of each workload, as `peak_activation_bytes` has it."""
+        live = self.live_bytes(precision, is_fused=is_fused)
+        starts = np.searchsorted(self.workload_index, np.arange(self.workload_count))
+        peak: Floats = np.maximum.reduceat(live, starts)
+        return peak
+
+
+def join(workloads: Sequence[Workload]) -> JoinedColumns:
+    """Return fused workloads one behind the other; each has an operator that computes."""
+    return JoinedColumns(
+        batch=1,
+        weight_bytes=0,
+        workload_index=np.repeat(np.arange(len(workloads)), [len(one.operators) for one in workloads]),
+        batches=np.array([one.batch * one.inner_batch for one in workloads], dtype=np.float64),
+        weights=np.array([one.weight_bytes for one in workloads], dtype=np.float64),
+        **arrays_of(workloads),
+    )
+
+
+def form_joined(joined: JoinedColumns, precision: str, runtime: str) -> KernelColumns:
+    """Return the kernels that the runtime launches for each of the workloads."""
+    kernels = form_kernels(joined, precision, runtime)
+    owner = joined.workload_index[kernels.operator_index]
+    launches = kernels.host_launch_count
+    if runtime != "eager":
+        _, first = np.unique(owner[kernels.leader], return_index=True)
+        launches = np.zeros_like(launches)
+        launches[kernels.leader[first]] = 1.0
+    return attrs.evolve(
+        kernels,
+        host_launch_count=launches,
+        batch=joined.batches[owner],
+        total_weight_bytes=joined.each_weight_bytes(precision)[owner],
+        peak_activation_bytes=joined.each_peak_bytes(precision, is_fused=runtime == "fused")[owner],
+        workload_index=owner,
+        workload_count=joined.workload_count,
+    )
+
+
+def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> tuple[Total, ...]:
+    """Return the totals of each workload on a configuration, or why its hardware cannot run it.
+
+    Raises UnpricedActionError for an action without a price, KeyError for a number that the hardware lacks.
+    """
+    found: list[Total] = []
+    for start in range(0, len(workloads), TOGETHER):
+        found += _evaluate(workloads[start : start + TOGETHER], hardware, precision, runtime)
+    return tuple(found)
+
+
+def _evaluate(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> list[Total]:
+    """Return the totals of some; of those that no store can hold, by evaluating ever fewer together."""
+    if precision not in hardware.peaks:
+        refusal = f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
+        return [Total(refusal=refusal)] * len(workloads)
+    try:
+        return _evaluate_fitting(workloads, hardware, precision, runtime)
+    except UnsupportedError as error:
+        if len(workloads) == 1:
+            return [Total(refusal=str(error))]
+        half = len(workloads) // 2
+        return [
+            *_evaluate(workloads[:half], hardware, precision, runtime),
+            *_evaluate(workloads[half:], hardware, precision, runtime),
+        ]
+
+
+def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> list[Total]:
+    joined = join(workloads)
+    is_fused = runtime == "fused"
+    weights, peaks = joined.each_weight_bytes(precision), joined.each_peak_bytes(precision, is_fused=is_fused)
+    shortages = [describe_shortage(required, hardware) for required in (weights + peaks).tolist()]
+    if any(shortages):
+        fitting = [one for one, shortage in zip(workloads, shortages, strict=True) if not shortage]
+        totals = iter(_evaluate_fitting(fitting, hardware, precision, runtime) if fitting else ())
+        return [Total(refusal=shortage) if shortage else next(totals) for shortage in shortages]
+    kernels = form_joined(joined, precision, runtime)
+    timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
+    operator_fs = share_latency(timing, hardware)
+    energy_fj = operator_fj(with_leakage(timing.counts, hardware, operator_fs / FS_PER_S), hardware, timing.row_factor)
+    kernel_fs = to_fs(timing.kernel_s, hardware)
+    macs = kernels.sum_workload(kernels.work.mac_count)
+    return [
+        Total(
+            latency_fs=latency,
+            energy_fj=energy,
+            clock_fraction=clock,
+            weight_bytes=round(weight),
+            activation_bytes=round(peak),
+            mac_count=int(count),
+        )
+        for latency, energy, clock, weight, peak, count in zip(
+            _sum_exactly(kernel_fs, kernels.workload_index[kernels.leader], kernels.workload_count),
+            _sum_exactly(energy_fj, kernels.workload_index, kernels.workload_count),
+            timing.clock_fraction.tolist(),
+            weights.tolist(),
+            peaks.tolist(),
+            macs.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _sum_exactly(values: Integers, owner: Integers, count: int) -> list[int]:
+    """Return the sum of whole numbers of each workload; its rows stand together."""
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, owner, values)
+    found: list[int] = total.tolist()
+    return found

@@ -1,0 +1,118 @@
+"""Single operators that were measured, evaluated in bulk: what each takes in all, stored without a ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.operator.name import find_operator
+from joulemap.domain.operator.workload import describe
+from joulemap.errors import CatalogueError, UsageError
+from joulemap.model.version import formula_version
+from joulemap.plan.catalogue import ensure_catalogue, writing
+from joulemap.plan.run import plan_runs
+from joulemap.plan.source import reading_if_there
+from joulemap.resource import package_version
+from joulemap.store.connection import transaction
+from joulemap.store.estimate import Estimate, find_estimates, write_estimates
+from joulemap.trace.source import ModelRequest
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.key import WorkloadKey
+    from joulemap.domain.settings import Settings
+    from joulemap.domain.workload import Workload
+    from joulemap.plan.run import PlannedRun
+    from joulemap.plan.source import Source, Talk
+
+Place = tuple[str, int]
+"""An operator at a batch."""
+
+
+def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
+    """Evaluate and store what single operators take on the one configuration of the settings, where it is not stored.
+
+    An operator that is too large to be added up is told and left out. Raises as `plan_runs`, and CatalogueError for a
+    hardware that cannot be mapped.
+    """
+    places = list(dict.fromkeys(operators))
+    plan = plan_runs((places[0][0],), settings)
+    (run,) = plan.runs("")
+    plan.check_calibration()
+    keys = {place: _key(place) for place in places}
+    named = {place: _digest(key, run) for place, key in keys.items()}
+    with reading_if_there(source) as connection:
+        stored = find_estimates(connection) if connection is not None else set()
+    missing = [place for place in places if named[place] not in stored]
+    if not missing:
+        return
+    from joulemap.plan.evaluate import ensure_hardware
+
+    workloads = _describe(missing, keys, source.talk)
+    with writing(source.anchor()) as connection:
+        with transaction(connection):
+            ensure_catalogue(connection)
+            target = ensure_hardware(connection, plan, (run,))[run.target]
+        with transaction(connection):
+            write_estimates(connection, _evaluate(workloads, [named[place] for place in workloads], target, run))
+
+
+def _key(place: Place) -> WorkloadKey:
+    name, batch = place
+    return ModelRequest(model=name, kind="operator", batch=batch, is_default=True).key
+
+
+def _digest(key: WorkloadKey, run: PlannedRun) -> str:
+    """Return what an estimate depends on: its workload, and what a run of no workload depends on."""
+    return hashlib.sha256(f"{key.digest}|{run.run_key}".encode()).hexdigest()[:16]
+
+
+def _describe(places: Sequence[Place], keys: dict[Place, WorkloadKey], talk: Talk) -> dict[Place, Workload]:
+    found: dict[Place, Workload] = {}
+    for name, batch in places:
+        operator = find_operator(name)
+        assert operator is not None, f"{name} is no operator"
+        try:
+            found[name, batch] = describe(operator, batch, keys[name, batch])
+        except UsageError as error:
+            talk(f"left out: {error}")
+    return found
+
+
+def _evaluate(
+    workloads: dict[Place, Workload], keys: Sequence[str], hardware: Hardware, run: PlannedRun
+) -> list[Estimate]:
+    from joulemap.model.bulk import evaluate_all
+
+    try:
+        totals = evaluate_all(tuple(workloads.values()), hardware, run.precision, run.runtime)
+    except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
+        raise CatalogueError(
+            f"{run.hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more"
+        ) from error
+    return [
+        Estimate(
+            estimate_key=key,
+            model=name,
+            hardware=run.hardware,
+            hardware_digest=hardware.digest,
+            power_mode=run.power_mode,
+            precision=run.precision,
+            batch=batch,
+            runtime=run.runtime,
+            calibration=run.calibration.label if run.calibration else UNCALIBRATED,
+            calibration_digest=run.calibration.digest if run.calibration else "",
+            refusal=total.refusal,
+            latency_fs=total.latency_fs,
+            energy_fj=total.energy_fj,
+            clock_fraction=total.clock_fraction,
+            weight_bytes=total.weight_bytes,
+            activation_bytes=total.activation_bytes,
+            mac_count=total.mac_count,
+            formula_version=formula_version(hardware.architecture),
+            package_version=package_version("joulemap"),
+        )
+        for (name, batch), key, total in zip(workloads, keys, totals, strict=True)
+    ]

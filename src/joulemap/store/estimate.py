@@ -1,0 +1,58 @@
+"""Estimates of single operators to rows: the newest of each configuration under each calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.store.connection import Connection
+from joulemap.store.digest import ESTIMATE, Digester
+from joulemap.store.row import insert_records, next_id, utc_now
+
+SAME: Final = "model, hardware, power_mode, precision, batch, runtime, calibration"
+"""What tells two estimates apart that may stand side by side."""
+
+
+@attrs.frozen(kw_only=True)
+class Estimate:
+    """What an operator takes in all on one configuration, as it is stored."""
+
+    estimate_key: str
+    model: str
+    hardware: str
+    hardware_digest: str
+    power_mode: str
+    precision: str
+    batch: int
+    runtime: str
+    calibration: str
+    calibration_digest: str
+    refusal: str | None
+    latency_fs: int | None
+    energy_fj: int | None
+    clock_fraction: float | None
+    weight_bytes: int | None
+    activation_bytes: int | None
+    mac_count: int | None
+    formula_version: str
+    package_version: str
+
+
+def find_estimates(connection: Connection) -> set[str]:
+    """Return the keys of all that are stored."""
+    return {str(key) for (key,) in connection.execute("SELECT estimate_key FROM estimate").fetchall()}
+
+
+def write_estimates(connection: Connection, estimates: Sequence[Estimate]) -> None:
+    """Store estimates in place of older ones of their configurations. The caller holds the transaction."""
+    first = next_id(connection, "estimate", "estimate_id")
+    numbers = range(first, first + len(estimates))
+    insert_records(connection, "estimate", estimates, estimate_id=numbers, created_at=utc_now(), content_digest="")
+    connection.execute(
+        f"DELETE FROM estimate WHERE estimate_id < $first AND ({SAME}) IN "
+        f"(SELECT ({SAME}) FROM estimate WHERE estimate_id >= $first)",
+        {"first": first},
+    )
+    Digester(connection).seal(ESTIMATE, numbers)

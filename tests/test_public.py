@@ -1,0 +1,81 @@
+"""Public tables of measurements: what ships, read without a database; imported by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.measurement import load_measurements
+from joulemap.catalog.public import PREFIX, PublicTable, find_public_table, load_public_tables
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
+from joulemap.domain.operator.name import is_operator, spell
+from joulemap.errors import ExitCode, UnknownNameError
+from joulemap.plan.catalogue import known_hardware
+from joulemap.workspace import Workspace
+
+SMALL = "mamf_ceilings"
+
+
+def table(name: str) -> PublicTable:
+    found = find_public_table(PREFIX + name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(load_public_tables()))
+def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
+    one = table(name)
+    assert one.address == f"public:{name}"
+    assert one.title and one.conditions and one.licence
+    assert re.search(r"commit [0-9a-f]{10}", one.source)
+    assert one.runtime in RUNTIMES
+    rows, models = one.read(), load_models()
+    assert len(set(rows)) == len(rows) > 0
+    assert set(one.seen) <= {row.hardware.partition("@")[0] for row in rows}
+    for row in rows:
+        assert spell(row.model) == row.model
+        assert is_operator(row.model) or row.model in models
+        assert row.hardware.partition("@")[0] in known_hardware()
+        assert row.precision in PRECISION_BYTES
+        assert row.latency_s is not None and 1e-7 < row.latency_s < 10.0
+        assert row.conditions.startswith(one.conditions)
+    told = {row.conditions.removeprefix(one.conditions).removeprefix("; ") for row in rows}
+    assert told - {""} == set(one.condition.values())
+
+
+def test_rows_are_those_of_their_sources() -> None:
+    rows = {row.model: row for row in table(SMALL).read() if row.hardware == "h100_sxm5" and row.precision == "bf16"}
+    one = rows["gemm(m=2048,n=2048,k=13312)"]  # 794.5 TFLOP/s
+    assert_close(one.latency_s or 0.0, 2 * 2048 * 2048 * 13312 / 794.5e12, rel=1e-6)
+    power = {(row.hardware, row.model): row for row in table("aic_gemm_power").read()}
+    drawn = power["b200_sxm", "gemm(m=1,n=51200,k=65536)"]  # 1.075193 ms, 706.6 W
+    assert_close(drawn.latency_s or 0.0, 1.075193e-3, rel=1e-6)
+    assert_close(drawn.energy_j or 0.0, 1.075193e-3 * 706.6, rel=1e-6)
+
+
+def test_a_locked_clock_is_the_mode_that_a_row_was_measured_at() -> None:
+    assert {row.hardware for row in table("energaizer").read()} == {"a100_pcie_40gb@900MHz"}
+
+
+def test_they_are_in_no_database_before_they_are_asked_for(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    ships = len(set(load_measurements()))
+    assert len(workspace.measurements()) == ships
+    rows = table(SMALL).read()
+    assert workspace.import_measurements(PREFIX + SMALL) == (len(rows), 0)
+    assert workspace.import_measurements(PREFIX + SMALL) == (0, len(rows))
+    assert len(workspace.measurements()) == ships + len(rows)
+
+
+def test_an_unknown_table_is_one_line(joulemap: Run) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean neusight"):
+        find_public_table("public:neusigt")
+    found = joulemap("measurements", "import", "public:mamf")
+    assert found.returncode == ExitCode.UNKNOWN_NAME
+    assert "unknown public table 'mamf'" in found.stderr
+    assert find_public_table("mine.csv") is None
