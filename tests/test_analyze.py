@@ -23,6 +23,7 @@ from joulemap.domain.settings import RunDivision
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.workspace import Workspace
+from sample import thin
 
 LISTS: dict[RunDivision, str] = {
     "category": "categories",
@@ -150,7 +151,7 @@ def test_fusing_saves_what_the_operator_costs_alone(analyses: Mapping[str, Analy
 
 
 @pytest.mark.parametrize("level", LISTS)
-@pytest.mark.parametrize("architecture", CLASSES)
+@pytest.mark.parametrize("architecture", thin(CLASSES, 3))
 def test_json_and_csv_hold_the_same_cells(
     architecture: str, level: RunDivision, analyses: Mapping[str, AnalyzeAnswer]
 ) -> None:

@@ -22,6 +22,7 @@ from joulemap.store.manifest import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Rows
 from joulemap.workspace import Workspace
+from sample import thin
 from test_calibration import hardware, made
 
 CALIBRATED = "h200_sxm"
@@ -233,7 +234,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", thin(DAMAGES, 2))
 def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: Path, tmp_path: Path) -> None:
     breaking, message = DAMAGES[damage]
     breaking(own_archive)

@@ -16,6 +16,7 @@ from joulemap.domain.settings import Bounds
 from joulemap.errors import ExitCode, SqlError, UsageError
 from joulemap.store.type import ABSENT, replace_types
 from joulemap.workspace import Workspace
+from sample import thin
 
 SHORT = Bounds(timeout_s=0.3)
 SMALL = Bounds(max_memory_bytes=60e6, timeout_s=30.0)
@@ -136,7 +137,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("value", thin(VALUES, 3))
 def test_a_value_of_any_type_is_written_in_every_format(
     value: str, joulemap: Run, database: Path, tmp_path: Path
 ) -> None:

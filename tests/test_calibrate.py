@@ -476,7 +476,8 @@ def test_a_fit_finds_the_hardware_that_gave_the_measurements(
 
 def test_rows_with_one_quantity_alone(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
     target = hardware("tpu_v4")
-    rows = true_observations(target, target, {place: work for place, work in workloads.items() if place[1] == 1})
+    few = [place for place in workloads if place[1] == 1][::2]
+    rows = true_observations(target, target, {place: workloads[place] for place in few})
     latency = fit(target, [attrs.evolve(one, energy_j=None) for one in rows]).calibration
     assert (latency.latency_count, latency.energy_count) == (len(rows), 0)
     assert {one.quantity for one in latency.errors} == {"latency"}

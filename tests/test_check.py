@@ -21,6 +21,7 @@ from joulemap.store.check import check_database, find_faults
 from joulemap.store.connection import PATIENT, reading
 from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
 from joulemap.workspace import Workspace
+from sample import thin
 
 RUNS = "the rows of a run are those that were written"
 WORKLOADS = "the rows of a workload are those that were written"
@@ -116,7 +117,7 @@ def edited(broken: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnect
     broken.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("edit", thin(EDITS, 3))
 def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) -> None:
     statement, rule, place = EDITS[edit]
     edited.execute(statement)
@@ -140,7 +141,7 @@ def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> 
     }
     left_out = {"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest"}
     for seal in (RUN, WORKLOAD, HARDWARE):
-        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {seal.table} ORDER BY 1").fetchall()]
+        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {seal.table} ORDER BY 1 LIMIT 4").fetchall()]
         for table in seal.tables:
             columns = edited.execute(f"DESCRIBE {table}").fetchall()
             for name, kind, *_ in columns:
@@ -301,7 +302,7 @@ READING = (
 )
 
 
-@pytest.mark.parametrize("command", READING, ids=" ".join)
+@pytest.mark.parametrize("command", thin(READING, 3), ids=" ".join)
 def test_a_damaged_ledger_is_one_line_and_exit_5(command: tuple[str, ...], joulemap: Run, own_database: Path) -> None:
     with duckdb.connect(str(own_database), read_only=True) as connection:
         damaged = connection.execute(
@@ -327,7 +328,7 @@ def test_a_damaged_record_of_migrations_is_one_line_and_exit_5(joulemap: Run, ow
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thin(KINDS, 3))
 def test_damage_is_found_or_harmless(kind: str, database: Path, tmp_path: Path) -> None:
     before = contents(database)
     for seed in range(2):

@@ -567,7 +567,7 @@ def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulema
     content = bytearray(database.read_bytes())
     path = tmp_path / "damaged.duckdb"
     found = []
-    for offset in range(header + 5_000, len(content) - 64, 4 * block):
+    for offset in range(header + 5_000, len(content) - 64, 7 * block):
         damaged = bytearray(content)
         damaged[offset : offset + 64] = bytes(255 - value for value in damaged[offset : offset + 64])
         path.write_bytes(damaged)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from chips import EVERY
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.hardware_file import check_files
-from joulemap.catalog.load import list_architectures, load_catalogue, load_hardware
+from joulemap.catalog.load import list_architectures, load_hardware
 from joulemap.catalog.starter import copy_text, minimal_text
+from joulemap.domain.hardware import Hardware
 from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 
 MINIMAL = """
@@ -94,15 +96,14 @@ def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path
     assert all(trial.latency_s and trial.energy_j for trial in answered)
 
 
-@pytest.mark.parametrize("name", list(load_catalogue().hardware))
-def test_a_template_is_its_hardware_under_another_name(name: str, tmp_path: Path) -> None:
-    known = load_catalogue().hardware[name]
-    mine = load_hardware(write(tmp_path, copy_text(name), "mine.toml"))
-    assert mine.id == f"my_{name}"
+@pytest.mark.parametrize("hardware", EVERY)
+def test_a_template_is_its_hardware_under_another_name(hardware: Hardware, tmp_path: Path) -> None:
+    mine = load_hardware(write(tmp_path, copy_text(hardware.id), "mine.toml"))
+    assert mine.id == f"my_{hardware.id}"
     assert mine.aliases == ()
-    assert mine.peaks == known.peaks
-    assert mine.reference == known.reference
-    assert mine.memory_levels == known.memory_levels
+    assert mine.peaks == hardware.peaks
+    assert mine.reference == hardware.reference
+    assert mine.memory_levels == hardware.memory_levels
 
 
 def test_a_template_is_found_by_alias() -> None:

@@ -113,9 +113,10 @@ def test_an_effect_is_scored_on_the_kinds_that_it_moves() -> None:
 
 
 def test_every_effect_names_what_the_class_has() -> None:
-    model = ladder()["make_model"]
+    free = ladder()["free_parameters"]
+    boards = [group.hardware for group in bench().groups]
     for held in ladder()["EFFECTS"].values():
-        form = model(bench(), held)
-        assert not set(held) & {one.name for one in form.parameters}
+        for board in boards:
+            assert not set(held) & {one.name for one in free(board, held)}
     with pytest.raises(ValueError, match="has no no_such_effect"):
-        model(bench(), {"no_such_effect": 1.0})
+        free(boards[0], {"no_such_effect": 1.0})
