@@ -188,7 +188,6 @@ _SORTS: Final[Mapping[str, str]] = {
     "padded_groups": "the same, together no multiple of 64",
     "plain_groups": "other groups of at most 48 channels, tensor cores",
     "looped_groups": "all other groups: one product after the other",
-    "strided_depthwise": "one channel a group, positions left out",
     "depthwise": "one channel a group",
     "max_pool": "pooling by maximum",
     "average_pool": "other pooling",

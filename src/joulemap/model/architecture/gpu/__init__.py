@@ -4,7 +4,7 @@
 `time` puts them together; here kernels are placed and their actions counted.
 
     kernel = launch + ‖sum of busy, sum of memory‖         ‖a, b‖ = (a^2.5 + b^2.5)^(1/2.5)
-    launch = (start of its sort + kernels of the operator x gap_clocks) / f
+    launch = (start of its sort + gap_clocks) / f
 
 What the norm is above the larger sum belongs to it. In eager the host runs ahead of the device.
 
@@ -113,7 +113,7 @@ class Gpu:
         return GpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=(times.start_s + times.kernel_count * engine.seconds("gap_clocks"))[kernels.leader],
+            launch_s=(times.start_s + engine.seconds("gap_clocks"))[kernels.leader],
             dram_read_bytes=read + again / 2.0,
             dram_write_bytes=written + again / 2.0,
             tile_count=tiles,

@@ -7,7 +7,7 @@ of a unit in a clock, U units, f the highest clock:
         blocks  = B H_kv ceil(S g / 128)                     heads of a group share a block, if the family packs g
         seen    = L, or under a causal mask min(L, (L - S) + (S + max(128 / g, 1)) / 2 + 32 [S > 64])
         pass(x) = 256 D x / (share q) + 128 exponential x / special function lanes     clocks for x keys
-        compute = max(blocks / U (pass(seen) + tile), pass(L) / lone + tile) / f
+        compute = max(blocks / U (pass(seen) + tile), pass(L) + tile) / f
     one query
         pairs   = B H_kv;  parts = floor(U / pairs), at least 1, at most ceil(L / 256)
         turn(s) = max(pair, 2 D p ceil(L / s) / unit_bytes)    clocks for one of s parts of the keys, p bytes an element
@@ -186,7 +186,7 @@ def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     per_key = 2.0 * rows * packed.depth / numbers.macs_per_clock + rows * numbers.value("exponential") / lanes
     tile = numbers.value("tile_clocks")
     together = blocks / engine.units * (per_key * packed.seen + tile)
-    alone = per_key * packed.everything / numbers.value("lone_share") + tile
+    alone = per_key * packed.everything + tile
     return np.maximum(together, alone) / engine.clock_hz, blocks
 
 

@@ -289,11 +289,15 @@ class Traits:
         return self.outputs / length * np.ceil(length / NORM_BLOCK) * NORM_BLOCK
 
     @cached_property
+    def stride(self) -> Floats:
+        """Positions of a window that the one before it did not load, along one dimension."""
+        edge = np.sqrt(np.maximum(self.taps, 1.0))
+        return np.minimum(edge, np.sqrt(np.maximum(self.reduced, 1.0)))
+
+    @cached_property
     def loads(self) -> Floats:
         """Loads of a pooling window that its neighbour has not made."""
-        edge = np.sqrt(np.maximum(self.kernels.work.tap_count, 1.0))
-        stride = np.sqrt(np.maximum(self.reduced, 1.0))
-        return self.outputs * edge * np.minimum(edge, stride)
+        return self.outputs * np.sqrt(np.maximum(self.taps, 1.0)) * self.stride
 
 
 @attrs.frozen
@@ -342,9 +346,7 @@ SORTS: Final = (
     Sort("padded_groups", lambda t: t.is_native, start="conv", share="padded"),
     Sort("plain_groups", lambda t: t.is_plain, start="conv", share="fallback", chain="loop", links=lambda t: t.loop),
     Sort("looped_groups", lambda t: t.is_grouped, start="conv", chain="loop", links=lambda t: t.loop),
-    Sort("strided_depthwise", lambda t: t.is_depthwise & t.is_strided, start="light", amount=lambda t: t.macs,
-         slots="strided_depthwise"),
-    Sort("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs, slots="depthwise"),
+    Sort("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs * t.stride, slots="depthwise"),
     Sort("max_pool", _operation("max_pool", "adaptive_max_pool"), start="index", amount=lambda t: t.loads, slots="load",
          chain="pool"),
     Sort("average_pool", _kind("pool"), start="index", amount=lambda t: t.outputs, slots="average"),

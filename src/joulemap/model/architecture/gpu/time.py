@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from joulemap.model.architecture.gpu.attention import ROWS, time_attention
-from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit
+from joulemap.model.architecture.gpu.device import Engine, lanes_per_unit
 from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.kernel import KernelColumns
@@ -36,8 +36,6 @@ class Times:
 
     start_s: Floats
     """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split product."""
-    kernel_count: Floats
-    """Kernels that the device runs for the operator, if it leads."""
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
@@ -96,7 +94,6 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
         start_s=np.where(attends, attention.start_s, sorts.start_s) + column(tiling.split_s) + passes.start_s,
-        kernel_count=1.0 + passes.count,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
         product_s=np.where(is_issued, 0.0, direct + column(tiling.compute_s)),
@@ -132,14 +129,12 @@ class _Spread:
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     """Return the time of the bytes of products: operands stream worse than copies, results worse than operands.
 
-    What fits in the last cache moves at the rate at which units take it in there, never below that of DRAM.
+    What fits in the last cache is no faster than a unit takes in operands, which `product` says.
     """
-    level = find_last_level(engine.hardware)
-    far = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
-    near = np.maximum(far, engine.value("operand_bytes_per_clock") * engine.issue_hz)
+    rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
     ratio = np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio"))
     byte_count = kernels.moved_bytes + (ratio - 1.0) * kernels.output_bytes
-    return byte_count / np.where(kernels.moved_bytes <= level.capacity.value, near, far)
+    return byte_count / rate
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
@@ -176,10 +171,13 @@ def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
     return (work.elementwise_count / lanes + work.special_count / special) / engine.issue_hz
 
 
+_PASSES: Final = ("light", "index", "quantize")
+"""Starts of kernels that an operator has beside its own."""
+
+
 @attrs.define(kw_only=True, eq=False)
 class _Passes:
     start_s: Floats
-    count: Floats
     busy_s: Floats
     issue_s: Floats
     moved_bytes: Floats
@@ -192,7 +190,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     once more; `epilogue_passes` is how often that happens where something follows, 0 for a compiler that generates
     products too.
     """
-    work, light, index = kernels.work, engine.seconds("start_clocks.light"), engine.seconds("start_clocks.index")
+    work = kernels.work
+    light, index, quantize = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in _PASSES)
     zero = np.zeros(work.operator_count)
     if kernels.runtime == "fused":
         follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
@@ -200,7 +199,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
         stream = engine.stream_seconds(moved)
-        return _Passes(start_s=often * light, count=often, busy_s=stream, issue_s=zero, moved_bytes=moved)
+        return _Passes(start_s=often * light, busy_s=stream, issue_s=zero, moved_bytes=moved)
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
@@ -210,10 +209,9 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     moved = np.where(quantizes, QUANTIZED_BYTES * work.gemm_m * work.gemm_k * np.maximum(work.gemm_groups, 1.0), moved)
     issue = np.where(biased, work.output_element_count * engine.value("issue_slots.index") / engine.slots_hz, 0.0)
     start = np.where(biased | work.of_operation("roll"), index, np.where(converts, light, 0.0))
-    start = np.where(quantizes, engine.seconds("start_clocks.quantize"), start)
+    start = np.where(quantizes, quantize, start)
     return _Passes(
         start_s=start,
-        count=np.where(start > 0.0, 1.0, 0.0),
         busy_s=smooth_max(issue, engine.stream_seconds(moved)),
         issue_s=issue,
         moved_bytes=moved,
