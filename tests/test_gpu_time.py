@@ -158,7 +158,7 @@ def test_a_bias_is_a_pass_of_its_own_unless_it_is_merged() -> None:
     plain, biased = (columns(conv(64, 64, 28, bias=bias), image(1, 64, 28)) for bias in (False, True))
     times, _ = timed(biased, "fp32")
     moved = 2 * outputs * 4
-    assert (times.kernel_count.tolist(), times.pass_bytes.tolist()) == ([2.0], [moved])
+    assert times.pass_bytes.tolist() == [moved]
     # it computes an address for each output, 110 instructions, while bytes go through the L2 at 4 TB/s
     issue = outputs * 110 / THREADS_PER_S
     assert_close(busy_s(biased) - busy_s(plain), norm(issue, moved / 4e12), rel=1e-9)
@@ -166,7 +166,7 @@ def test_a_bias_is_a_pass_of_its_own_unless_it_is_merged() -> None:
     starts = [float(placed(work, "fp32")[0].launch_s[0]) for work in (plain, biased)]
     assert_close(starts[1] - starts[0], clocks(3500 + 1000), rel=1e-9)
     merged, _ = timed(biased, "fp32", "fused")
-    assert (merged.kernel_count.tolist(), merged.pass_bytes.tolist()) == ([1.0], [0.0])
+    assert merged.pass_bytes.tolist() == [0.0]
 
 
 def test_compiled_code_leaves_products_to_a_library_and_passes_their_result_once_more() -> None:
@@ -176,10 +176,10 @@ def test_compiled_code_leaves_products_to_a_library_and_passes_their_result_once
     assert kernels.kernel_count == 1
     leader = int(kernels.leader[0])
     moved = 2 * 8 * 8 * 224 * 224 * 4
-    assert (float(times.kernel_count[leader]), float(times.pass_bytes.sum())) == (2.0, moved)
+    assert float(times.pass_bytes.sum()) == moved
     # 25.7 MB go through the L2 at 4 TB/s; no address is computed
     assert_close(float(times.busy_s[leader] - graph.busy_s[leader]), moved / 4e12, rel=1e-9)
-    assert_close(float(times.start_s[leader] - graph.start_s[leader]), clocks(2000), rel=1e-9)
+    assert_close(float(times.start_s[leader] - graph.start_s[leader]), clocks(2000 + 1000), rel=1e-9)
     assert float(times.issue_s.sum()) <= float(graph.issue_s.sum())
     # batch norm and relu cost arithmetic on what is in registers, or less
     riding = kernels.rides
@@ -220,7 +220,8 @@ def test_what_is_no_product_issues_instructions_for_each_of_an_amount(
 
 def test_a_depthwise_convolution_that_leaves_out_positions_is_slower() -> None:
     work = columns(conv(64, 64, 28, groups=64, stride=2), image(1, 64, 28))
-    for precision, slots in (("fp32", 22), ("fp16", 14)):
+    # two of three loads of a row are new, twice the one of stride 1: 11 and 7 instructions
+    for precision, slots in (("fp32", 2 * 11), ("fp16", 2 * 7)):
         assert_close(busy_s(work, precision), 64 * 14 * 14 * 9 * slots / THREADS_PER_S, rel=1e-9)
 
 
@@ -323,7 +324,7 @@ def test_a_kernel_takes_at_least_each_of_its_parts(precision: str, runtime: str)
         larger = np.maximum(busy, memory)
         assert (found >= larger * (1 - 1e-9)).all(), name
         assert (found <= 2**0.4 * larger + 1e-12).all(), name
-        least = times.start_s[kernels.leader] + times.kernel_count[kernels.leader] * clocks(1000)
+        least = times.start_s[kernels.leader] + clocks(1000)
         assert (placement.launch_s >= least * (1 - 1e-9)).all(), name
         assert (times.issue_s >= 0).all() and (times.product_s >= 0).all(), name
         # what is at its rate is within what is busy; the exponentials of an attention hide behind its products
