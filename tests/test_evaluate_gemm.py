@@ -8,7 +8,7 @@ import torch
 
 from chip import DRAM_BYTES_PER_S, HOST_S, LAUNCH_S, cpu, gpu, kpu, tpu
 from compare import assert_close
-from gpu_case import GPU_HOST_S, ISSUE_HZ, clocks, norm
+from gpu_case import GPU_HOST_S, PRODUCT_BYTES_PER_S, clocks, norm
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
@@ -64,8 +64,8 @@ def test_gpu_fp16() -> None:
     # and 16 for each row and column issue: 12.7 us. 128 x 128 has half the units (20.7 us), K in two parts all of them
     # (10.4 us), which take 5.2 us to add up.
     step = (4096 + 16 * 128) / 1024
-    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5, are in the L2 at 16 B a clock and unit
-    memory_s = 7 * MIB / (16 * ISSUE_HZ)
+    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5
+    memory_s = 7 * MIB / PRODUCT_BYTES_PER_S
     check(
         run(gpu(), "fp16"),
         tiles=256,
@@ -98,7 +98,7 @@ def test_gpu_fp32_splits_the_inner_dimension_of_large_tiles() -> None:
     # 128 MACs a clock and unit; 64 tiles of 128 x 128, K in two parts: 128 blocks, one wave of 512 steps, 89 us and 5
     # to add up. 64 x 64 needs two waves (112 us)
     step = (128 * 128 + 20 * 256) / 128
-    memory_s = 14 * MIB / (16 * ISSUE_HZ)
+    memory_s = 14 * MIB / PRODUCT_BYTES_PER_S
     check(
         run(gpu(), "fp32"),
         tiles=128,
