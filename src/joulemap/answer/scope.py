@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
+from joulemap.domain.engine import group_engines
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
@@ -118,6 +119,8 @@ class Scope:
     """Those that the runs used; empty where all ran with the class defaults."""
     uncalibrated: tuple[str, ...]
     """Hardware of the runs without one."""
+    engines: Mapping[str, list[str]] = attrs.field(factory=dict)
+    """Inference engine -> the hardware that is taken to run it; empty where none is asked about."""
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -168,6 +171,7 @@ class Scope:
         return [
             *describe_meanings(self.meanings),
             *self._describe_budget(),
+            *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
             *map(_describe_caveat, self.caveats),
@@ -184,6 +188,12 @@ class Scope:
             shown = ", ".join(told[:SHOWN_LEFT_OUT])
             lines.append(f"left out, no mode within {self.budget.power_w:g} W: {shown}{more}")
         return lines
+
+    def _describe_engines(self) -> list[str]:
+        if not self.engines:
+            return []
+        told = "; ".join(f"{engine} on {_join(list(map(self.mark, names)))}" for engine, names in self.engines.items())
+        return [f"engine stands for {told}; `--runtime fused` is the framework's compiler"]
 
     def _describe_uncalibrated(self) -> list[str]:
         """Return how far the hardware is not alike: some of it calibrated by measurements and some not."""
@@ -214,6 +224,7 @@ class Scope:
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
+            "engines": dict(self.engines),
         }
 
 
@@ -227,6 +238,7 @@ def find_scope(runs: StoredRuns) -> Scope:
         budget=plan.selection.budget,
         left_out=plan.selection.left_out,
         meanings=plan.selection.meanings,
+        engines=group_engines(entry for entry, _ in plan.selection.pairs) if "engine" in plan.settings.runtime else {},
         **_find_of_runs(runs.connection, ids),
     )
 
