@@ -10,7 +10,7 @@ from blank import open_blank
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
 
-UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "idle_power": "W", "static_power": "W"}
+UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "host_share": "1", "idle_power": "W", "static_power": "W"}
 
 TABLES = ("run", "run_subgraph", "ledger_line", "hardware_version", "hardware_fact")
 
@@ -28,10 +28,14 @@ class MadeUp:
     memory_bytes: int = 1000
     cloud_usd_per_hour: float | None = None
     purchase_usd: float | None = None
+    price_basis: str = "published"
+    host_share: float | None = 0.0
+    """None for what costs assume."""
     idle_w: float | None = None
     static_w: float = 0.0
     deployment: str = "datacenter"
     projection: str = ""
+    unavailable: str = ""
     refusal: str | None = None
     power_mode: str = "default"
 
@@ -47,7 +51,8 @@ def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
     connection.execute(
         "INSERT INTO cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "
         "(1, 'lifetime', 4, 'year', 'assumed', 's', ''), (2, 'hours', 8000, 'h/year', 'assumed', 's', ''), "
-        "(3, 'pue', 1.5, '1', 'assumed', 's', ''), (4, 'electricity', 0.2, 'USD/kWh', 'assumed', 's', '')"
+        "(3, 'pue', 1.5, '1', 'assumed', 's', ''), (4, 'electricity', 0.2, 'USD/kWh', 'assumed', 's', ''), "
+        "(5, 'host', 0.25, '1', 'assumed', 's', '')"
     )
     connection.execute(
         "INSERT INTO grid_region VALUES (0, 'world', 'World', 2024, 400, 'assumed', 's', ''), "
@@ -65,9 +70,9 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
     numbered = list(enumerate(runs, 1))
     for number, run in numbered:
         facts = [("price_cloud", run.cloud_usd_per_hour), ("price_purchase", run.purchase_usd)]
-        facts += [("idle_power", run.idle_w), ("static_power", run.static_w)]
+        facts += [("host_share", run.host_share), ("idle_power", run.idle_w), ("static_power", run.static_w)]
         values = ", ".join(
-            f"('d{number}', {index}, '{quantity}', {value}, '{UNITS[quantity]}', 'published', 'a list', 'a note')"
+            f"('d{number}', {index}, '{quantity}', {value}, '{UNITS[quantity]}', '{run.price_basis}', 'a list', '')"
             for index, (quantity, value) in enumerate(facts)
             if value is not None
         )
@@ -76,10 +81,14 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
     if numbered:
         connection.execute(
             "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
-            "microarchitecture, unit_name, memory_type, projection, package_version, power_mode, aliases, doubts) "
-            "VALUES "
-            + ", ".join(["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, '0', 'default', [], [])"] * len(numbered)),
-            [text for number, run in numbered for text in (f"d{number}", run.hardware, run.deployment, run.projection)],
+            "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
+            "doubts) VALUES "
+            + ", ".join(["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, ?, '0', 'default', [], [])"] * len(numbered)),
+            [
+                text
+                for number, run in numbered
+                for text in (f"d{number}", run.hardware, run.deployment, run.projection, run.unavailable)
+            ],
         )
         connection.execute(
             "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, batch, runtime, "

@@ -140,8 +140,10 @@ def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> 
         "TIMESTAMP": "{0} + INTERVAL 1 SECOND",
     }
     left_out = {"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest"}
+    whole = " SEMI JOIN hardware_power_mode USING (hardware_digest) SEMI JOIN hardware_link USING (hardware_digest)"
     for seal in (RUN, WORKLOAD, HARDWARE):
-        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {seal.table} ORDER BY 1").fetchall()]
+        of = f"{seal.table}{whole if seal is HARDWARE else ''}"
+        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {of} ORDER BY 1 LIMIT 4").fetchall()]
         for table in seal.tables:
             columns = edited.execute(f"DESCRIBE {table}").fetchall()
             for name, kind, *_ in columns:

@@ -165,7 +165,7 @@ def test_carbon_follows_the_grid_and_its_override(made_up: Connection) -> None:
 
 def test_every_assumption_is_printed_with_its_source_or_as_given(made_up: Connection) -> None:
     rows = {row["assumption"]: row for row in ask(made_up, "cost.assumption", pue=1.1, gco2_per_kwh=30.0)}
-    assert list(rows) == ["utilization", "lifetime", "hours", "pue", "electricity", "grid"]
+    assert list(rows) == ["utilization", "lifetime", "hours", "pue", "electricity", "host", "grid"]
     assert {name for name, row in rows.items() if row["basis"] == "given"} == {"pue", "grid"}
     assert (rows["pue"]["value"], rows["grid"]["value"], rows["lifetime"]["value"]) == (1.1, 30.0, 4.0)
     assert all(row["source"] for row in rows.values())
@@ -186,6 +186,7 @@ RUNS = st.lists(
         cloud_usd_per_hour=PRICES,
         purchase_usd=PRICES,
         projection=st.sampled_from(["", "a guess"]),
+        unavailable=st.sampled_from(["", "never made"]),
         refusal=st.sampled_from([None, None, None, "no"]),
     ),
     max_size=12,
@@ -231,6 +232,10 @@ def test_the_front_is_what_brute_force_finds(
     }
     front = {run for run, others in beaten.items() if not others}
     assert {row["run_id"] for row in rows if row["status"] == "front"} == front
+    alone = {row["run_id"] for row in rows if row["run_id"] in placed and row["is_available"]}
+    assert {row["run_id"] for row in rows if row["is_available_front"]} == {
+        run for run in alone if not beaten[run] & alone
+    }
     for row in rows:
         if row["status"] == "dominated":
             assert row["dominated_by_run_id"] in beaten[row["run_id"]] & front
@@ -355,6 +360,9 @@ def test_the_ranking_is_what_brute_force_finds(
     published = [row for row in feasible if not row["is_projection"]]
     assert [row["published_rank"] for row in published] == list(range(1, len(published) + 1))
     assert all(row["published_rank"] is None for row in feasible if row["is_projection"])
+    available = [row for row in feasible if row["is_available"]]
+    assert [row["available_rank"] for row in available] == list(range(1, len(available) + 1))
+    assert all(row["available_rank"] is None for row in feasible if not row["is_available"])
     infeasible = [row for row in rows if row["status"] == "infeasible"]
     worst = []
     for row in infeasible:
@@ -411,7 +419,7 @@ def test_every_grid_and_assumption_has_a_source() -> None:
     regions, assumptions = load_regions(), load_assumptions()
     assert len({region.region for region in regions}) == len(regions) > 20
     assert all(0.0 < region.intensity.value < 1000.0 and region.year >= 2020 for region in regions)
-    assert {one.name for one in assumptions} == {"utilization", "lifetime", "hours", "pue", "electricity"}
+    assert {one.name for one in assumptions} == {"utilization", "lifetime", "hours", "pue", "electricity", "host"}
     for quantity in (*(region.intensity for region in regions), *(one.quantity for one in assumptions)):
         assert quantity.source and quantity.basis
     electricity = next(one.quantity for one in assumptions if one.name == "electricity")
@@ -508,7 +516,7 @@ def test_what_is_stored_is_answered_without_writing(chosen: Path) -> None:
         point.energy_per_inference_j for point in front.rows if point.energy_per_inference_j is not None
     )
     assert {row.hardware for row in cost.rows} == {"tpu_v4", "h100_sxm5", "kpu_t256@30W"}
-    assert len(cost.assumptions) == 6
+    assert len(cost.assumptions) == 7
 
 
 def test_a_projection_that_wins_has_the_best_published_beside_it(chosen: Path, joulemap: Run) -> None:
@@ -518,7 +526,7 @@ def test_a_projection_that_wins_has_the_best_published_beside_it(chosen: Path, j
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
     text = joulemap("recommend", "resnet18", *words, "--db", chosen).stdout
     assert "- ~kpu_t256@30W" in text
-    assert "- best published: tpu_v4" in text
+    assert "- best available and published: tpu_v4" in text
 
 
 def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap: Run) -> None:

@@ -173,6 +173,24 @@ REFUSED = {
         'clock = { value = 1, unit = "GHz", basis = "published", source = "mine" }\n\n[peaks.fp32]',
         "power_modes.9W: 10 W of static power is not below its tdp of 9 W",
     ),
+    "a mode that draws more than its name says": (
+        "[peaks.fp32]",
+        '[[power_modes]]\nname = "12W"\ntdp = { value = 12.05, unit = "W", basis = "published", source = "mine" }\n'
+        'clock = { value = 1, unit = "GHz", basis = "published", source = "mine" }\n\n[peaks.fp32]',
+        "power_modes.12W.tdp: 12.05 W is above the 12 W of its name",
+    ),
+    "a mode above the boost clock": (
+        "[peaks.fp32]",
+        'clock_boost = { value = 2.2, unit = "GHz", basis = "published", source = "mine" }\n\n[[power_modes]]\n'
+        'name = "fast"\ntdp = { value = 50, unit = "W", basis = "published", source = "mine" }\n'
+        'clock = { value = 2.3, unit = "GHz", basis = "published", source = "mine" }\n\n[peaks.fp32]',
+        "power_modes.fast.clock: 2.3e+09 Hz is above clock_boost of 2.2e+09 Hz",
+    ),
+    "a host that is no share": (
+        "[peaks.fp32]",
+        'host_share = { value = 400, unit = "1", basis = "assumed", source = "mine" }\n\n[peaks.fp32]',
+        "host_share: 400 is outside 0 to 100",
+    ),
 }
 
 

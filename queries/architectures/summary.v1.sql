@@ -65,6 +65,7 @@ clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where 
 assumed_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_fraction = { type = "DOUBLE", meaning = "part of the energy whose price is a public number not checked at its source" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -215,6 +216,7 @@ SELECT
     fraction(e.assumed_fj, e.energy_fj) AS assumed_fraction,
     fraction(e.recalled_fj, e.energy_fj) AS recalled_fraction,
     r.is_projection,
+    r.is_available,
     coalesce(r.refusal, '') AS reason,
     r.run_id
 FROM run_configurations AS r

@@ -48,6 +48,7 @@ clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in
 voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
 uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -128,6 +129,7 @@ SELECT
     r.voltage_factor,
     r.uncapped_power_w,
     r.is_projection,
+    r.is_available,
     coalesce(r.refusal, '') AS reason,
     r.run_id
 FROM run_configurations AS r

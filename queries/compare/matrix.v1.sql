@@ -35,6 +35,7 @@ mac_count = { type = "BIGINT", meaning = "multiply-accumulates per batch" }
 ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "two per MAC, over the energy" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 workload_id = { type = "INTEGER", meaning = "number of the workload" }
@@ -55,6 +56,7 @@ asked AS (
         r.configured_hardware AS hardware,
         r.architecture,
         r.is_projection,
+        r.is_available,
         r.refusal,
         r.parameter_count,
         min(list_position($run_ids, r.run_id)) OVER (PARTITION BY r.workload_id) AS position,
@@ -75,8 +77,8 @@ asked AS (
 ),
 ranked AS (
     SELECT
-        run_id, workload_id, model, batch, hardware, architecture, is_projection, refusal, parameter_count, position,
-        energy_j, latency_s, throughput_per_s, average_power_w, edp_js, peak_memory_bytes,
+        run_id, workload_id, model, batch, hardware, architecture, is_projection, is_available, refusal, parameter_count,
+        position, energy_j, latency_s, throughput_per_s, average_power_w, edp_js, peak_memory_bytes,
         compute_utilization_fraction, mac_count, ops_per_j, value, cost,
         CASE
             WHEN value IS NOT NULL
@@ -117,6 +119,7 @@ SELECT
     ops_per_j,
     parameter_count,
     is_projection,
+    is_available,
     coalesce(refusal, '') AS reason,
     run_id,
     workload_id

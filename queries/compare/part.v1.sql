@@ -30,6 +30,7 @@ edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; a
 memory_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip: metric memory; an operator's share by what crosses its kernel where the ledger has no dram" }
 bottleneck = { type = "VARCHAR", meaning = "what bounds its subgraph: compute, memory or launch" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
+is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rented, at a price that is no guess" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 workload_id = { type = "INTEGER", meaning = "number of the workload" }
 */
@@ -67,9 +68,12 @@ SELECT
     r.memory_bytes,
     s.bottleneck,
     s.units_used_count,
+    v.unavailable = '' AS is_available,
     r.run_id,
     r.workload_id
 FROM ranked AS r
+JOIN run AS q ON q.run_id = r.run_id
+JOIN hardware_version AS v ON v.hardware_digest = q.hardware_digest
 JOIN run_subgraph AS s ON s.run_id = r.run_id AND s.subgraph_index = r.subgraph_index
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = r.subgraph_index
 LEFT JOIN workload_operator AS o

@@ -33,6 +33,7 @@ precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 model = { type = "VARCHAR", meaning = "model" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -71,6 +72,7 @@ asked AS (
         r.unit_name,
         r.units_total_count,
         r.is_projection,
+        r.is_available,
         r.refusal,
         f.tdp_w,
         s.latency_s,
@@ -113,6 +115,7 @@ SELECT
     runtime,
     model,
     is_projection,
+    is_available,
     coalesce(refusal, '') AS reason,
     run_id
 FROM asked

@@ -2,7 +2,7 @@
 name = "compare.recommendation"
 version = 1
 schema = 1
-summary = "The best run for energy, latency, throughput, memory and energy x delay, and the best whose numbers are published"
+summary = "The best run for energy, latency, throughput, memory and energy x delay, the best whose numbers are published, and the best that can be had"
 grain = "one row per goal"
 order = ["goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
@@ -18,11 +18,15 @@ tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the wi
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections or estimates" }
 published_hardware = { type = "VARCHAR", meaning = "the best whose key numbers are not; null without one" }
 published_value = { type = "DOUBLE", meaning = "its value, in unit" }
+is_available = { type = "BOOLEAN", meaning = "the winner can be bought or rented, at a price that is no guess" }
+available_hardware = { type = "VARCHAR", meaning = "the best that can; null without one" }
+available_value = { type = "DOUBLE", meaning = "its value, in unit" }
 */
 WITH chosen AS (
     SELECT
         n.label AS hardware,
         r.is_projection,
+        r.is_available,
         CASE WHEN n.is_batch_varying THEN '_per_inference' ELSE '' END AS scope,
         CASE WHEN n.is_batch_varying THEN r.batch ELSE 1 END AS divisor,
         r.energy_j,
@@ -38,6 +42,7 @@ valued AS (
     SELECT
         c.hardware,
         c.is_projection,
+        c.is_available,
         unnest([
             {'position': 1, 'goal': 'energy' || c.scope, 'value': c.energy_j / c.divisor},
             {'position': 2, 'goal': 'latency', 'value': c.latency_s},
@@ -64,12 +69,15 @@ ranked AS (
         unit,
         is_higher_better,
         is_projection,
+        is_available,
         row_number() OVER by_cost AS rank,
         count(*) OVER (PARTITION BY goal, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,
         lead(hardware) OVER by_cost AS runner_up,
         first_value(CASE WHEN NOT is_projection THEN hardware END IGNORE NULLS) OVER everything AS published_hardware,
-        first_value(CASE WHEN NOT is_projection THEN value END IGNORE NULLS) OVER everything AS published_value
+        first_value(CASE WHEN NOT is_projection THEN value END IGNORE NULLS) OVER everything AS published_value,
+        first_value(CASE WHEN is_available THEN hardware END IGNORE NULLS) OVER everything AS available_hardware,
+        first_value(CASE WHEN is_available THEN value END IGNORE NULLS) OVER everything AS available_value
     FROM candidate
     WINDOW
         by_cost AS (PARTITION BY goal ORDER BY cost, hardware),
@@ -87,7 +95,10 @@ SELECT
     tied_count,
     is_projection,
     published_hardware,
-    published_value
+    published_value,
+    is_available,
+    available_hardware,
+    available_value
 FROM ranked
 WHERE rank = 1
 ORDER BY position

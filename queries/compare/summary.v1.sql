@@ -39,7 +39,8 @@ voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs 
 uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
+is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -55,6 +56,7 @@ WITH asked AS (
         n.label,
         r.unit_name,
         r.is_projection,
+        r.is_available,
         r.refusal,
         list_position($run_ids, r.run_id) AS position
     FROM run_configurations AS r
@@ -138,6 +140,7 @@ SELECT
     c.assumed_energy_fraction,
     c.recalled_energy_fraction,
     a.is_projection,
+    a.is_available,
     coalesce(a.refusal, '') AS reason,
     a.run_id
 FROM asked AS a

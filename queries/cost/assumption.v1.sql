@@ -11,11 +11,12 @@ lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a boug
 hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
 pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
 usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]
 assumption_index = { type = "INTEGER", meaning = "fixed order" }
-assumption = { type = "VARCHAR", meaning = "utilization, lifetime, hours, pue, electricity or grid" }
+assumption = { type = "VARCHAR", meaning = "utilization, lifetime, hours, pue, electricity, host or grid" }
 value = { type = "DOUBLE", meaning = "in unit" }
 unit = { type = "VARCHAR", meaning = "1, year, h/year, USD/kWh or g/kWh" }
 basis = { type = "VARCHAR", meaning = "where the number comes from; given where it was asked for" }
@@ -29,6 +30,7 @@ WITH given AS (
         {'assumption': 'hours', 'value': CAST($hours_per_year AS DOUBLE)},
         {'assumption': 'pue', 'value': CAST($pue AS DOUBLE)},
         {'assumption': 'electricity', 'value': CAST($usd_per_kwh AS DOUBLE)},
+        {'assumption': 'host', 'value': CAST($host_share AS DOUBLE)},
         {'assumption': 'grid', 'value': CAST($gco2_per_kwh AS DOUBLE)}
     ], recursive := TRUE)
 ),

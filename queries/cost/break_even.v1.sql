@@ -7,7 +7,7 @@ grain = "one row, or none where one of the options has no price"
 order = ["the only row"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
-hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest hardware that is no projection" }
+hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest hardware that can be bought and is no projection" }
 way_a = { type = "VARCHAR", default = "", meaning = "cloud or purchase; empty for the cheaper, or for purchase where no hardware is named" }
 hardware_b = { type = "VARCHAR", default = "", meaning = "option B, likewise" }
 way_b = { type = "VARCHAR", default = "", meaning = "cloud or purchase; empty for the cheaper, or for cloud where no hardware is named" }
@@ -16,6 +16,7 @@ lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a boug
 hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
 pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
 usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
@@ -25,8 +26,8 @@ hardware_a = { type = "VARCHAR", meaning = "option A, with @MODE where the power
 precision_a = { type = "VARCHAR", meaning = "its precision" }
 batch_a = { type = "INTEGER", meaning = "its batch" }
 way_a = { type = "VARCHAR", meaning = "cloud or purchase" }
-fixed_a_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference: the purchase price, 0 in a cloud" }
-variable_a_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million: rent, or electricity" }
+fixed_a_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference: the purchase price with the host's, 0 in a cloud" }
+variable_a_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million: rent, or electricity with the host's" }
 inferences_per_life_a = { type = "DOUBLE", meaning = "what one bought chip can do in its lifetime; null in a cloud" }
 hardware_b = { type = "VARCHAR", meaning = "option B" }
 precision_b = { type = "VARCHAR", meaning = "its precision" }
@@ -50,17 +51,21 @@ WITH paid AS MATERIALIZED (
         c.precision,
         c.batch,
         w.way,
-        CASE WHEN w.way = 'purchase' THEN c.price_purchase_usd ELSE 0e0 END AS fixed_usd,
-        CASE WHEN w.way = 'purchase' THEN c.energy_usd_per_million ELSE c.cloud_usd_per_million END
-            AS variable_usd_per_million,
+        CASE WHEN w.way = 'purchase' THEN (1e0 + c.host_share_ratio) * c.price_purchase_usd ELSE 0e0 END
+            AS fixed_usd,
+        CASE
+            WHEN w.way = 'purchase' THEN (1e0 + c.host_share_ratio) * c.energy_usd_per_million
+            ELSE c.cloud_usd_per_million
+        END AS variable_usd_per_million,
         CASE WHEN w.way = 'purchase' THEN c.inferences_per_life END AS inferences_per_life,
         CASE WHEN w.way = 'purchase' THEN c.inferences_per_year END AS inferences_per_year,
         c.is_projection,
+        c.is_available,
         c.run_id,
         row_number() OVER (
             ORDER BY
                 CASE
-                    WHEN w.way = 'purchase' THEN c.purchase_usd_per_million + c.energy_usd_per_million
+                    WHEN w.way = 'purchase' THEN c.bought_usd_per_million
                     ELSE c.cloud_usd_per_million
                 END,
                 c.configured_hardware,
@@ -79,6 +84,7 @@ WITH paid AS MATERIALIZED (
         $usd_per_kwh,
         $region,
         $gco2_per_kwh,
+        host_share := $host_share,
         price_of := $price_of,
         price_usd := $price_usd
     ) AS c
@@ -103,7 +109,7 @@ a AS (
     FROM paid
     WHERE ($hardware_a = '' OR id = $hardware_a OR hardware = $hardware_a)
         AND way = CASE WHEN $way_a <> '' THEN $way_a WHEN $hardware_a = '' THEN 'purchase' ELSE way END
-    ORDER BY $hardware_a = '' AND is_projection, place
+    ORDER BY $hardware_a = '' AND NOT is_available, $hardware_a = '' AND is_projection, place
     LIMIT 1
 ),
 b AS (
@@ -120,7 +126,7 @@ b AS (
     FROM paid
     WHERE ($hardware_b = '' OR id = $hardware_b OR hardware = $hardware_b)
         AND way = CASE WHEN $way_b <> '' THEN $way_b WHEN $hardware_b = '' THEN 'cloud' ELSE way END
-    ORDER BY $hardware_b = '' AND is_projection, place
+    ORDER BY $hardware_b = '' AND NOT is_available, $hardware_b = '' AND is_projection, place
     LIMIT 1
 ),
 pair AS (

@@ -12,6 +12,7 @@ lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a boug
 hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
 pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
 usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
@@ -29,7 +30,8 @@ runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 way = { type = "VARCHAR", meaning = "cloud: rented by the hour; purchase: bought, and powered; none" }
 usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "all costs of a million inferences" }
 hardware_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
-energy_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it electricity; 0 in a cloud, where the rent contains it" }
+energy_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it electricity of the chip; 0 in a cloud, where the rent contains it" }
+host_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity; 0 in a cloud, where the rent contains it" }
 price = { type = "DOUBLE", meaning = "of the chip, board or kit, in price_unit" }
 price_unit = { type = "VARCHAR", meaning = "USD/h or USD" }
 price_basis = { type = "VARCHAR", meaning = "where the price comes from; given where it was asked for" }
@@ -45,7 +47,9 @@ inferences_per_life = { type = "DOUBLE", meaning = "of one chip in its lifetime"
 idle_power_w = { type = "DOUBLE", unit = "W", meaning = "between inferences" }
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
+host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole computer" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be had in this way, at a price that is no guess, or that is given; without a price, in any" }
 reason = { type = "VARCHAR", meaning = "why there is no cost; empty otherwise" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -60,11 +64,12 @@ WITH paid AS (
         w.way,
         CASE w.way
             WHEN 'cloud' THEN c.cloud_usd_per_million
-            WHEN 'purchase' THEN c.purchase_usd_per_million + c.energy_usd_per_million
+            WHEN 'purchase' THEN c.bought_usd_per_million
         END AS usd_per_million,
         CASE w.way WHEN 'cloud' THEN c.cloud_usd_per_million WHEN 'purchase' THEN c.purchase_usd_per_million END
             AS hardware_usd_per_million,
         CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.energy_usd_per_million END AS energy_usd_per_million,
+        CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.host_usd_per_million END AS host_usd_per_million,
         CASE w.way WHEN 'cloud' THEN c.price_cloud_usd_per_hour WHEN 'purchase' THEN c.price_purchase_usd END AS price,
         CASE w.way WHEN 'cloud' THEN 'USD/h' WHEN 'purchase' THEN 'USD' END AS price_unit,
         coalesce(list_position(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way), 0) AS given_place,
@@ -81,7 +86,9 @@ WITH paid AS (
         c.idle_power_w,
         c.idle_quantity,
         c.pue_ratio,
+        c.host_share_ratio,
         c.is_projection,
+        given_place > 0 OR c.is_available AND coalesce(f.basis, '') <> 'assumed' AS is_available,
         c.refusal,
         CASE WHEN c.refusal IS NOT NULL THEN 3 WHEN w.way = 'none' THEN 2 ELSE 1 END AS position,
         coalesce(c.price_cloud_usd_per_hour, c.price_purchase_usd) IS NOT NULL AS has_price,
@@ -95,6 +102,7 @@ WITH paid AS (
         $usd_per_kwh,
         $region,
         $gco2_per_kwh,
+        host_share := $host_share,
         price_of := $price_of,
         price_usd := $price_usd
     ) AS c
@@ -118,6 +126,7 @@ ranked AS (
         usd_per_million,
         hardware_usd_per_million,
         energy_usd_per_million,
+        host_usd_per_million,
         price,
         price_unit,
         price_basis,
@@ -133,7 +142,9 @@ ranked AS (
         idle_power_w,
         idle_quantity,
         pue_ratio,
+        host_share_ratio,
         is_projection,
+        is_available,
         refusal,
         position,
         has_price,
@@ -178,6 +189,7 @@ SELECT
     usd_per_million,
     hardware_usd_per_million,
     energy_usd_per_million,
+    host_usd_per_million,
     price,
     price_unit,
     price_basis,
@@ -193,7 +205,9 @@ SELECT
     idle_power_w,
     idle_quantity,
     pue_ratio,
+    host_share_ratio,
     is_projection,
+    is_available,
     CASE
         WHEN position = 3 THEN refusal
         WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'

@@ -32,6 +32,8 @@ assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 aliases = { type = "VARCHAR", meaning = "other names, comma-separated" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers are projections or estimates" }
 projection = { type = "VARCHAR", meaning = "why; empty where they are published" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
+unavailable = { type = "VARCHAR", meaning = "why not; empty where it can" }
 */
 SELECT
     h.hardware,
@@ -52,7 +54,9 @@ SELECT
     f.assumed_fact_count,
     array_to_string(v.aliases, ', ') AS aliases,
     h.is_projection,
-    h.projection
+    h.projection,
+    h.is_available,
+    h.unavailable
 FROM hardware AS h
 JOIN hardware_version AS v ON v.hardware_digest = h.hardware_digest
 JOIN (

@@ -26,6 +26,7 @@ action_count = { type = "BIGINT", meaning = "actions of its energy reference tab
 recalled_action_count = { type = "BIGINT", meaning = "those whose price is recalled" }
 assumed_action_count = { type = "BIGINT", meaning = "those whose price is an assumption" }
 projection = { type = "VARCHAR", meaning = "why its key numbers are projections or estimates; empty where they are published" }
+unavailable = { type = "VARCHAR", meaning = "why it can be neither bought nor rented, or only at a price that is a guess; empty where it can" }
 doubts = { type = "VARCHAR[]", meaning = "what the sources disagree about" }
 hardware_digest = { type = "VARCHAR", meaning = "of its description" }
 */
@@ -64,6 +65,7 @@ SELECT
         WHERE e.hardware_digest = h.hardware_digest AND e.basis = 'assumed'
     ) AS assumed_action_count,
     h.projection,
+    h.unavailable,
     v.doubts,
     h.hardware_digest
 FROM hardware AS h

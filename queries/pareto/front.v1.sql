@@ -14,6 +14,7 @@ lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a boug
 hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
 pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
 usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]
@@ -32,6 +33,7 @@ dominated_by_run_id = { type = "INTEGER", meaning = "its run" }
 x_ratio = { type = "DOUBLE", meaning = "how many times better that one is in x" }
 y_ratio = { type = "DOUBLE", meaning = "how many times better that one is in y" }
 dominator_count = { type = "BIGINT", meaning = "configurations of the front that beat it" }
+is_available_front = { type = "BOOLEAN", meaning = "on the front of those that can be bought or rented, which are compared with each other alone" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, one batch after the other" }
@@ -39,6 +41,7 @@ average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
 edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unplaced or unsupported; empty otherwise" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -58,17 +61,27 @@ WITH chosen AS MATERIALIZED (
         c.peak_memory_bytes,
         c.edp_per_inference_js,
         c.is_projection,
+        c.is_available,
         c.refusal,
         CASE WHEN c.refusal IS NULL THEN metric_value($x, c) END AS x_value,
         CASE WHEN c.refusal IS NULL THEN metric_value($y, c) END AS y_value
     FROM configuration_costs(
-        $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
+        $run_ids,
+        $utilization,
+        $lifetime_years,
+        $hours_per_year,
+        $pue,
+        $usd_per_kwh,
+        $region,
+        $gco2_per_kwh,
+        host_share := $host_share
     ) AS c
 ),
 placed AS MATERIALIZED (
     SELECT
         c.run_id,
         c.label,
+        c.is_available,
         c.x_value,
         c.y_value,
         as_cost(is_higher_better($x), c.x_value) AS x_cost,
@@ -93,6 +106,25 @@ front AS (
     FROM placed AS p
     JOIN stepped AS s ON s.x_cost = p.x_cost AND s.y_cost = p.y_cost
     WHERE s.y_cost_before IS NULL OR s.y_cost < s.y_cost_before
+),
+available_lowest AS (
+    SELECT x_cost, min(y_cost) AS y_cost
+    FROM placed
+    WHERE is_available
+    GROUP BY x_cost
+),
+available_stepped AS (
+    SELECT
+        x_cost,
+        y_cost,
+        min(y_cost) OVER (ORDER BY x_cost ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS y_cost_before
+    FROM available_lowest
+),
+available_front AS (
+    SELECT p.run_id
+    FROM placed AS p
+    JOIN available_stepped AS s ON s.x_cost = p.x_cost AND s.y_cost = p.y_cost
+    WHERE p.is_available AND (s.y_cost_before IS NULL OR s.y_cost < s.y_cost_before)
 ),
 beaten AS (
     SELECT
@@ -140,6 +172,7 @@ judged AS (
         b.x_ratio,
         b.y_ratio,
         coalesce(b.dominator_count, 0) AS dominator_count,
+        a.run_id IS NOT NULL AS is_available_front,
         c.hardware,
         c.architecture,
         c.precision,
@@ -152,10 +185,12 @@ judged AS (
         c.peak_memory_bytes,
         c.edp_per_inference_js,
         c.is_projection,
+        c.is_available,
         c.refusal,
         c.run_id
     FROM chosen AS c
     LEFT JOIN best AS b ON b.run_id = c.run_id
+    LEFT JOIN available_front AS a ON a.run_id = c.run_id
 )
 SELECT
     ['front', 'dominated', 'unplaced', 'unsupported'][position] AS status,
@@ -173,6 +208,7 @@ SELECT
     x_ratio,
     y_ratio,
     dominator_count,
+    is_available_front,
     latency_s,
     energy_per_inference_j,
     throughput_per_s,
@@ -180,6 +216,7 @@ SELECT
     peak_memory_bytes,
     edp_per_inference_js,
     is_projection,
+    is_available,
     CASE
         WHEN position = 4 THEN refusal
         WHEN position = 3 THEN 'the catalogue has no ' || concat_ws(

@@ -21,12 +21,14 @@ lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a boug
 hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
 pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
 usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]
 status = { type = "VARCHAR", meaning = "feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported" }
 rank = { type = "BIGINT", meaning = "1 for the best of the feasible; null for others" }
 published_rank = { type = "BIGINT", meaning = "the same among feasible ones that are no projections; null for others" }
+available_rank = { type = "BIGINT", meaning = "the same among feasible ones that can be bought or rented; null for others" }
 miss_rank = { type = "BIGINT", meaning = "1 for the infeasible one with the smallest violation_fraction; null for others" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
@@ -55,6 +57,7 @@ worst_bound = { type = "DOUBLE", meaning = "what is allowed there" }
 worst_unit = { type = "VARCHAR", meaning = "unit of both" }
 violation_fraction = { type = "DOUBLE", meaning = "how far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or a price is not known" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unranked or unsupported, or which price is not known; empty otherwise" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -64,11 +67,19 @@ WITH paid AS (
         CASE
             WHEN $max_price_usd_per_hour > 0e0 AND $max_purchase_usd <= 0e0 THEN c.cloud_usd_per_million
             WHEN $max_purchase_usd > 0e0 AND $max_price_usd_per_hour <= 0e0
-                THEN c.purchase_usd_per_million + c.energy_usd_per_million
+                THEN c.bought_usd_per_million
             ELSE c.usd_per_million
         END AS usd_per_million
     FROM configuration_costs(
-        $run_ids, $utilization, $lifetime_years, $hours_per_year, $pue, $usd_per_kwh, $region, $gco2_per_kwh
+        $run_ids,
+        $utilization,
+        $lifetime_years,
+        $hours_per_year,
+        $pue,
+        $usd_per_kwh,
+        $region,
+        $gco2_per_kwh,
+        host_share := $host_share
     ) AS c
 ),
 chosen AS MATERIALIZED (
@@ -95,6 +106,7 @@ chosen AS MATERIALIZED (
         p.usd_per_million,
         p.gco2_per_million,
         p.is_projection,
+        p.is_available,
         p.refusal,
         metric_value($objective, p) AS objective_value
     FROM paid AS p
@@ -162,6 +174,7 @@ judged AS (
         c.price_cloud_usd_per_hour,
         c.price_purchase_usd,
         c.is_projection,
+        c.is_available,
         c.refusal,
         c.run_id
     FROM chosen AS c
@@ -201,6 +214,7 @@ ranked AS (
         price_cloud_usd_per_hour,
         price_purchase_usd,
         is_projection,
+        is_available,
         refusal,
         run_id,
         row_number() OVER (
@@ -224,13 +238,25 @@ ranked AS (
                 batch,
                 runtime,
                 run_id
-        ) AS place_alike
+        ) AS place_alike,
+        row_number() OVER (
+            PARTITION BY position, is_available
+            ORDER BY
+                violation_fraction NULLS LAST,
+                objective_cost NULLS LAST,
+                hardware,
+                precision,
+                batch,
+                runtime,
+                run_id
+        ) AS place_available
     FROM judged
 )
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 THEN r.place END AS rank,
     CASE WHEN r.position = 1 AND NOT r.is_projection THEN r.place_alike END AS published_rank,
+    CASE WHEN r.position = 1 AND r.is_available THEN r.place_available END AS available_rank,
     CASE WHEN r.position = 3 THEN r.place END AS miss_rank,
     r.hardware,
     r.architecture,
@@ -259,6 +285,7 @@ SELECT
     r.worst_unit,
     r.violation_fraction,
     r.is_projection,
+    r.is_available,
     CASE
         WHEN r.position = 4 THEN r.refusal
         WHEN r.unknown IS NOT NULL THEN 'the catalogue has no ' || r.unknown

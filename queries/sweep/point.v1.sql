@@ -31,6 +31,7 @@ peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak a
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 is_in_zone = { type = "BOOLEAN", meaning = "in the power-efficiency zone of its model, hardware, precision and runtime" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -55,6 +56,7 @@ WITH asked AS (
         s.peak_memory_bytes,
         s.clock_fraction,
         r.is_projection,
+        r.is_available,
         r.run_id
     FROM run_configurations AS r
     LEFT JOIN (
@@ -128,6 +130,7 @@ SELECT
     a.clock_fraction,
     z.is_in_zone,
     a.is_projection,
+    a.is_available,
     coalesce(a.refusal, '') AS reason,
     a.run_id
 FROM asked AS a

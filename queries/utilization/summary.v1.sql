@@ -51,6 +51,7 @@ peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over the pow
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 flags = { type = "VARCHAR[]", meaning = "low_compute, high_bandwidth, idle_units: `utilization.flag` has the reasons" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
@@ -109,6 +110,7 @@ asked AS (
         r.architecture,
         r.unit_name,
         r.is_projection,
+        r.is_available,
         r.refusal,
         r.units_total_count,
         r.peak_ops_per_s,
@@ -190,6 +192,7 @@ SELECT
         lambda flag: flag IS NOT NULL
     ) AS flags,
     is_projection,
+    is_available,
     coalesce(refusal, '') AS reason,
     run_id
 FROM asked

@@ -188,10 +188,11 @@ fact AS (
         f.hardware_digest,
         max(f.value) FILTER (WHERE f.quantity = 'price_cloud') AS price_cloud_usd_per_hour,
         max(f.value) FILTER (WHERE f.quantity = 'price_purchase') AS price_purchase_usd,
+        max(f.value) FILTER (WHERE f.quantity = 'host_share') AS host_share_ratio,
         max(f.value) FILTER (WHERE f.quantity = 'idle_power') AS idle_power_w,
         max(f.value) FILTER (WHERE f.quantity = 'static_power') AS static_power_w
     FROM hardware_fact AS f
-    WHERE f.quantity IN ('price_cloud', 'price_purchase', 'idle_power', 'static_power')
+    WHERE f.quantity IN ('price_cloud', 'price_purchase', 'host_share', 'idle_power', 'static_power')
     GROUP BY f.hardware_digest
 )
 SELECT
@@ -217,9 +218,11 @@ SELECT
     2 * o.mac_count / nullif(t.latency_s, 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
     f.price_cloud_usd_per_hour,
     f.price_purchase_usd,
+    f.host_share_ratio,
     coalesce(f.idle_power_w, f.static_power_w) AS idle_power_w,
     CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
     r.is_projection,
+    r.is_available,
     r.refusal,
     r.hardware_digest
 FROM asked AS a
@@ -231,7 +234,8 @@ LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest;
 
 -- The same rows with what a million inferences need, cost and emit. A chip is powered (or rented) for
 -- 1 / (throughput x utilization) seconds per inference: it works for 1 / throughput, and idles for the rest.
--- cloud_usd_per_million contains the energy; a bought chip costs purchase_usd_per_million and energy_usd_per_million.
+-- cloud_usd_per_million contains energy and host; a bought chip costs purchase_usd_per_million, energy_usd_per_million and
+-- host_usd_per_million, which is the share of both that the host it needs adds: bought_usd_per_million is all three.
 -- A price of price_usd replaces the catalogue's for the hardware and way that stand at its place in price_of (l4:cloud).
 CREATE MACRO configuration_costs(
     run_ids,
@@ -242,6 +246,7 @@ CREATE MACRO configuration_costs(
     usd_per_kwh,
     region,
     gco2_per_kwh,
+    host_share := -1e0,
     price_of := NULL,
     price_usd := NULL
 ) AS TABLE
@@ -252,6 +257,7 @@ WITH assumption AS (
         assumed('hours', hours_per_year) AS powered_hours_per_year,
         assumed('pue', pue) AS pue_ratio,
         assumed('electricity', usd_per_kwh) AS electricity_usd_per_kwh,
+        assumed('host', host_share) AS host_share_ratio,
         assumed_gco2_per_kwh(region, gco2_per_kwh) AS grid_gco2_per_kwh
 ),
 powered AS (
@@ -261,7 +267,8 @@ powered AS (
                 coalesce(given_price(c.hardware, 'cloud', price_of, price_usd), c.price_cloud_usd_per_hour)
                     AS price_cloud_usd_per_hour,
                 coalesce(given_price(c.hardware, 'purchase', price_of, price_usd), c.price_purchase_usd)
-                    AS price_purchase_usd
+                    AS price_purchase_usd,
+                coalesce(c.host_share_ratio, a.host_share_ratio) AS host_share_ratio
             ),
         a.electricity_usd_per_kwh,
         a.grid_gco2_per_kwh,
@@ -275,20 +282,26 @@ powered AS (
             AS powered_j
     FROM configurations(run_ids) AS c
     CROSS JOIN assumption AS a
+),
+spent AS (
+    SELECT
+        p.* EXCLUDE (hours_per_million, powered_j, electricity_usd_per_kwh, grid_gco2_per_kwh),
+        p.powered_j * p.pue_ratio * 1e6 / 3.6e6 AS kwh_per_million,
+        p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.grid_gco2_per_kwh AS gco2_per_million,
+        p.price_cloud_usd_per_hour * p.hours_per_million AS cloud_usd_per_million,
+        p.price_purchase_usd / p.inferences_per_life * 1e6 AS purchase_usd_per_million,
+        p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.electricity_usd_per_kwh AS energy_usd_per_million
+    FROM powered AS p
 )
 SELECT
-    p.* EXCLUDE (hours_per_million, powered_j, electricity_usd_per_kwh, grid_gco2_per_kwh),
-    p.powered_j * p.pue_ratio * 1e6 / 3.6e6 AS kwh_per_million,
-    p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.grid_gco2_per_kwh AS gco2_per_million,
-    p.price_cloud_usd_per_hour * p.hours_per_million AS cloud_usd_per_million,
-    p.price_purchase_usd / p.inferences_per_life * 1e6 AS purchase_usd_per_million,
-    p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.electricity_usd_per_kwh AS energy_usd_per_million,
+    s.*,
+    s.host_share_ratio * (s.purchase_usd_per_million + s.energy_usd_per_million) AS host_usd_per_million,
+    (1e0 + s.host_share_ratio) * (s.purchase_usd_per_million + s.energy_usd_per_million) AS bought_usd_per_million,
     least(
-        p.price_cloud_usd_per_hour * p.hours_per_million,
-        p.price_purchase_usd / p.inferences_per_life * 1e6
-            + p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.electricity_usd_per_kwh
+        s.cloud_usd_per_million,
+        (1e0 + s.host_share_ratio) * (s.purchase_usd_per_million + s.energy_usd_per_million)
     ) AS usd_per_million
-FROM powered AS p;
+FROM spent AS s;
 
 -- A metric by its name: a row of the table `metric`. Where the rows are written, this macro is replaced by one that
 -- holds them (store/catalogue.py), which the engine folds: a look-up in the table costs every use a join.

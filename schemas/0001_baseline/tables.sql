@@ -12,6 +12,7 @@ CREATE TABLE hardware_version (
     unit_name VARCHAR NOT NULL,
     memory_type VARCHAR NOT NULL,
     projection VARCHAR NOT NULL,
+    unavailable VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     power_mode VARCHAR NOT NULL,
     aliases VARCHAR[] NOT NULL,
@@ -29,6 +30,7 @@ COMMENT ON COLUMN hardware_version.microarchitecture IS 'The vendor''s name of t
 COMMENT ON COLUMN hardware_version.unit_name IS 'What one unit is called: core, SM, MXU, tile';
 COMMENT ON COLUMN hardware_version.memory_type IS 'Off-chip memory';
 COMMENT ON COLUMN hardware_version.projection IS 'Why the key numbers are projections; empty for a chip that exists';
+COMMENT ON COLUMN hardware_version.unavailable IS 'Why it can be neither bought nor rented, or only at a price that is a guess; empty where it can';
 COMMENT ON COLUMN hardware_version.package_version IS 'joulemap version that wrote the row';
 COMMENT ON COLUMN hardware_version.power_mode IS 'Operating point that the numbers are of';
 COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for by';
@@ -786,7 +788,7 @@ CREATE TABLE cost_assumption (
 );
 COMMENT ON TABLE cost_assumption IS 'What a price per inference assumes of the use of a chip, of the current catalogue';
 COMMENT ON COLUMN cost_assumption.assumption_index IS 'Order in the catalogue';
-COMMENT ON COLUMN cost_assumption.assumption IS 'utilization, lifetime, hours, pue or electricity';
+COMMENT ON COLUMN cost_assumption.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
 COMMENT ON COLUMN cost_assumption.value IS 'In unit';
 COMMENT ON COLUMN cost_assumption.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
 COMMENT ON COLUMN cost_assumption.basis IS 'Where the number comes from';

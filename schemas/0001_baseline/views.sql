@@ -22,6 +22,8 @@ SELECT
     max(f.value) FILTER (WHERE f.quantity = 'price_cloud') AS price_cloud_usd_per_hour,
     v.projection <> '' AS is_projection,
     v.projection,
+    v.unavailable = '' AS is_available,
+    v.unavailable,
     v.hardware_digest,
     c.catalogue_digest,
     c.hardware_index
@@ -191,6 +193,7 @@ SELECT
     v.deployment,
     v.unit_name,
     v.projection <> '' AS is_projection,
+    v.unavailable = '' AS is_available,
     r.units_total_count,
     r.peak_ops_per_s,
     r.memory_bandwidth_bytes_per_s,
@@ -278,6 +281,7 @@ SELECT
     r.voltage_factor,
     r.uncapped_power_w,
     r.is_projection,
+    r.is_available,
     r.created_at,
     r.calibration,
     r.formula_version,
@@ -757,7 +761,7 @@ CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index
 FROM cost_assumption;
 COMMENT ON VIEW cost_assumptions IS 'What a price per inference assumes where nothing else is said';
-COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue or electricity';
+COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
 COMMENT ON COLUMN cost_assumptions.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
 
 CREATE VIEW grid_regions AS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import attrs
@@ -11,7 +11,8 @@ from joulemap.answer.run import Outcome
 from joulemap.answer.scope import Scope
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
-from joulemap.plan.run import Plan, plan_runs
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show, show_count
 from joulemap.present.document import Grid, Section, Shown, grid
 
@@ -81,13 +82,17 @@ class Violation:
     run_id: int
 
 
-def plan_candidates(model: str, settings: Settings) -> Plan:
+def plan_candidates(model: str, settings: Settings, *, is_money: bool = False, kept: Collection[str] = ()) -> Plan:
     """Return the runs of every configuration: each hardware, power mode, precision, runtime and batch with each other.
 
-    Raises as `plan_runs`.
+    Where the question is money, hardware that cannot be bought is left out unless it is named, or the settings say
+    otherwise. `kept` are ids of what stays all the same. Raises as `plan_runs`.
     """
     batch = settings.batch or (() if settings.inputs else BATCHES)
-    return plan_runs((model,), attrs.evolve(settings, batch=batch), "every mode")
+    if is_money and settings.is_available is None:
+        settings = attrs.evolve(settings, is_available=not settings.hardware)
+    settings = attrs.evolve(settings, batch=batch)
+    return plan_selected((model,), settings, select_hardware(settings, "every mode", kept))
 
 
 def read_usage(usage: Usage) -> dict[str, Any]:
@@ -112,6 +117,16 @@ def name_candidate(scope: Scope, row: Candidate) -> str:
     """Return a configuration in words."""
     runtime = "" if row.runtime == "fused" else f" {row.runtime}"
     return f"{scope.mark(row.hardware)} {row.precision} batch {row.batch}{runtime}"
+
+
+def name_beside(best: Row, available: Row | None, published: Row | None) -> list[tuple[str, Row | None]]:
+    """Return (what it is, the row) of what stands beside a first place; none beside one to be had as published."""
+    if not best.is_available and best.is_projection and available == published:
+        return [("best available and published", available)]
+    return [
+        *([("best available", available)] if not best.is_available else []),
+        *([("best published", published)] if best.is_projection else []),
+    ]
 
 
 def name_columns(scope: Scope) -> tuple[Shown[Any], ...]:

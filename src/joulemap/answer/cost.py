@@ -25,6 +25,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_scope
+from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError, UsageError
@@ -44,8 +45,8 @@ WAYS: Final = {"cloud": "rented", "purchase": "bought"}
 """How a chip is paid for."""
 
 SCOPE_NOTE: Final = (
-    "counted: the chip, board or kit that the price is of, and electricity where it is bought; not counted: host, "
-    "network, staff, the carbon of making it"
+    "counted: the chip, board or kit that the price is of, and where it is bought its electricity and a host for it, "
+    "which a rent contains; not counted: staff, the carbon of making it, energy and carbon of the host"
 )
 UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
 LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
@@ -65,6 +66,7 @@ class CostOption(Candidate):
     usd_per_million: float | None
     hardware_usd_per_million: float | None
     energy_usd_per_million: float | None
+    host_usd_per_million: float | None
     price: float | None
     price_unit: str | None
     price_basis: str | None
@@ -77,6 +79,7 @@ class CostOption(Candidate):
     idle_power_w: float | None
     idle_quantity: str
     pue_ratio: float
+    host_share_ratio: float
 
 
 @attrs.frozen
@@ -163,16 +166,34 @@ class CostAnswer(RunAnswer):
     """What the configurations were left out by."""
 
     @property
+    def best(self) -> CostOption | None:
+        """The cheapest; None where none has a price."""
+        return next((row for row in self.rows if row.rank == 1), None)
+
+    @property
+    def best_available(self) -> CostOption | None:
+        """The cheapest that can be bought or rented, at a price that is no guess."""
+        return next((row for row in self.rows if row.status == "ok" and row.is_available), None)
+
+    @property
+    def best_published(self) -> CostOption | None:
+        """The cheapest that can be had and whose numbers are neither projections nor estimates."""
+        found = (row for row in self.rows if row.status == "ok" and row.is_available and not row.is_projection)
+        return next(found, None)
+
+    @property
     def break_even(self) -> BreakEven | None:
         """The one that was asked for; None where there are no two options with a price."""
         return self.break_evens[0] if self.break_evens.rows else None
 
     def data(self) -> dict[str, Any]:
-        """Return what programs get."""
+        """Return what programs get, with the rows that matter most."""
         rows = super().data()
+        names = ("best", "best_available", "best_published")
+        first = {name: row and attrs.asdict(row) for name in names for row in (getattr(self, name),)}
         found = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
-        return {**rows, "break_even": found[0] if found else None, "limits": limits}
+        return {**rows, **first, "break_even": found[0] if found else None, "limits": limits}
 
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""
@@ -208,6 +229,7 @@ class CostAnswer(RunAnswer):
                 "+ energy",
                 lambda row: "in the rent" if row.way == "cloud" else show(row.energy_usd_per_million, "", "USD"),
             ),
+            ("+ host", _show_host),
             ("price", _show_price),
             *FIGURES,
         )
@@ -278,7 +300,7 @@ class CostAnswer(RunAnswer):
             *self.describe_limits(),
             SCOPE_NOTE,
             UTILIZATION_NOTE,
-            *self.describe_published(),
+            *self.describe_beside(),
             LATENCY_NOTE,
             *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in best) else []),
             *describe_candidates(self.scope, self.rows.rows),
@@ -290,18 +312,22 @@ class CostAnswer(RunAnswer):
         told = ", ".join(describe_limit(name, bound) for name, bound in self.limits.bounds)
         return [f"{told}: {count_candidates(count)} left out"] if told else []
 
-    def describe_published(self) -> list[str]:
-        """Return the cheapest option whose numbers are published, where the cheapest is a projection."""
-        cheapest = next((row for row in self.rows if row.rank == 1), None)
-        if cheapest is None or not cheapest.is_projection:
-            return []
-        published = next((row for row in self.rows if row.status == "ok" and not row.is_projection), None)
-        if published is None:
-            return ["the cheapest is a projection; nothing published has a price"]
-        return [
-            f"the cheapest is a projection; best published: {name_candidate(self.scope, published)}, "
-            f"{WAYS[published.way]}, {show(published.usd_per_million, '', 'USD')}"
-        ]
+    def describe_beside(self) -> list[str]:
+        """Return the cheapest that can be bought, and that is published, where the cheapest of all is not."""
+        best, available, published = self.best, self.best_available, self.best_published
+        lines = []
+        if best is not None and not best.is_available:
+            told = self._tell(available) if available else "nothing that can be bought has a price"
+            lines.append(f"the cheapest cannot be bought; best that can: {told}")
+        first = best if best is None or best.is_available else available
+        if first is not None and first.is_projection:
+            told = self._tell(published) if published else "nothing published has a price"
+            lines.append(f"{name_candidate(self.scope, first)} is a projection or estimate; best published: {told}")
+        return lines
+
+    def _tell(self, row: CostOption) -> str:
+        cost = show(row.usd_per_million, "", "USD")
+        return f"{name_candidate(self.scope, row)}, {WAYS[row.way]}, {cost}"
 
 
 FIGURES: Final[tuple[Shown[CostOption], ...]] = (
@@ -313,7 +339,14 @@ FIGURES: Final[tuple[Shown[CostOption], ...]] = (
 
 
 def _show_price(row: CostOption) -> str:
-    return show(row.price, "", row.price_unit or "")
+    mark = PROJECTED if row.price_basis == "assumed" else ""
+    return f"{mark}{show(row.price, '', row.price_unit or '')}"
+
+
+def _show_host(row: CostOption) -> str:
+    if row.way == "cloud":
+        return "in the rent"
+    return show(row.host_usd_per_million, "", "USD") if row.host_share_ratio else "none needed"
 
 
 def price_inferences(
@@ -329,7 +362,8 @@ def price_inferences(
     """Return what a million inferences cost, as `Workspace.cost` documents it."""
     used, options, given = read_usage(usage), _read_options(between), price_parameters(prices)
     paid = {name: given[name] for name in ("price_of", "price_usd")}
-    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
+    plan = plan_candidates(model, settings, is_money=True, kept=_list_asked(settings, options, given))
+    with holding_runs(source, plan, needs_catalogue=True) as runs:
         connection = runs.connection
         ids = _keep_limits(connection, runs.ids, limits)
         evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid)
@@ -338,8 +372,8 @@ def price_inferences(
         scope.check_evaluated()
         _check_left(scope, ids, limits)
         if between and not break_evens.rows:
-            raise UsageError(_missing_option(options, rows))
-        in_grids = {name: value for name, value in used.items() if name not in ("region", "gco2_per_kwh")}
+            raise UsageError(_missing_option(options, rows, plan.selection.unavailable))
+        in_grids = {name: used[name] for name in used if name not in ("region", "gco2_per_kwh", "host_share")}
         return CostAnswer(
             scope=scope,
             rows=rows,
@@ -381,11 +415,23 @@ def _read_options(between: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
+def _list_asked(settings: Settings, options: Mapping[str, str], given: Mapping[str, Sequence[Any]]) -> set[str]:
+    """Return ids of what stays though the catalogue says that it cannot be bought.
+
+    It is what somebody names a price of, and both options of a break-even unless only what can be bought is asked for.
+    """
+    priced = {name.partition(":")[0] for name in given["price_of"]}
+    named = {options[name].partition("@")[0] for name in options if name.startswith("hardware_")}
+    return priced if settings.is_available else priced | named
+
+
+def _missing_option(options: Mapping[str, str], rows: Table[CostOption], unavailable: Collection[str]) -> str:
     """Return which option of a break-even has no price, or is not among the configurations."""
     for side in "ab":
         name, way = options[f"hardware_{side}"], options[f"way_{side}"]
         of_name = [row for row in rows if name in (row.hardware, row.hardware.partition("@")[0])]
+        if name.partition("@")[0] in unavailable:
+            return f"{name} cannot be bought, and only what can be is compared: leave out --available"
         if not of_name:
             return f"{name} is not among the configurations that are compared"
         if not any(row.status == "ok" and way in ("", row.way) for row in of_name):

@@ -64,6 +64,7 @@ class HardwareSummary:
     recalled_action_count: int
     assumed_action_count: int
     projection: str
+    unavailable: str
     doubts: list[str]
     hardware_digest: str
 
@@ -94,6 +95,9 @@ class ListedHardware:
     is_projection: bool
     projection: str
     """Why; empty where its key numbers are published."""
+    is_available: bool
+    unavailable: str
+    """Why it cannot be bought; empty where it can."""
 
 
 @attrs.frozen
@@ -203,7 +207,7 @@ class HardwareAnswer(Answer):
     def document(self) -> Document:
         """Return it for people and programs; csv holds its numbers."""
         one = self.summary
-        mark = PROJECTED if one.projection else ""
+        mark = PROJECTED if one.projection or one.unavailable else ""
         sections = (
             Section("", Text("\n".join(self._describe()))),
             Section(
@@ -278,6 +282,8 @@ class HardwareAnswer(Answer):
             lines.append(f"power modes: {', '.join(f'{one.hardware}@{mode}' for mode in one.power_modes)}")
         if one.projection:
             lines.append(f"{PROJECTED} key numbers are projections or estimates: {one.projection}")
+        if one.unavailable:
+            lines.append(f"{PROJECTED} not to be had: {one.unavailable}")
         lines += [
             f"{basis}: {getattr(one, f'{basis}_fact_count')} of {one.fact_count} numbers, "
             f"{getattr(one, f'{basis}_action_count')} of {one.action_count} energies per action"

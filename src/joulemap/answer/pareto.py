@@ -59,6 +59,8 @@ class ParetoPoint(Candidate):
     y_ratio: float | None
     dominator_count: int
     """Configurations of the front that beat it."""
+    is_available_front: bool
+    """Whether it is on the front of those that can be bought or rented, compared with each other alone."""
     average_power_w: float | None
     peak_memory_bytes: int | None
     edp_per_inference_js: float | None
@@ -85,6 +87,7 @@ class ParetoAnswer(RunAnswer):
         front, dominated = select_rows(self.rows, "front"), select_rows(self.rows, "dominated")
         sections = (
             Section(f"Front ({len(front)})", self._front(front, limit)),
+            self._available(front, limit),
             Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
             assume(self.assumptions, self.x, self.y),
         )
@@ -109,6 +112,21 @@ class ParetoAnswer(RunAnswer):
             return (Text("empty: no configuration has both figures"),)
         columns = (*self._placed(), *metric_columns(FIGURES, (self.x, self.y)))
         return self._draw(front, columns, limit, ())
+
+    def _available(self, front: Table[ParetoPoint], limit: int) -> Section:
+        """Return the front of what can be bought, where the front of all has something else; empty otherwise."""
+        found = sorted((row for row in self.rows if row.is_available_front), key=self._place)
+        best = attrs.evolve(self.rows, rows=tuple(found))
+        has_others = any(not row.is_available for row in front)
+        none = (Text("empty: nothing that can be bought or rented has both figures"),)
+        blocks = (self._front(best, limit) if best.rows else none) if has_others else ()
+        return Section(f"Front of what can be bought or rented ({len(best)})", blocks)
+
+    def _place(self, row: ParetoPoint) -> tuple[float, float]:
+        """Return where a point stands in the order of the front."""
+        signs = (-1.0 if METRIC[name].is_higher_better else 1.0 for name in (self.x, self.y))
+        x, y = (sign * (value or 0.0) for sign, value in zip(signs, (row.x_value, row.y_value), strict=True))
+        return x, y
 
     def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         columns: tuple[Shown[ParetoPoint], ...] = (

@@ -20,6 +20,7 @@ from joulemap.answer.candidate import (
     describe_limit,
     describe_unknown,
     metric_columns,
+    name_beside,
     name_candidate,
     name_columns,
     plan_candidates,
@@ -60,6 +61,8 @@ class RankedConfiguration(Candidate):
     rank: int | None
     published_rank: int | None
     """Among feasible ones that are no projections."""
+    available_rank: int | None
+    """Among feasible ones that can be bought or rented."""
     miss_rank: int | None
     """Among infeasible ones, the nearest first."""
     objective_value: float | None
@@ -113,6 +116,11 @@ class RecommendAnswer(RunAnswer):
         return next((row for row in self.rows if row.published_rank == 1), None)
 
     @property
+    def best_available(self) -> RankedConfiguration | None:
+        """The first of those that can be bought or rented, at a price that is no guess."""
+        return next((row for row in self.rows if row.available_rank == 1), None)
+
+    @property
     def nearest_miss(self) -> RankedConfiguration | None:
         """Where none keeps every limit, the one whose worst miss is the smallest."""
         if any(row.status in ("feasible", "unranked") for row in self.rows):
@@ -126,10 +134,20 @@ class RecommendAnswer(RunAnswer):
             return None
         return next((row for row in self.rows if row.status == "infeasible" and not row.is_projection), None)
 
+    @property
+    def nearest_available_miss(self) -> RankedConfiguration | None:
+        """Likewise, of those that can be bought or rented."""
+        if self.nearest_miss is None:
+            return None
+        return next((row for row in self.rows if row.status == "infeasible" and row.is_available), None)
+
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the limits as they were understood and the rows that matter most."""
         rows = super().data()
-        names = ("best", "best_published", "nearest_miss", "nearest_published_miss")
+        names = (
+            "best", "best_available", "best_published", "nearest_miss", "nearest_available_miss",
+            "nearest_published_miss",
+        )  # fmt: skip
         by_run = {row["run_id"]: row for row in rows["rows"]}
         return {
             **rows,
@@ -147,7 +165,8 @@ class RecommendAnswer(RunAnswer):
         """Return it with `limit` rows of what keeps the limits and of what misses one."""
         feasible, infeasible = select_rows(self.rows, "feasible"), select_rows(self.rows, "infeasible")
         limits = Lines(describe_limit(name, bound) for name, bound in self.limits.bounds)
-        chosen = [row for row in (self.best, self.best_published, self.nearest_miss) if row is not None]
+        first = (self.best, self.best_available, self.best_published, self.nearest_miss)
+        chosen = [row for row in first if row is not None]
         sections = (
             Section("Limits", limits if limits.texts else Text("none")),
             Section("Recommendation", Lines(self.describe_best())),
@@ -165,19 +184,21 @@ class RecommendAnswer(RunAnswer):
         )
 
     def describe_best(self) -> list[str]:
-        """Return what to choose, the best published beside a projection, or the nearest miss where nothing fits."""
-        best, published = self.best, self.best_published
+        """Return what to choose, or the nearest miss where nothing fits.
+
+        Beside what cannot be bought stands the best that can, beside a projection the best published one.
+        """
+        best = self.best
         if best is None:
             return self._describe_miss()
-        lines = [f"{self._tell(best)}{self._against()}"]
-        if best.is_projection:
-            lines.append(
-                f"best published: {self._tell(published)} ({show(published.objective_ratio, 'objective_ratio')} of "
-                "that)"
-                if published
-                else "best published: none keeps every limit"
-            )
-        return lines
+        beside = name_beside(best, self.best_available, self.best_published)
+        return [
+            f"{self._tell(best)}{self._against()}",
+            *(f"{label}: {self._tell_beside(row) if row else 'none keeps every limit'}" for label, row in beside),
+        ]
+
+    def _tell_beside(self, row: RankedConfiguration) -> str:
+        return f"{self._tell(row)} ({show(row.objective_ratio, 'objective_ratio')} of that)"
 
     def _tell(self, row: RankedConfiguration) -> str:
         value = show_metric(self.objective, row.objective_value)
@@ -190,13 +211,19 @@ class RecommendAnswer(RunAnswer):
         return f", {describe_advantage(second.objective_ratio, name_candidate(self.scope, second))}"
 
     def _describe_miss(self) -> list[str]:
-        nearest, published = self.nearest_miss, self.nearest_published_miss
+        nearest = self.nearest_miss
         if nearest is None:
             return [f"{METRIC[self.objective].meaning} is not known of any configuration that keeps the limits"]
-        lines = ["nothing keeps every limit", f"nearest: {self._describe_one_miss(nearest)}"]
-        if nearest.is_projection and published is not None:
-            lines.append(f"nearest published: {self._describe_one_miss(published)}")
-        return lines
+        beside = name_beside(nearest, self.nearest_available_miss, self.nearest_published_miss)
+        return [
+            "nothing keeps every limit",
+            f"nearest: {self._describe_one_miss(nearest)}",
+            *(
+                f"{label.replace('best', 'nearest')}: {self._describe_one_miss(row)}"
+                for label, row in beside
+                if row is not None
+            ),
+        ]
 
     def _describe_one_miss(self, row: RankedConfiguration) -> str:
         more = f"; it misses {' and '.join(row.failed_besides)} too" if row.failed_besides else ""
@@ -265,7 +292,8 @@ def recommend(
     """Return every configuration against the limits, as `Workspace.recommend` documents it."""
     check_name("objective", objective, METRIC_NAMES)
     used = read_usage(usage)
-    with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
+    plan = plan_candidates(model, settings, is_money=objective == "cost")
+    with holding_runs(source, plan, needs_catalogue=True) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
         rows = start(connection, RankedConfiguration, **bounds, objective=objective, **used)

@@ -85,6 +85,8 @@ class Outcome:
     batch: int
     status: str
     is_projection: bool
+    is_available: bool
+    """Whether its hardware can be bought or rented, at a price that is no guess."""
     reason: str
     """Why it was refused; empty where it was not."""
     run_id: int

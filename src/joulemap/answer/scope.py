@@ -109,10 +109,12 @@ class Scope:
     """What no power mode was to be capped above."""
     left_out: Mapping[str, str]
     """Hardware without a power mode within the budget -> what it takes."""
+    unavailable: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware that was left out because it can be neither bought nor rented -> why."""
     hardware: tuple[str, ...]
     """Ids of the hardware of the runs, in alphabetical order."""
     projected: frozenset[str]
-    """Hardware whose key numbers are projections or estimates."""
+    """Hardware whose key numbers are projections or estimates, or that cannot be bought."""
     caveats: Table[Caveat]
     """What the traces had to assume or could not count."""
     calibrations: Table[RunCalibration]
@@ -151,7 +153,7 @@ class Scope:
             raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
-        """Return a hardware as people read it: marked where its key numbers are projections or estimates."""
+        """Return a hardware as people read it: marked where it is a projection, an estimate, or cannot be bought."""
         return mark_projected(hardware, self.projected)
 
     def explain_marks(self, hardware: Iterable[str]) -> list[str]:
@@ -167,15 +169,22 @@ class Scope:
         return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
 
     def describe(self) -> list[str]:
-        """Return a line for each class in place of a hardware, the power budget, each calibration and each caveat."""
+        """Return a line for each class in place of a hardware, what is left out, each calibration and each caveat."""
         return [
             *describe_meanings(self.meanings),
+            *self._describe_unavailable(),
             *self._describe_budget(),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
             *map(_describe_caveat, self.caveats),
         ]
+
+    def _describe_unavailable(self) -> list[str]:
+        if not self.unavailable:
+            return []
+        names = _join([self.mark(name) for name in self.unavailable])
+        return [f"left out, can be neither bought nor rented: {names}; `--no-available` leaves nothing out"]
 
     def _describe_budget(self) -> list[str]:
         if self.budget is None:
@@ -221,6 +230,7 @@ class Scope:
             "unsupported": self.refusals,
             "power_budget_w": None if self.budget is None else self.budget.power_w,
             "left_out": dict(self.left_out),
+            "unavailable": dict(self.unavailable),
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
@@ -237,6 +247,7 @@ def find_scope(runs: StoredRuns) -> Scope:
         spelling=plan.selection.spelling,
         budget=plan.selection.budget,
         left_out=plan.selection.left_out,
+        unavailable=plan.selection.unavailable,
         meanings=plan.selection.meanings,
         engines=group_engines(entry for entry, _ in plan.selection.pairs) if "engine" in plan.settings.runtime else {},
         **_find_of_runs(runs.connection, ids),

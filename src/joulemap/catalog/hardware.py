@@ -34,6 +34,7 @@ from joulemap.domain.hardware import (
     PowerMode,
     coefficient_range,
 )
+from joulemap.domain.operating_point import read_point
 from joulemap.domain.quantity import Quantity
 from joulemap.units import SI_SCALE
 
@@ -59,6 +60,7 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "memory_levels.capacity": (64.0, 1e11),
     "links.bandwidth": (1e6, 1e14),
     "unit_count": (1.0, 1e6),
+    "host_share": (0.0, 100.0),
 }
 """SI unit, or quantity where it is narrower -> what hardware of this world has; beyond, the unit is wrong."""
 
@@ -158,6 +160,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         memory_type=chip.memory_type or "not given",
         aliases=tuple(chip.aliases),
         projection=chip.projection,
+        unavailable=chip.unavailable,
         doubts=tuple(chip.doubts),
         geometry=whole,
         memory_levels=levels or complete_levels(quantities, peaks, shared),
@@ -248,10 +251,17 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
     resolved = PowerMode(name=mode.name, **fields)
     if resolved.unit_count is not None and resolved.unit_count.value > quantities["unit_count"].value:
         raise ValueError(f"power_modes.{mode.name}.unit_count: more than the chip's {quantities['unit_count'].value:g}")
-    if "clock_die" in quantities and resolved.clock.value > quantities["clock_die"].value:
+    for bound in ("clock_boost", "clock_die"):
+        highest = quantities.get(bound)
+        if highest is not None and resolved.clock.value > highest.value:
+            raise ValueError(
+                f"power_modes.{mode.name}.clock: {resolved.clock.value:g} Hz is above {bound} of {highest.value:g} Hz"
+            )
+    named = read_point(mode.name)
+    if named is not None and named.unit == "W" and resolved.tdp.value > named.value:
         raise ValueError(
-            f"power_modes.{mode.name}.clock: {resolved.clock.value:g} Hz is above clock_die of "
-            f"{quantities['clock_die'].value:g} Hz"
+            f"power_modes.{mode.name}.tdp: {resolved.tdp.value:g} W is above the {named.value:g} W of its name; a mode "
+            "named for another power than that of the whole card or module says of what, as in SoC-12W"
         )
     static = (resolved.static_power or quantities["static_power"]).value
     if static >= resolved.tdp.value:

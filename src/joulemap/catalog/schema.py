@@ -124,6 +124,7 @@ class ChipQuantities:
     """Transfers per second and pin."""
     price_purchase: QuantityEntry | None = None
     price_cloud: QuantityEntry | None = None
+    host_share: QuantityEntry | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -182,6 +183,8 @@ class HardwareFile:
     """Nearest to the units first; none at all for those of the class's defaults."""
     links: list[LinkEntry] = attrs.field(factory=list)
     projection: str = ""
+    unavailable: str = ""
+    """Why it can be neither bought nor rented, and who says so."""
     doubts: list[str] = attrs.field(factory=list)
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
     coefficients: list[CoefficientEntry] = attrs.field(factory=list)

@@ -35,9 +35,9 @@ def cost(
 ) -> None:
     """Say what a million inferences cost, rented or bought, with their energy and carbon by grid.
 
-    Every hardware is taken at its cheapest configuration that keeps the limits. Only the chip, board or kit that the
-    catalogue or you have a price of is counted, and electricity where it is bought: no host, no staff. Every assumption
-    is printed.
+    Every hardware is taken at its cheapest configuration that keeps the limits. What is bought pays for its electricity
+    and for a share of a host, which a rent contains; no staff. What can be neither bought nor rented is left out unless
+    it is named. Every assumption is printed.
 
     \b
     joulemap cost resnet18

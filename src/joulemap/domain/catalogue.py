@@ -73,6 +73,8 @@ class HardwareEntry:
     precisions: tuple[str, ...] = attrs.field(converter=_texts)
     generation: str
     """As `Hardware.generation`."""
+    unavailable: str
+    """As `Hardware.unavailable`."""
     digest: str
 
     @classmethod
@@ -93,6 +95,7 @@ class HardwareEntry:
             static_w=hardware.static_power.value,
             precisions=hardware.peaks,
             generation=hardware.generation,
+            unavailable=hardware.unavailable,
             digest=hardware.digest,
         )
 
@@ -312,7 +315,7 @@ class CostAssumption:
     """A number of use that a person may replace."""
 
     name: str
-    """`utilization`, `lifetime`, `hours`, `pue` or `electricity`."""
+    """`utilization`, `lifetime`, `hours`, `pue`, `electricity` or `host`."""
     quantity: Quantity
 
 

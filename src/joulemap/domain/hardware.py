@@ -36,6 +36,7 @@ UNITS: Final[Mapping[str, str]] = {
     "idle_power": "W",
     "price_purchase": "USD",
     "price_cloud": "USD/h",
+    "host_share": "1",
 }
 """Quantity of a hardware -> SI unit."""
 
@@ -60,6 +61,9 @@ ALL_UNITS: Final = "all_units"
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
 
+
+PRICES: Final = ("price_purchase", "price_cloud")
+"""What a hardware may cost, bought or rented."""
 
 LINK_ENDS: Final = ("device", "host")
 """What a link joins a device to."""
@@ -166,6 +170,13 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
     return f"not known, so estimated: {', '.join(assumed)}" if assumed else ""
 
 
+def name_guessed_price(quantities: object) -> str:
+    """Return that every price that is known is an assumption; empty where none is known, or one that somebody asks."""
+    prices = {name: price for name in PRICES if (price := getattr(quantities, name)) is not None}
+    is_guess = bool(prices) and all(price.basis == "assumed" for price in prices.values())
+    return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
+
+
 def coefficient_range(name: str) -> tuple[float, float]:
     """Return the least and the largest value that a fitted coefficient of this name may have; 0 is never one.
 
@@ -212,6 +223,8 @@ class Hardware:
     """Other names that it is asked for by."""
     projection: str = ""
     """Why the key numbers are projections or estimates; empty where they are published."""
+    unavailable: str = ""
+    """Why it can be neither bought nor rented, or only at a price that is a guess; empty where it can."""
     doubts: tuple[str, ...] = ()
     """What the sources disagree about."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
@@ -236,6 +249,9 @@ class Hardware:
     """Drawn while running, whatever is computed; the ledger's static line."""
     price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
+    host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
+    """What the host that it needs adds to its cost, as a share of that; 0 where the purchase price buys a whole
+    computer. None for what costs assume."""
     geometry: Mapping[str, Quantity]
     """What only this architecture class has, e.g. `array_rows`."""
     memory_levels: tuple[MemoryLevel, ...]
@@ -302,6 +318,11 @@ class Hardware:
         return bool(self.projection)
 
     @property
+    def is_available(self) -> bool:
+        """Whether it can be bought or rented, at a price that is no guess."""
+        return not self.unavailable
+
+    @property
     def generation(self) -> str:
         """Class, microarchitecture without the die, and process node: what is alike beside numbers on a datasheet."""
         return f"{self.architecture} {_DIE.sub('', self.microarchitecture)} {self.process_node.value:g} nm"
@@ -328,8 +349,13 @@ class Hardware:
         raise KeyError(f"{self.id}: no memory level {name}")
 
     def with_own_digest(self) -> Hardware:
-        """Return this record under the digest of its content, with its estimates named."""
-        told = attrs.evolve(self, digest="", projection=self.projection or name_estimates(self, self.peaks))
+        """Return this record under the digest of its content, with its estimates and a guessed price named."""
+        told = attrs.evolve(
+            self,
+            digest="",
+            projection=self.projection or name_estimates(self, self.peaks),
+            unavailable=self.unavailable or name_guessed_price(self),
+        )
         return attrs.evolve(told, digest=hashlib.sha256(repr(told).encode()).hexdigest()[:16])
 
     def in_mode(self, name: str) -> Hardware:

@@ -174,6 +174,9 @@ class Settings:
     power_budget_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """What the power cap of a mode may be; each hardware named without a mode runs at its largest within it. None for
     the budget of the scenario or deployment, if it has one."""
+    is_available: bool | None = None
+    """Whether to leave out what can be neither bought nor rented, named or not. None for what the question does by
+    itself: where it is about money, it leaves out such hardware unless it is named."""
     power_mode: str = ""
     """Of hardware that is named without one; empty for the default mode, or every mode where the question takes all."""
     batch: tuple[int, ...] = attrs.field(default=(), converter=_batches, validator=_check_batch)
@@ -252,6 +255,7 @@ class SettingsKeywords(RunKeywords, total=False):
     deployment: Deployment | Iterable[Deployment]
     scenario: str
     power_budget_w: float | None
+    is_available: bool | None
 
 
 @attrs.frozen(kw_only=True)
@@ -347,3 +351,6 @@ class Usage:
     """Grid, by id or name; empty for the world."""
     gco2_per_kwh: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
     """In place of the region's."""
+    host_share: float | None = attrs.field(default=None, validator=_within(0.0, math.inf, is_open=False))
+    """What a host adds to the price and the electricity of a bought chip, as a share of both. Hardware that states one
+    of its own, such as 0 for a whole computer, keeps that."""

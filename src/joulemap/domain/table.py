@@ -50,7 +50,7 @@ class Table(Generic[Row]):
     sql: str = ""
     parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
-    """Hardware in these rows whose key numbers are projections or estimates, for people to see."""
+    """Hardware in these rows that is a projection, an estimate, or cannot be bought, for people to see."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)

@@ -24,7 +24,7 @@ PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "so
 
 TEXT_FIELDS: Final = (
     "name", "vendor", "architecture", "deployment", "microarchitecture", "unit_name", "memory_type", "projection",
-    "power_mode", "aliases", "doubts",
+    "unavailable", "power_mode", "aliases", "doubts",
 )  # fmt: skip
 
 

@@ -34,8 +34,10 @@ def find_outcomes(connection: Connection, run_ids: Iterable[int]) -> dict[int, t
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
-    """Return the ids of stored hardware whose key numbers are projections or estimates."""
-    rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE projection <> ''").fetchall()
+    """Return the ids of stored hardware whose key numbers are projections or estimates, or that cannot be bought."""
+    rows = connection.execute(
+        "SELECT DISTINCT hardware FROM hardware_version WHERE projection <> '' OR unavailable <> ''"
+    ).fetchall()
     return frozenset(str(hardware) for (hardware,) in rows)
 
 

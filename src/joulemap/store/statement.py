@@ -69,7 +69,7 @@ class Statement:
     parameters: Mapping[str, Any]
     bounds: Bounds
     projected: frozenset[str] = frozenset()
-    """Hardware whose key numbers are projections or estimates, for people to see."""
+    """Hardware that is a projection, an estimate, or cannot be bought, for people to see."""
     can_nest: bool = True
     """Whether it may stand in another statement, which EXPLAIN does not."""
     _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)

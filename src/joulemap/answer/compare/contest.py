@@ -50,6 +50,7 @@ class Contender:
     memory_bytes: float
     bottleneck: str
     units_used_count: int
+    is_available: bool
     run_id: int
     workload_id: int
 
@@ -135,6 +136,7 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
     listed = list(rows)
     hardware = list(dict.fromkeys(row.hardware for row in sorted(listed, key=lambda row: row.run_id)))
     contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
+    has_beside = any(not contest[0].is_available for contest in contests)
     cells = []
     for contest in contests[:limit]:
         first = contest[0]
@@ -148,17 +150,26 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
                 *(values.get(name, "") for name in hardware),
                 f"{first.tied_count} alike" if is_tied else scope.mark(first.hardware),
                 "" if ratio is None else f"{ratio:.3g}x",
+                *((_name_available(contest, scope),) if has_beside else ()),
             )
         )
     names = tuple(map(scope.mark, hardware))
     wins = Counter(scope.mark(contest[0].hardware) for contest in contests)
-    headings = (by, "pattern" if by == "subgraph" else "kind", *names, "winner", "next")
+    beside = ("best available",) if has_beside else ()
+    headings = (by, "pattern" if by == "subgraph" else "kind", *names, "winner", "next", *beside)
     return (
         Grid(
-            headings=headings, rows=tuple(cells), keep=("winner", *sorted(names, key=lambda name: -wins[name]), "next")
+            headings=headings,
+            rows=tuple(cells),
+            keep=("winner", *beside, *sorted(names, key=lambda name: -wins[name]), "next"),
         ),
         *say_rest(len(contests), limit, f"{by}s"),
     )
+
+
+def _name_available(contest: Iterable[Contender], scope: Scope) -> str:
+    """Return the best hardware of a part that can be bought or rented."""
+    return next((scope.mark(row.hardware) for row in contest if row.is_available), "none")
 
 
 def _phrases(kinds: Sequence[Victory]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -74,6 +74,7 @@ class ModelsAnswer(RunAnswer):
         """Return a row per model and a column per hardware, with the best one."""
         hardware = list(dict.fromkeys(row.hardware for row in sorted(self.rows, key=lambda row: row.run_id)))
         cells, winners = [], Counter[str]()
+        has_beside = any(row.hardware_rank == 1 and not row.is_available for row in self.rows)
         for _, group in groupby(self.rows, lambda row: row.workload_id):
             rows = {row.hardware: row for row in group}
             first = next(iter(rows.values()))
@@ -87,14 +88,25 @@ class ModelsAnswer(RunAnswer):
                         for name in hardware
                     ),
                     *((f"{first.tied_count} alike" if first.tied_count > 1 else best,) if len(hardware) > 1 else ()),
+                    *((self._available(rows.values()),) if has_beside else ()),
                 )
             )
         names = tuple(map(self.scope.mark, hardware))
         return Grid(
-            headings=("model", *names, *(("best",) if len(hardware) > 1 else ())),
+            headings=(
+                "model",
+                *names,
+                *(("best",) if len(hardware) > 1 else ()),
+                *(("best available",) if has_beside else ()),
+            ),
             rows=tuple(cells),
-            keep=("best", *sorted(names, key=lambda name: -winners[name])),
+            keep=("best", "best available", *sorted(names, key=lambda name: -winners[name])),
         )
+
+    def _available(self, rows: Iterable[ModelFigure]) -> str:
+        """Return the best hardware of a model that can be bought."""
+        best = next((row for row in rows if row.value is not None and row.is_available), None)
+        return self.scope.mark(best.hardware) if best else "none"
 
     def _figures(self) -> Grid:
         return grid(

@@ -62,7 +62,8 @@ class RankingAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get; a list is empty where its table was not asked for."""
         empty: dict[str, Any] = {"spread": [], "numbers": [], "subgraphs": [], "placements": []}
-        return {**empty, **super().data(), "sort": self.sort}
+        best = self.best_available
+        return {**empty, **super().data(), "sort": self.sort, "best_available": best and best.hardware}
 
     def document(self, *, limit: int = 60, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` subgraphs; csv holds the ranking."""
@@ -86,7 +87,7 @@ class RankingAnswer(RunAnswer):
         if self.subgraphs:
             metric = self.subgraphs[0].metric.capitalize()
             sections.append(Section(f"{metric} of each subgraph", lay_out(self.subgraphs, scope, "subgraph", limit)))
-        notes = scope.describe_refusals() + scope.describe()
+        notes = self.describe_beside() + scope.describe_refusals() + scope.describe()
         return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
 
     def _ranking(self) -> Grid:
@@ -109,6 +110,19 @@ class RankingAnswer(RunAnswer):
             keep=("hardware", "latency", "power", "inferences/s/W"),
             projected=self.scope.projected,
         )
+
+    @property
+    def best_available(self) -> RankedHardware | None:
+        """The first that can be bought or rented, at a price that is no guess."""
+        return next((row for row in self.rows if row.rank is not None and row.is_available), None)
+
+    def describe_beside(self) -> list[str]:
+        """Return the best that can be bought, where the first cannot."""
+        if self.rows[0].is_available:
+            return []
+        best = self.best_available
+        told = f"best that can: {best.rank}. {self.scope.mark(best.hardware)}" if best else "nor can any of the others"
+        return [f"{self.scope.mark(self.rows[0].hardware)}, the first, cannot be bought; {told}"]
 
     def describe_model(self) -> str:
         """Return what the model is made of, in words."""

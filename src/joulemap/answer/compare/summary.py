@@ -74,6 +74,11 @@ class Recommendation:
     published_hardware: str | None
     """The best whose key numbers are neither projections nor estimates."""
     published_value: float | None
+    is_available: bool
+    """Whether the winner can be bought or rented, at a price that is no guess."""
+    available_hardware: str | None
+    """The best that can."""
+    available_value: float | None
 
 
 @attrs.frozen
@@ -122,7 +127,10 @@ class CompareAnswer(RunAnswer):
         return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=steps, heading="Key insights")
 
     def _best(self) -> Grid:
-        has_published = any(row.is_projection and row.published_hardware for row in self.recommendations)
+        available = [self._available(row) for row in self.recommendations]
+        published = [self._published(row) for row in self.recommendations]
+        beside = [("best available", self._available)] if any(available) else []
+        beside += [("best published", self._published)] if any(published) and published != available else []
         return grid(
             self.recommendations,
             (
@@ -130,9 +138,9 @@ class CompareAnswer(RunAnswer):
                 ("hardware", self._winner),
                 ("value", lambda row: show_quantity(row.value, row.unit)),
                 ("against the next", self._advantage),
-                *((("best published", _published),) if has_published else ()),
+                *beside,
             ),
-            keep=("hardware", "value"),
+            keep=("hardware", "value", "best available"),
         )
 
     def _goal(self, row: Recommendation) -> str:
@@ -150,6 +158,21 @@ class CompareAnswer(RunAnswer):
         if row.advantage_ratio is None or row.runner_up is None or row.tied_count > 1:
             return ""
         return describe_advantage(row.advantage_ratio, self.scope.mark(row.runner_up))
+
+    def _available(self, row: Recommendation) -> str:
+        """Return the best run on what can be bought, where the winner cannot."""
+        if row.is_available or row.tied_count == len(self.scope.evaluated_ids):
+            return ""
+        return self._tell_beside(row.available_hardware, row.available_value, row.unit)
+
+    def _published(self, row: Recommendation) -> str:
+        """Return the best run that is no projection, where the winner is one."""
+        if not row.is_projection or row.tied_count > 1:
+            return ""
+        return self._tell_beside(row.published_hardware, row.published_value, row.unit)
+
+    def _tell_beside(self, hardware: str | None, value: float | None, unit: str) -> str:
+        return "" if hardware is None else f"{self.scope.mark(hardware)} {show_quantity(value, unit)}"
 
     def _figures(self) -> Grid:
         energy = "energy_per_inference_j" if "batch" in self.varying else "energy_j"
@@ -244,13 +267,6 @@ class CompareAnswer(RunAnswer):
             [command, self.scope.model, self.scope.spell(best.hardware), *run, *others]
             for command in ("analyze", "edp")
         ]
-
-
-def _published(row: Recommendation) -> str:
-    """Return the best run that is no projection, where the winner is one."""
-    if row.published_hardware is None or row.published_value is None or not row.is_projection or row.tied_count > 1:
-        return ""
-    return f"{row.published_hardware} {show_quantity(row.published_value, row.unit)}"
 
 
 def compare(source: Source, model: str, settings: Settings, baseline: str) -> CompareAnswer:

@@ -99,9 +99,18 @@ class FilterOptions(ScenarioOptions):
         ),
     ] = ""
 
+    available: Annotated[
+        bool | None,
+        typer.Option(
+            "--available/--no-available",
+            help="Leave out what can be neither bought nor rented, or take it too.",
+            show_default="take it; where the question is money, what is not named is left out",
+        ),
+    ] = None
+
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
-        names: dict[str, Any] = {"deployment": split_names(self.deployment)}
+        names: dict[str, Any] = {"deployment": split_names(self.deployment), "is_available": self.available}
         return cast("SettingsKeywords", {**super().keywords(), **names, "architecture": split_names(self.architecture)})
 
 

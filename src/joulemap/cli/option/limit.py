@@ -154,6 +154,15 @@ class UsageOptions:
     electricity: Annotated[
         str, typer.Option("--electricity", help="Its price, e.g. 0.12USD/kWh.", show_default="the catalogue's")
     ] = ""
+    host_share: Annotated[
+        float | None,
+        typer.Option(
+            "--host-share",
+            help="What a host adds to the price and electricity of a bought chip, as a share of them; a whole computer "
+            "needs none.",
+            show_default="the catalogue's",
+        ),
+    ] = None
     grid: Annotated[
         str, typer.Option("--grid", help="Where electricity comes from, e.g. us, de or Norway.", show_default="world")
     ] = ""
@@ -176,6 +185,7 @@ class UsageOptions:
             usd_per_kwh=read_number("--electricity", self.electricity, "USD/kWh"),
             region=self.grid,
             gco2_per_kwh=self.grid_gco2_per_kwh,
+            host_share=self.host_share,
         )
 
 

@@ -1,0 +1,249 @@
+"""What cannot be bought: left out or marked, never first without the best that can be; a host for what is bought."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from choice_database import open_made_up
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.answer import RunAnswer
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.operating_point import read_point
+from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.errors import ExitCode, UsageError
+from joulemap.store.connection import Connection
+from joulemap.workspace import Workspace
+from test_choice import BOUGHT, RENTED, ask
+
+SOLD = ("hailo_8", "tpu_v4", "l4", "jetson_orin_nano_8gb")
+UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine")
+ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": (1, 8)}
+WORDS = ("--precision", "int8,bf16", "--batch", "1,8")
+OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "unavailable", "next_steps"}
+
+DREAM = attrs.evolve(BOUGHT, hardware="dream", purchase_usd=1.0, unavailable="never made")
+GUESS = attrs.evolve(BOUGHT, hardware="guess", purchase_usd=10.0, price_basis="assumed")
+
+
+@pytest.fixture(scope="module")
+def made_up() -> Iterator[Connection]:
+    connection = open_made_up()
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("available") / "available.duckdb")
+
+
+# The host
+
+
+def test_a_host_adds_its_share_to_price_and_electricity(made_up: Connection) -> None:
+    chip = attrs.evolve(BOUGHT, host_share=None)
+    (row,) = ask(made_up, "cost.million", [chip])
+    # 0.1 USD of hardware and 0.05 of electricity, a quarter of both on top
+    assert_close(row["host_usd_per_million"], 0.0375, rel=1e-12)
+    assert_close(row["usd_per_million"], 0.1875, rel=1e-12)
+    (given,) = ask(made_up, "cost.million", host_share=1.0, run_ids=[1])
+    assert_close(given["usd_per_million"], 0.3, rel=1e-12)
+    (ranked,) = ask(made_up, "recommend.configuration", objective="cost", host_share=1.0, run_ids=[1])
+    assert_close(ranked["objective_value"], 0.3, rel=1e-12)
+
+
+def test_a_whole_computer_and_a_rented_chip_need_no_host(made_up: Connection) -> None:
+    computer, rented = ask(made_up, "cost.million", [RENTED, BOUGHT], host_share=9.0)
+    assert computer["hardware"] == "bought"
+    assert computer["host_usd_per_million"] == computer["host_share_ratio"] == 0.0
+    assert_close(computer["usd_per_million"], 0.15, rel=1e-12)
+    assert rented["host_usd_per_million"] == 0.0
+    assert_close(rented["usd_per_million"], 2.0, rel=1e-12)
+
+
+def test_a_break_even_counts_with_the_host(made_up: Connection) -> None:
+    (row,) = ask(made_up, "cost.break_even", [RENTED, attrs.evolve(BOUGHT, host_share=0.5)])
+    assert_close(row["fixed_a_usd"], 1.5 * 5760.0, rel=1e-12)
+    assert_close(row["variable_a_usd_per_million"], 1.5 * 0.05, rel=1e-12)
+    assert_close(row["break_even_inferences"], 1.5 * 5760.0 / (2.0 - 1.5 * 0.05) * 1e6, rel=1e-12)
+
+
+def test_a_host_can_tip_the_balance_to_renting(made_up: Connection) -> None:
+    rows = ask(made_up, "cost.million", [RENTED, attrs.evolve(BOUGHT, host_share=None)], host_share=20.0)
+    assert [row["hardware"] for row in rows] == ["rented", "bought"]
+
+
+def test_what_a_price_buys_decides_about_the_host() -> None:
+    shares = {
+        name: one.host_share.value for name, one in load_catalogue().hardware.items() if one.host_share is not None
+    }
+    assert {name for name, share in shares.items() if share == 0.0} == {
+        "apple_m2", "apple_m4", "raspberry_pi_5", "jetson_orin_nano_8gb", "jetson_agx_orin_64gb_gpu",
+        "jetson_thor_t5000", "dpu_b4096_kv260", "dpu_b4096x3_zcu102", "qrb5165_hexagon698", "tda4vm_c7x_mma",
+    }  # fmt: skip
+    assert_close(shares["hailo_8"], 80.0 / 110.0, rel=1e-3)
+
+
+# What can be bought
+
+
+def test_a_guess_is_no_price_and_a_given_price_is_one(made_up: Connection) -> None:
+    rows = {row["hardware"]: row for row in ask(made_up, "cost.million", [BOUGHT, DREAM, GUESS])}
+    assert {name: row["is_available"] for name, row in rows.items()} == {"bought": True, "dream": False, "guess": False}
+    own: dict[str, Any] = {"price_of": ["dream:purchase", "guess:purchase"], "price_usd": [1.0, 2.0]}
+    given = ask(made_up, "cost.million", **own, price_source=["shop", "shop"], run_ids=[2, 3])
+    assert [(row["price_basis"], row["is_available"]) for row in given] == [("given", True)] * 2
+
+
+def test_a_break_even_takes_what_can_be_bought_unless_another_is_named(made_up: Connection) -> None:
+    (row,) = ask(made_up, "cost.break_even", [RENTED, BOUGHT, DREAM])
+    assert row["hardware_a"] == "bought"
+    (named,) = ask(made_up, "cost.break_even", hardware_a="dream", run_ids=[1, 2, 3])
+    assert named["hardware_a"] == "dream"
+
+
+def test_who_cannot_be_bought_says_who_says_so() -> None:
+    found = {name: one.unavailable for name, one in load_catalogue().hardware.items() if not one.is_available}
+    assert set(found) == set(UNSOLD)
+    assert all("is_available: false" in found[name] for name in UNSOLD[:3])
+    assert "ISCA 2017" in found["plasticine"]
+
+
+def test_a_hardware_whose_only_price_is_a_guess_is_none_to_be_had() -> None:
+    l4 = load_catalogue().find("l4")
+    assert l4.price_cloud is not None
+    guessed = attrs.evolve(l4, price_cloud=attrs.evolve(l4.price_cloud, basis="assumed"))
+    assert guessed.with_own_digest().unavailable == "nobody asks its price, which is a guess: price_cloud"
+    dollars = attrs.evolve(l4.price_cloud, value=2500.0, unit="USD", basis="assumed")
+    assert attrs.evolve(l4, price_purchase=dollars).with_own_digest().is_available
+    assert attrs.evolve(l4, price_cloud=None).with_own_digest().is_available
+
+
+def told(answer: RunAnswer) -> dict[str, Any]:
+    """Return what programs get of an answer, without the numbers of its runs."""
+
+    def strip(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: strip(one) for name, one in value.items() if name not in OWN}
+        return [strip(one) for one in value] if isinstance(value, list | tuple) else value
+
+    found = strip(answer.data())
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("question", ["pareto", "recommend", "cost", "compare", "rank_hardware"])
+def test_what_is_left_out_changes_nothing_else(question: str, workspace: Workspace) -> None:
+    given = ONE if question in ("pareto", "recommend", "cost", "compare") else {"precision": "int8", "batch": 1}
+    method = getattr(workspace, question)
+    without = method("resnet18", Settings(hardware=SOLD, **given))
+    kept = method("resnet18", Settings(hardware=(*SOLD, *UNSOLD[:2]), is_available=True, **given))
+    assert told(kept) == told(without)
+    assert list(kept.data()["unavailable"]) == list(UNSOLD[:2])
+    (line,) = [line for line in kept.scope.describe() if line.startswith("left out, can be neither")]
+    assert "~kpu_t64 and ~kpu_t256; `--no-available`" in line
+
+
+def test_the_cheapest_can_be_bought_unless_more_is_asked_for(joulemap: Run) -> None:
+    few = ("--architecture", "kpu,npu", *WORDS, "--format", "json")
+    for command in (("cost", "resnet18"), ("recommend", "resnet18", "--objective", "cost")):
+        answer = json.loads(joulemap(*command, *few).stdout)
+        assert answer["rows"][0]["is_available"] and answer["best"] == answer["best_available"]
+        assert set(answer["unavailable"]) == set(UNSOLD[:3])
+        assert not {row["hardware"].partition("@")[0] for row in answer["rows"]} & set(UNSOLD)
+        every = json.loads(joulemap(*command, *few, "--no-available").stdout)
+        assert every["unavailable"] == {} and not every["best"]["is_available"]
+        assert every["best_available"]["hardware"] == answer["best"]["hardware"]
+    energy = json.loads(joulemap("recommend", "resnet18", *few).stdout)
+    assert energy["unavailable"] == {}
+
+
+def test_beside_a_first_place_that_cannot_be_bought_stands_the_best_that_can(joulemap: Run) -> None:
+    hardware = ("--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
+    cost = joulemap("cost", "resnet18", *hardware).stdout
+    assert "- the cheapest cannot be bought; best that can: ~hailo_8 int8 batch 8, bought" in cost
+    assert "- ~hailo_8 int8 batch 8 is a projection or estimate; best published: l4 int8 batch 8, rented" in cost
+    assert "~1,092 USD" in cost
+    text = joulemap("recommend", "resnet18", *hardware).stdout
+    assert "- best available: ~hailo_8 int8 batch 8" in text and "- best published: l4 int8 batch 8" in text
+    front = joulemap("pareto", "resnet18", *hardware).stdout
+    assert "Front of what can be bought or rented (" in front
+    assert "Front of what" not in joulemap("pareto", "resnet18", *hardware, "--available").stdout
+    single = ("--hardware", "kpu_t64,l4", "--precision", "int8")
+    compared = joulemap("compare", "resnet18", *single).stdout
+    assert "best available" in compared.splitlines()[3] and "best published" not in compared
+    ranked = joulemap("compare", "resnet18", *single, "--sort", "efficiency").stdout
+    assert "- ~kpu_t64, the first, cannot be bought; best that can: 2. l4" in ranked
+    models = joulemap("compare", "resnet18", "mobilenet_v2", *single).stdout
+    assert "best available" in models
+    parts = joulemap("compare", "resnet18", *single, "--level", "subgraph").stdout
+    assert "best available" in parts
+
+
+def test_what_is_named_or_priced_stays_though_it_cannot_be_bought(workspace: Workspace) -> None:
+    named = workspace.cost("resnet18", hardware=("kpu_t256", "l4"), **ONE)
+    assert named.best is not None and named.best.hardware.startswith("kpu_t256") and not named.best.is_available
+    only = {"architecture": ("kpu", "npu"), **ONE}
+    priced = workspace.cost("resnet18", prices=(Price(hardware="kpu_t64", purchase_usd=99.0),), **only)
+    assert {row.hardware.partition("@")[0] for row in priced.rows if row.architecture == "kpu"} == {"kpu_t64"}
+    assert all(row.is_available for row in priced.rows if row.price_basis == "given")
+    between = workspace.cost("resnet18", between=("kpu_t256", "cloud_ai_100_pro"), **only)
+    assert between.break_even is not None and between.break_even.hardware_a.startswith("kpu_t256")
+    with pytest.raises(UsageError, match="kpu_t256 cannot be bought, and only what can be is compared"):
+        workspace.cost("resnet18", between=("kpu_t256", "cloud_ai_100_pro"), is_available=True, **only)
+
+
+def test_nothing_that_can_be_bought_is_one_line(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("compare", "resnet18", "--hardware", "kpu_t64", "--available")
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert done.stderr.startswith("joulemap: no hardware can be bought: kpu_t64: its maker sells none")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "joulemap.duckdb").exists()
+
+
+def test_a_host_share_below_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="host_share is -1, expected at least 0"):
+        Usage(host_share=-1.0)
+
+
+# The power that a mode is named for
+
+
+def test_a_mode_is_capped_at_the_watts_of_its_name() -> None:
+    for hardware in load_catalogue().hardware.values():
+        for mode in hardware.power_modes:
+            point = read_point(mode.name)
+            if point is not None and point.unit == "W":
+                assert mode.tdp.value <= point.value, f"{hardware.id}@{mode.name}"
+
+
+def test_no_mode_answers_with_more_power_than_it_is_named_for(workspace: Workspace) -> None:
+    named = [
+        f"{hardware.id}@{mode.name}"
+        for hardware in load_catalogue().hardware.values()
+        for mode in hardware.power_modes
+        if read_point(mode.name) is not None
+    ]
+    assert len(named) > 20
+    asked = (*named, "cloud_ai_100_pro@12W")
+    answer = workspace.compare("resnet18", hardware=asked, precision=("int8", "fp16"), batch=8)
+    for row in answer.rows:
+        point = read_point(row.hardware.partition("@")[2])
+        if row.average_power_w is not None:
+            assert point is not None and row.average_power_w <= point.value * (1.0 + 1e-9), row.hardware
+
+
+def test_the_card_takes_more_than_the_chip_that_its_modes_are_named_for() -> None:
+    card = load_catalogue().find("cloud_ai_100_pro")
+    rest = 75.0 - 69.26 * 375.0 / 363.0
+    for mode, chip_w in zip(card.power_modes, (12.05, 19.74, 69.26), strict=True):
+        assert mode.name == f"SoC-{round(chip_w)}W"
+        assert_close(mode.tdp.value, chip_w + rest, rel=1e-2)
+        assert "SoC takes" in mode.tdp.note
