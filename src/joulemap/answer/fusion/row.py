@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from joulemap.answer.run import Amounts
+from joulemap.domain.configuration import MERGING
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
@@ -85,9 +86,10 @@ class FusionTotal(_Saving):
 
     def title(self, scope: Scope) -> str:
         """Return model, hardware and configuration in a line."""
+        merged = self.runtime if self.runtime in MERGING else "fused"
         return (
             f"{self.model} on {scope.mark(self.hardware)} ({self.architecture}), batch {self.batch}, {self.precision}, "
-            f"fused against {self.separate_runtime}"
+            f"{merged} against {self.separate_runtime}"
         )
 
 
