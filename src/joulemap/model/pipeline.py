@@ -276,24 +276,35 @@ class _Pace:
         return seconds
 
 
+def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
+    """Return the kernels of a part of the batch that the runtime hands to the chip at once, and the number of parts.
+
+    Parts are counted per operator; all 1 where the batch is not split.
+    """
+    largest = hardware.geometry.get("samples_at_once")
+    samples = np.broadcast_to(kernels.batch, kernels.work.operator_count)
+    if largest is None or not (samples > largest.value).any():
+        return kernels, np.ones(kernels.work.operator_count)
+    times = np.ceil(samples / largest.value)
+    return kernels.part(times), times
+
+
+def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
+    """Return the placement of all parts of a batch together, of which `split` gives one."""
+    return place(part, hardware, architecture).repeated(times, part)
+
+
 def _count(
     kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]
 ) -> tuple[KernelColumns, Placement, Floats]:
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
-
-    def count(placed: KernelColumns) -> tuple[Placement, Floats]:
-        placement = place(placed, hardware, architecture)
-        counts = architecture.count(placed, placement, hardware)
-        return placement, count_matrix(counts, hardware, placed.work.operator_count)
-
-    largest = hardware.geometry.get("samples_at_once")
-    samples = np.broadcast_to(kernels.batch, kernels.work.operator_count)
-    if largest is None or not (samples > largest.value).any():
-        return kernels, *count(kernels)
-    times = np.ceil(samples / largest.value)
-    placement, counts = count(kernels.part(times))
+    part, times = split(kernels, hardware)
+    placement = place(part, hardware, architecture)
+    counts = count_matrix(architecture.count(part, placement, hardware), hardware, part.work.operator_count)
+    if part is kernels:
+        return kernels, placement, counts
     kernels = attrs.evolve(kernels, weight_bytes=kernels.weight_bytes * times)
-    return kernels, placement.repeated(times, kernels), counts * times[:, None]
+    return kernels, placement.repeated(times, part), counts * times[:, None]
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:

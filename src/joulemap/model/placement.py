@@ -135,7 +135,7 @@ class Placement:
             pass_bytes=self.pass_bytes * times,
             tile_count=self.tile_count * times,
             wave_count=self.wave_count * times,
-            executed_macs=np.maximum(self.executed_macs * times, kernels.work.mac_count),
+            executed_macs=np.maximum(self.executed_macs, kernels.work.mac_count) * times,
             computed_macs=None if self.computed_macs is None else self.computed_macs * times,
         )
 
