@@ -12,7 +12,7 @@ from joulemap.store.connection import Connection
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "host_share": "1", "idle_power": "W", "static_power": "W"}
 
-TABLES = ("run", "run_subgraph", "ledger_line", "hardware_version", "hardware_fact")
+TABLES = ("run", "run_subgraph", "run_operator", "ledger_line", "hardware_version", "hardware_fact")
 
 
 @attrs.frozen(kw_only=True)
@@ -118,6 +118,14 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             "executed_mac_count, pass_bytes) VALUES "
             + ", ".join(
                 f"({number}, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'compute', 0, 0)"
+                for number, run in evaluated
+            )
+        )
+        connection.execute(
+            "INSERT INTO run_operator VALUES "
+            + ", ".join(
+                f"({number}, 0, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, "
+                f"{round(run.latency_s * 1e15)})"
                 for number, run in evaluated
             )
         )

@@ -147,10 +147,11 @@ class Book:
                 ],
             )  # fmt: skip
             self.connection.execute(
-                "INSERT INTO run_operator VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 1, ?, ?, 0)",
+                "INSERT INTO run_operator VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 1, ?, ?, 0, ?)",
                 [
                     run_id, index, index, round(part.time_s * FS), part.dram_bytes, round(part.separate_s * FS),
                     round(part.separate_j * FJ), part.dram_bytes, part.dram_bytes, part.dram_bytes,
+                    round(part.time_s * FS),
                 ],
             )  # fmt: skip
             for action, energy_j in enumerate((part.compute_j, part.memory_j, part.control_j, part.static_j), 1):

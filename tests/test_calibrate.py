@@ -143,7 +143,7 @@ def test_a_stack_gives_what_each_evaluation_gives(
     energies = bench.energies({}, [one.scale for one in load_spreads(target.architecture).energy_scales])
     for row, one in enumerate(observations):
         run = evaluate(one.columns, target, one.configuration)
-        static_j = target.static_power.value * run.latency_fs / FS_PER_S
+        static_j = target.static_power.value * run.interval_fs / FS_PER_S
         voltage = np.full(len(observations), run.voltage_factor)
         dynamic_j = energies.scaled_j(voltage)[row].sum() + energies.rest_j(voltage)[row]
         if run.clock_fraction == 1.0:

@@ -223,7 +223,9 @@ def test_twice_the_batch_costs_at_most_twice_where_everything_fits(hardware: Har
     roomy = with_caches(uncapped(hardware), 1e6)
     single, double = (dict(runs(roomy, size, ("fused", "graph"))) for size in (1, 2))
     for key in single.keys() & double.keys():
-        assert double[key].energy_fj <= 2 * single[key].energy_fj, key
+        # what runs sample by sample is rounded once for both
+        slack = len(double[key].ledger.energy_fj) if "samples_at_once" in hardware.geometry else 0
+        assert double[key].energy_fj <= 2 * single[key].energy_fj + slack, key
         assert (double[key].subgraphs.dram_bytes <= 2 * single[key].subgraphs.dram_bytes).all(), key
 
 

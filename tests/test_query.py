@@ -263,7 +263,10 @@ CORRUPTIONS = {
     "an operator that the runtime launches is in the run": "DELETE FROM run_operator WHERE run_id = 2",
     "units used are at most those that exist": "UPDATE run_subgraph SET units_used_count = 9999 WHERE rowid = 1",
     "the MACs of an operator are those of its GEMM view": "UPDATE workload_operator SET mac_count = mac_count * 2",
-    "static energy is static power x latency": (
+    "from one batch to the next is at most the latency": (
+        "UPDATE run_operator SET interval_fs = latency_fs + 1 WHERE run_id = 1"
+    ),
+    "static energy is static power x the time from one batch to the next": (
         "UPDATE ledger_line SET action_count = action_count * 2 WHERE rowid = "
         "(SELECT min(l.rowid) FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static')"
     ),
@@ -297,7 +300,10 @@ def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
         (
             "INSERT INTO ledger_line SELECT l.* REPLACE (action_count * 2 AS action_count, energy_fj * 2 AS energy_fj) "
             "FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static' LIMIT 1",
-            ["an action stands once per operator", "static energy is static power x latency"],
+            [
+                "an action stands once per operator",
+                "static energy is static power x the time from one batch to the next",
+            ],
         ),
     ],
 )

@@ -19,7 +19,7 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and its registers" }
 memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
 control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next" }
-static_energy_j = { type = "DOUBLE", unit = "J", meaning = "static power x latency" }
+static_energy_j = { type = "DOUBLE", unit = "J", meaning = "static power x the time from one batch to the next" }
 share_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }

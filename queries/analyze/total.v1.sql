@@ -30,13 +30,15 @@ latency_fs = { type = "HUGEINT", unit = "fs", meaning = "per batch, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn whatever is computed" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
 voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
 uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
+interval_s = { type = "DOUBLE", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "two per MAC, over the latency" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense, at this precision" }
@@ -133,6 +135,8 @@ SELECT
     r.clock_hz,
     r.voltage_factor,
     r.uncapped_power_w,
+    r.interval_s,
+    r.throughput_limit,
     r.mac_count,
     r.attained_ops_per_s,
     r.peak_ops_per_s,

@@ -27,7 +27,7 @@ on_chip_memory_fj = { type = "HUGEINT", unit = "fJ", meaning = "caches and scrat
 interconnect_fj = { type = "HUGEINT", unit = "fJ", meaning = "wires and switches between units and memories, exact" }
 off_chip_memory_fj = { type = "HUGEINT", unit = "fJ", meaning = "off-chip memory and its controller, exact" }
 control_fj = { type = "HUGEINT", unit = "fJ", meaning = "instructions, tokens, configuration, scheduling, exact" }
-static_fj = { type = "HUGEINT", unit = "fJ", meaning = "static power x latency, exact" }
+static_fj = { type = "HUGEINT", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
 compute_fraction = { type = "DOUBLE", meaning = "of the energy" }
 register_fraction = { type = "DOUBLE", meaning = "of the energy" }
 on_chip_memory_fraction = { type = "DOUBLE", meaning = "of the energy" }
@@ -59,7 +59,7 @@ units_used_count = { type = "INTEGER", meaning = "units with work, mean over tim
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn whatever is computed" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 process_node_nm = { type = "DOUBLE", unit = "nm", meaning = "of the chip: energies per action differ by it too" }
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 assumed_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }

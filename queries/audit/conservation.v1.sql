@@ -163,7 +163,17 @@ broken AS (
     FROM run_operator AS o
     ANTI JOIN booked AS b
         ON b.run_id = o.run_id AND b.operator_index = o.operator_index AND b.static_s IS NOT NULL
-    WHERE o.latency_fs > 0
+    WHERE o.interval_fs > 0
+    UNION ALL
+    SELECT
+        'from one batch to the next is at most the latency',
+        o.run_id,
+        'run',
+        'at most ' || sum(o.latency_fs),
+        CAST(sum(o.interval_fs) AS VARCHAR)
+    FROM run_operator AS o
+    GROUP BY o.run_id
+    HAVING sum(o.interval_fs) > sum(o.latency_fs)
     UNION ALL
     SELECT
         'an operator that the runtime launches is in the run',
@@ -265,14 +275,14 @@ broken AS (
     HAVING count(g.subgraph_index) <> 1
     UNION ALL
     SELECT
-        'static energy is static power x latency',
+        'static energy is static power x the time from one batch to the next',
         b.run_id,
         'operator ' || b.operator_index,
-        CAST(seconds(o.latency_fs) AS VARCHAR),
+        CAST(seconds(o.interval_fs) AS VARCHAR),
         CAST(b.static_s AS VARCHAR)
     FROM booked AS b
     JOIN run_operator AS o ON o.run_id = b.run_id AND o.operator_index = b.operator_index
-    WHERE b.static_s <> seconds(o.latency_fs)
+    WHERE b.static_s <> seconds(o.interval_fs)
 )
 SELECT rule, run_id, place, expected, found
 FROM broken

@@ -26,7 +26,7 @@ overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural over
 overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
@@ -47,6 +47,8 @@ clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where 
 clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
 voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
 uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
+interval_s = { type = "DOUBLE", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
@@ -77,7 +79,7 @@ allocation AS (
 ),
 answered AS (
     SELECT
-        run_id, energy_j, energy_per_inference_j, latency_s, throughput_per_s, average_power_w, edp_js,
+        run_id, energy_j, energy_per_inference_j, latency_s, interval_s, throughput_per_s, average_power_w, edp_js,
         compute_utilization_fraction, bandwidth_utilization_fraction, units_used_count, peak_memory_bytes
     FROM runs
     WHERE list_contains($run_ids, run_id)
@@ -128,6 +130,8 @@ SELECT
     r.clock_hz,
     r.voltage_factor,
     r.uncapped_power_w,
+    s.interval_s,
+    r.throughput_limit,
     r.is_projection,
     r.is_available,
     coalesce(r.refusal, '') AS reason,

@@ -27,7 +27,7 @@ model_count = { type = "BIGINT", meaning = "models that were asked for" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations: metric memory" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }

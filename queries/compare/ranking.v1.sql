@@ -20,7 +20,7 @@ sort = { type = "VARCHAR", meaning = "what it is ranked by" }
 best_ratio = { type = "DOUBLE", meaning = "how many times worse than the best; 1 for the best" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 inferences_per_s_per_w = { type = "DOUBLE", unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }

@@ -20,7 +20,7 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy in
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of it, per inference" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
@@ -37,6 +37,8 @@ clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where 
 clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
 voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
 uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
+interval_s = { type = "DOUBLE", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
@@ -96,7 +98,9 @@ answered AS (
         clock_fraction,
         clock_hz,
         voltage_factor,
-        uncapped_power_w
+        uncapped_power_w,
+        interval_s,
+        throughput_limit
     FROM runs
     WHERE list_contains($run_ids, run_id)
 ),
@@ -137,6 +141,8 @@ SELECT
     s.clock_hz,
     s.voltage_factor,
     s.uncapped_power_w,
+    s.interval_s,
+    s.throughput_limit,
     c.assumed_energy_fraction,
     c.recalled_energy_fraction,
     a.is_projection,

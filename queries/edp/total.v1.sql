@@ -26,7 +26,7 @@ compute_share_fraction = { type = "DOUBLE", meaning = "of E T that arithmetic ta
 memory_share_fraction = { type = "DOUBLE", meaning = "of E T that data movement takes" }
 control_share_fraction = { type = "DOUBLE", meaning = "of E T that control takes; its time is the fixed cost of kernels" }
 static_share_fraction = { type = "DOUBLE", meaning = "of E T that static energy takes; the four add up to 1" }
-static_energy_fraction = { type = "DOUBLE", meaning = "of E that is static power x latency" }
+static_energy_fraction = { type = "DOUBLE", meaning = "of E that is static power x the time from one batch to the next" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
 operator_count = { type = "BIGINT", meaning = "operators that run" }
 alone_count = { type = "BIGINT", meaning = "subgraphs of one operator" }

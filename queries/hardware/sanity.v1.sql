@@ -13,7 +13,7 @@ architecture = { type = "VARCHAR", meaning = "architecture class" }
 model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
 status = { type = "VARCHAR", meaning = "ok, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", meaning = "average power over the cap" }
 uncapped_ratio = { type = "DOUBLE", meaning = "the same without the cap, at the full clock" }

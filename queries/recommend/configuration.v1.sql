@@ -40,7 +40,7 @@ objective_unit = { type = "VARCHAR", meaning = "unit of objective_value" }
 objective_ratio = { type = "DOUBLE", meaning = "how many times worse it is than the best feasible one; null without one" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, one batch after the other" }
+throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, in steady state" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
 edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }

@@ -11,7 +11,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows 
 model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch, so throughput too" }
+metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
 batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }

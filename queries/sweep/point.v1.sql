@@ -22,7 +22,7 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "per inference" }
 inferences_per_j = { type = "DOUBLE", unit = "1/J", meaning = "inferences per joule, or per second and watt" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency, per batch" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 speedup_ratio = { type = "DOUBLE", meaning = "throughput over that at batch 1; null without a run at batch 1" }
 batch_efficiency_ratio = { type = "DOUBLE", meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }

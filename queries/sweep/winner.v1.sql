@@ -11,7 +11,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows 
 model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch, so that the winner has the highest throughput too" }
+metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }

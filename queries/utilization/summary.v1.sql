@@ -44,7 +44,7 @@ units_used_count = { type = "INTEGER", meaning = "units with work, mean over tim
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 idle_units_fraction = { type = "DOUBLE", meaning = "1 - mean over time of the units with work over all" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over latency" }
+average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
 ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "attained operations per second and watt; 1e12 is one TOPS/W" }
 peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over the power cap" }

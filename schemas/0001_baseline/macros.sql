@@ -163,18 +163,21 @@ WITH asked AS (
 time AS (
     SELECT
         s.run_id,
-        CAST(sum(s.latency_fs) AS DOUBLE) AS latency_fs,
         seconds(sum(s.latency_fs)) AS latency_s
     FROM run_subgraph AS s
     JOIN asked AS a ON a.run_id = s.run_id
     GROUP BY s.run_id
 ),
 work AS (
-    SELECT p.run_id, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
+    SELECT
+        p.run_id,
+        CAST(sum(q.mac_count) AS BIGINT) AS mac_count,
+        CAST(sum(p.interval_fs) AS DOUBLE) AS interval_fs,
+        seconds(sum(p.interval_fs)) AS interval_s
     FROM run_operator AS p
     JOIN asked AS a ON a.run_id = p.run_id
     JOIN run AS r ON r.run_id = p.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+    LEFT JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
     GROUP BY p.run_id
 ),
 energy AS (
@@ -212,8 +215,10 @@ SELECT
     r.batch / nullif(e.energy_j, 0e0) AS inferences_per_j,
     e.energy_j * t.latency_s AS edp_js,
     e.energy_j / r.batch * t.latency_s AS edp_per_inference_js,
-    r.batch / nullif(t.latency_s, 0e0) AS throughput_per_s,
-    CAST(e.energy_fj AS DOUBLE) / nullif(t.latency_fs, 0e0) AS average_power_w,
+    r.batch / nullif(o.interval_s, 0e0) AS throughput_per_s,
+    o.interval_s,
+    r.throughput_limit,
+    CAST(e.energy_fj AS DOUBLE) / nullif(o.interval_fs, 0e0) AS average_power_w,
     r.peak_memory_bytes,
     2 * o.mac_count / nullif(t.latency_s, 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
     f.price_cloud_usd_per_hour,

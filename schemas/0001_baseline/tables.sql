@@ -405,6 +405,9 @@ CREATE TABLE run (
     clock_hz DOUBLE CHECK (clock_hz > 0),
     voltage_factor DOUBLE CHECK (voltage_factor > 0 AND voltage_factor <= 1),
     uncapped_power_w DOUBLE CHECK (uncapped_power_w > 0),
+    throughput_limit VARCHAR CHECK (
+        throughput_limit IN ('latency', 'cores', 'devices', 'pipeline stage', 'memory bandwidth', 'power cap')
+    ),
     separate_clock_fraction DOUBLE CHECK (separate_clock_fraction > 0 AND separate_clock_fraction <= 1),
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
@@ -434,6 +437,7 @@ COMMENT ON COLUMN run.clock_fraction IS 'Of the full clock; below 1 where the po
 COMMENT ON COLUMN run.clock_hz IS 'Clock that the power cap leaves, in steady state';
 COMMENT ON COLUMN run.voltage_factor IS 'What an action on the chip costs at that clock, relative to the highest voltage of the die: the voltage squared';
 COMMENT ON COLUMN run.uncapped_power_w IS 'What it would draw at the full clock of its power mode';
+COMMENT ON COLUMN run.throughput_limit IS 'What limits batches in a time: latency where one starts after another has ended, power cap where it lowers the clock';
 COMMENT ON COLUMN run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own';
 COMMENT ON COLUMN run.formula_version IS 'Digest of the formulas of its class';
 COMMENT ON COLUMN run.package_version IS 'joulemap version that evaluated it';
@@ -490,7 +494,8 @@ CREATE TABLE run_operator (
     separate_kernel_count INTEGER NOT NULL CHECK (separate_kernel_count IN (0, 1)),
     separate_dram_bytes DOUBLE NOT NULL CHECK (separate_dram_bytes >= 0),
     separate_moved_bytes DOUBLE NOT NULL CHECK (separate_moved_bytes >= 0),
-    separate_pass_bytes DOUBLE NOT NULL CHECK (separate_pass_bytes >= 0)
+    separate_pass_bytes DOUBLE NOT NULL CHECK (separate_pass_bytes >= 0),
+    interval_fs BIGINT NOT NULL CHECK (interval_fs >= 0)
 );
 COMMENT ON TABLE run_operator IS 'An operator''s exact share of its subgraph, and what it would cost alone';
 COMMENT ON COLUMN run_operator.run_id IS 'run';
@@ -507,6 +512,7 @@ COMMENT ON COLUMN run_operator.separate_kernel_count IS '1 where it leads a kern
 COMMENT ON COLUMN run_operator.separate_dram_bytes IS 'As a kernel of its own';
 COMMENT ON COLUMN run_operator.separate_moved_bytes IS 'As a kernel of its own';
 COMMENT ON COLUMN run_operator.separate_pass_bytes IS 'As a kernel of its own';
+COMMENT ON COLUMN run_operator.interval_fs IS 'Femtoseconds of the time from one batch to the next, which operators sum to: static power is drawn for it';
 
 CREATE TABLE ledger_line (
     run_id INTEGER NOT NULL,
@@ -574,6 +580,7 @@ CREATE TABLE estimate (
     calibration_digest VARCHAR NOT NULL,
     refusal VARCHAR,
     latency_fs BIGINT CHECK (latency_fs >= 0),
+    interval_fs BIGINT CHECK (interval_fs >= 0),
     energy_fj BIGINT CHECK (energy_fj >= 0),
     clock_fraction DOUBLE CHECK (clock_fraction > 0 AND clock_fraction <= 1),
     weight_bytes BIGINT CHECK (weight_bytes >= 0),
@@ -583,7 +590,7 @@ CREATE TABLE estimate (
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT '',
-    CHECK (refusal IS NOT NULL OR (latency_fs IS NOT NULL AND energy_fj IS NOT NULL))
+    CHECK (refusal IS NOT NULL OR (latency_fs IS NOT NULL AND interval_fs IS NOT NULL AND energy_fj IS NOT NULL))
 );
 COMMENT ON TABLE estimate IS 'What a single operator takes in all on one configuration: evaluated in bulk, without a ledger; the newest of each configuration under each calibration';
 COMMENT ON COLUMN estimate.estimate_id IS 'Number of the row';
@@ -599,6 +606,7 @@ COMMENT ON COLUMN estimate.calibration IS 'Calibration used, by name and first d
 COMMENT ON COLUMN estimate.calibration_digest IS 'calibration; empty for none';
 COMMENT ON COLUMN estimate.refusal IS 'Why the hardware cannot run it; null where it can';
 COMMENT ON COLUMN estimate.latency_fs IS 'Femtoseconds, per batch';
+COMMENT ON COLUMN estimate.interval_fs IS 'Femtoseconds from one batch to the next';
 COMMENT ON COLUMN estimate.energy_fj IS 'Femtojoules, per batch, static energy included';
 COMMENT ON COLUMN estimate.clock_fraction IS 'Of the nominal clock; below 1 where the power cap gives way';
 COMMENT ON COLUMN estimate.weight_bytes IS 'Weights read, at this precision';

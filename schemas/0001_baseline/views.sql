@@ -204,6 +204,7 @@ SELECT
     r.clock_hz,
     r.voltage_factor,
     r.uncapped_power_w,
+    r.throughput_limit,
     w.parameter_count,
     r.created_at,
     r.formula_version,
@@ -262,8 +263,10 @@ SELECT
     r.batch / x.energy_j AS inferences_per_j,
     x.energy_j * x.latency_s AS edp_js,
     x.energy_j / r.batch * x.latency_s AS edp_per_inference_js,
-    r.batch / x.latency_s AS throughput_per_s,
-    CAST(x.energy_fj AS DOUBLE) / CAST(x.latency_fs AS DOUBLE) AS average_power_w,
+    r.batch / seconds(x.interval_fs) AS throughput_per_s,
+    seconds(x.interval_fs) AS interval_s,
+    r.throughput_limit,
+    CAST(x.energy_fj AS DOUBLE) / CAST(x.interval_fs AS DOUBLE) AS average_power_w,
     r.peak_memory_bytes,
     r.weight_bytes,
     r.activation_bytes,
@@ -303,7 +306,8 @@ JOIN LATERAL (
         s.unit_fs,
         e.energy_fj,
         joules(e.energy_fj) AS energy_j,
-        o.mac_count
+        o.mac_count,
+        o.interval_fs
     FROM (
         SELECT
             sum(t.latency_fs) AS latency_fs,
@@ -319,14 +323,14 @@ JOIN LATERAL (
         WHERE l.run_id = r.run_id
     ) AS e
     CROSS JOIN (
-        SELECT CAST(sum(q.mac_count) AS BIGINT) AS mac_count
+        SELECT CAST(sum(q.mac_count) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
         FROM run_operator AS p
         JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
         WHERE p.run_id = r.run_id
     ) AS o
 ) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL AND x.mac_count IS NOT NULL
 WHERE r.refusal IS NULL;
-COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; units_used_count is the mean over time of the units with work, rounded up';
+COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; units_used_count is the mean over time of the units with work, rounded up';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
@@ -929,7 +933,8 @@ SELECT
     e.runtime,
     seconds(e.latency_fs) AS latency_s,
     joules(e.energy_fj) AS energy_j,
-    CAST(e.energy_fj AS DOUBLE) / CAST(e.latency_fs AS DOUBLE) AS average_power_w,
+    seconds(e.interval_fs) AS interval_s,
+    CAST(e.energy_fj AS DOUBLE) / CAST(e.interval_fs AS DOUBLE) AS average_power_w,
     e.weight_bytes + e.activation_bytes AS peak_memory_bytes,
     e.weight_bytes,
     e.activation_bytes,

@@ -92,6 +92,15 @@ class Outcome:
     run_id: int
 
 
+OVERLAPPING: Final = 1.0 - 1e-9
+"""Share of the latency below which one batch starts before another has ended."""
+
+
+def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
+    """Whether a batch starts before the one before it has ended."""
+    return interval_s is not None and latency_s is not None and interval_s < OVERLAPPING * latency_s
+
+
 @attrs.frozen
 class TimedOutcome(Outcome):
     """A run with its time and power; a figure of one that was refused is None."""

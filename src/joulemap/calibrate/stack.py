@@ -24,7 +24,7 @@ from joulemap.domain.reference import ActionKey
 from joulemap.errors import UnpricedActionError
 from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.pipeline import place
+from joulemap.model.pipeline import place, place_parts, split
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import Floats, Integers, Work, sum_by
@@ -90,7 +90,7 @@ class Stack:
         """Return the fixed cost, the compute time and the memory time of each kernel."""
         found = []
         for kernels in self.blocks:
-            placement = place(kernels, hardware, architecture)
+            placement = place_parts(*split(kernels, hardware), hardware, architecture)
             compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
             found.append(np.stack([placement.launch_s, compute, memory]))
         return np.concatenate(found, axis=1)
@@ -121,9 +121,10 @@ class Stack:
         width = max(scales.values(), default=-1) + 2
         found = []
         for kernels in self.blocks:
-            placement = place(kernels, hardware, architecture)
+            part, times = split(kernels, hardware)
+            placement = place(part, hardware, architecture)
             columns = np.zeros((2, width, kernels.work.operator_count))
-            for key, count in architecture.count(kernels, placement, hardware).items():
+            for key, count in architecture.count(part, placement, hardware).items():
                 position = hardware.reference.position(key)
                 if position is None:
                     if count.any():
@@ -131,7 +132,7 @@ class Stack:
                     continue
                 action = hardware.reference.actions[position]
                 side = 0 if action.follows_voltage else 1
-                columns[side, scales.get(key, -1)] += count * (action.energy_per_action_fj / FJ_PER_J)
+                columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj / FJ_PER_J)
             found.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
         per_kernel = np.concatenate(found, axis=2)
         return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])

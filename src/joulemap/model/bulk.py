@@ -21,7 +21,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import operator_fj, with_leakage
-from joulemap.model.pipeline import describe_shortage, share_latency, time_kernels, to_fs
+from joulemap.model.pipeline import describe_shortage, share_interval, share_latency, time_kernels, to_fs
 from joulemap.model.workload import ROLE_CODE, Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
 from joulemap.units import FS_PER_S
 
@@ -39,6 +39,8 @@ class Total:
     refusal: str | None = None
     """Why the hardware cannot run it; None where it can, and then the rest is known."""
     latency_fs: int | None = None
+    interval_fs: int | None = None
+    """From one batch to the next."""
     energy_fj: int | None = None
     clock_fraction: float | None = None
     """Of the full clock: below 1 where the power cap gives way."""
@@ -153,20 +155,23 @@ def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precisi
     kernels = form_joined(joined, precision, runtime)
     timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
     operator_fs = share_latency(timing, hardware)
-    energy_fj = operator_fj(with_leakage(timing.counts, hardware, operator_fs / FS_PER_S), hardware, timing.row_factor)
+    interval_fs = share_interval(timing, operator_fs)
+    energy_fj = operator_fj(with_leakage(timing.counts, hardware, interval_fs / FS_PER_S), hardware, timing.row_factor)
     kernel_fs = to_fs(timing.kernel_s, hardware)
     macs = kernels.sum_workload(kernels.work.mac_count)
     return [
         Total(
             latency_fs=latency,
+            interval_fs=interval,
             energy_fj=energy,
             clock_fraction=clock,
             weight_bytes=round(weight),
             activation_bytes=round(peak),
             mac_count=int(count),
         )
-        for latency, energy, clock, weight, peak, count in zip(
+        for latency, interval, energy, clock, weight, peak, count in zip(
             _sum_exactly(kernel_fs, kernels.workload_index[kernels.leader], kernels.workload_count),
+            _sum_exactly(interval_fs, kernels.workload_index, kernels.workload_count),
             _sum_exactly(energy_fj, kernels.workload_index, kernels.workload_count),
             timing.clock_fraction.tolist(),
             weights.tolist(),

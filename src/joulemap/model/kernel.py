@@ -130,6 +130,28 @@ class KernelColumns:
         np.maximum.at(found, self.workload_index, values)
         return found
 
+    def part(self, part_count: Floats) -> KernelColumns:
+        """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
+
+        The rows of a product become fewer; of products of two activations, of which a batch has several, the groups.
+        """
+        work = self.work
+        is_split = (work.gemm_groups % part_count == 0) & (work.of_kind("matmul") | (work.gemm_m % part_count != 0))
+        by_group, by_row = np.where(is_split, part_count, 1.0), np.where(is_split, 1.0, part_count)
+        names = ("mac_count", "elementwise_count", "special_count", "output_element_count")
+        moved = ("input_bytes", "output_bytes", "entering_bytes", "leaving_bytes", "peak_activation_bytes", "batch")
+        return attrs.evolve(
+            self,
+            work=attrs.evolve(
+                work,
+                gemm_groups=work.gemm_groups / by_group,
+                gemm_m=work.gemm_m / by_row,
+                **{name: getattr(work, name) / part_count for name in names},
+            ),
+            own_read_bytes=(self.own_read_bytes - self.own_weight_bytes) / part_count + self.own_weight_bytes,
+            **{name: getattr(self, name) / part_count for name in moved},
+        )
+
     def at_leader(self, values: Floats) -> Floats:
         """Give each kernel's value to its leader; 0 elsewhere."""
         placed = np.zeros(self.work.operator_count)

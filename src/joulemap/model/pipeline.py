@@ -6,15 +6,27 @@
     kernel time = launch + max(sum of compute / clock, sum of memory)      sums over the kernel's operators
     latency     = sum of kernel times                                      kernels run one after another
 
-The clock is the share of the full one that the power cap leaves a run that is repeated without a pause, and the voltage
-factor what an action on the chip then costs: see `power`.
+    interval    = latency                                                  where a batch starts after the one before
+                = min(latency, max(units, shared, roofline))               where batches overlap: see `Overlap`
+    units       = sum of launch + max(sum of compute, sum of memory)       of units that always have work
+    shared      = sum of bytes off chip / rate                             which all units share
+
+The interval is the time from one batch to the next, repeated without a pause; the throughput is batch / interval. The
+clock is the share of the full one that the power cap leaves such a run, and the voltage factor what an action on the
+chip then costs: see `power`. Static power is drawn for the interval, since overlapping batches share it.
+
+A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
+the other, each with weights of its own to read.
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
-the kernel, so that operators sum to subgraphs and subgraphs to the run. What an operator costs on its own is rounded in
+the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
+proportion to their latencies. What an operator costs on its own is rounded in
 the same way, so that nothing is saved where nothing is fused.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import attrs
 import numpy as np
@@ -25,11 +37,14 @@ from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
 from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, operator_fj, price, split_j, with_leakage
-from joulemap.model.placement import Placed, Placement, add_host
+from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
-from joulemap.model.run import OperatorColumns, RunColumns, SubgraphColumns
-from joulemap.model.workload import Floats, Integers, WorkloadColumns, sum_by
+from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
 from joulemap.units import FS_PER_S
+
+SAME: Final = 1e-9
+"""Share up to which two times are the same."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -42,6 +57,10 @@ class Timing:
     counts: Floats
     """Operator x action of the reference table, without the static line."""
     kernel_s: Floats
+    interval_s: Floats
+    """Per workload: from one batch to the next."""
+    throughput_limit: Texts
+    """Per workload: in `run.THROUGHPUT_LIMITS`."""
     clock_fraction: Floats
     """Per workload."""
     voltage_factor: Floats
@@ -99,8 +118,10 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
     work, operator_index = kernels.work, kernels.operator_index
     subgraphs = _subgraphs(own, hardware)
     operator_fs = share_latency(own, hardware)
-    ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware, own.row_factor)
+    interval_fs = share_interval(own, operator_fs)
+    ledger = price(with_leakage(own.counts, hardware, interval_fs / FS_PER_S), hardware, own.row_factor)
     alone_fs = share_latency(alone, hardware)
+    alone_static_s = share_interval(alone, alone_fs) / FS_PER_S
     row = np.searchsorted(alone.kernels.operator_index, operator_index)
     return RunColumns(
         configuration=configuration,
@@ -115,6 +136,7 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
         clock_hz=float(own.clock_fraction[0]) * hardware.full_clock.value,
         voltage_factor=float(own.voltage_factor[0]),
         uncapped_power_w=float(own.uncapped_power_w[0]),
+        throughput_limit=str(own.throughput_limit[0]),
         separate_clock_fraction=float(alone.clock_fraction[0]),
         subgraphs=subgraphs,
         operators=OperatorColumns(
@@ -122,13 +144,14 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
             subgraph_index=work.subgraph_index,
             kernel_count=kernels.leads.astype(np.int64),
             latency_fs=operator_fs,
+            interval_fs=interval_fs,
             dram_bytes=own.placement.dram_bytes,
             moved_bytes=kernels.moved_bytes,
             pass_bytes=_passes(own),
             separate_kernel_count=alone.kernels.leads.astype(np.int64)[row],
             separate_latency_fs=alone_fs[row],
             separate_energy_fj=operator_fj(
-                with_leakage(alone.counts, hardware, alone_fs / FS_PER_S), hardware, alone.row_factor
+                with_leakage(alone.counts, hardware, alone_static_s), hardware, alone.row_factor
             )[row],
             separate_dram_bytes=alone.placement.dram_bytes[row],
             separate_moved_bytes=alone.kernels.moved_bytes[row],
@@ -164,46 +187,124 @@ def to_fs(seconds: Floats, hardware: Hardware) -> Integers:
 
 def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> Timing:
     """Return how long kernels take under the power cap, of each workload by itself, and what they count."""
-    placement = place(kernels, hardware, architecture)
-    counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
+    kernels, placement, counts = _count(kernels, hardware, architecture)
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
-    compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
-    owner = kernels.workload_index[kernels.leader]
     law = PowerLaw.of(hardware)
-
-    def kernel_s_at(clock: Floats) -> Floats:
-        stretch = law.stretch(clock)[owner]
-        seconds: Floats = placement.launch_s * stretch + np.maximum(compute / clock[owner], memory * stretch)
-        return seconds
-
+    pace = _Pace(kernels, hardware, placement, law)
     clock = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
-    kernel_s = placement.launch_s + np.maximum(compute, memory)
-    uncapped_w = law.power(clock, kernels.sum_kernels(kernel_s), chip_j, memory_j)
+    full_s = pace.interval_s(clock)
+    uncapped_w = law.power(clock, full_s, chip_j, memory_j)
     if (uncapped_w > law.limit_w).any():
-        steady = law.clock_under_cap(lambda one: kernels.sum_kernels(kernel_s_at(one)), chip_j, memory_j)
+        steady = law.clock_under_cap(pace.interval_s, chip_j, memory_j)
         is_lone = kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0
-        at_first = law.at_first(steady, lambda one: kernels.sum_kernels(kernel_s_at(one)), chip_j, memory_j)
+        at_first = law.at_first(steady, pace.interval_s, chip_j, memory_j)
         clock, factor = (
             np.where(is_lone, *pair) for pair in zip(at_first, (steady, law.energy_factor(steady)), strict=True)
         )
-        kernel_s = kernel_s_at(clock)
-        row, stretch = kernels.workload_index, law.stretch(clock)
+        row, stretch, owner = kernels.workload_index, law.stretch(clock), pace.owner
         placement = attrs.evolve(
             placement,
             compute_s=placement.compute_s / clock[row],
             memory_s=placement.memory_s * stretch[row],
             launch_s=placement.launch_s * stretch[owner],
         )
+    interval_s = pace.interval_s(clock)
     return Timing(
         kernels=kernels,
         placement=placement,
         counts=counts,
-        kernel_s=kernel_s,
+        kernel_s=pace.kernel_s(clock),
+        interval_s=interval_s,
+        throughput_limit=np.where(interval_s > full_s * (1.0 + SAME), POWER_CAP, pace.limit(clock)),
         clock_fraction=clock,
         voltage_factor=factor,
         uncapped_power_w=uncapped_w,
     )
+
+
+@attrs.frozen(eq=False)
+class _Pace:
+    """How long placed kernels and workloads take at a clock of each workload."""
+
+    kernels: KernelColumns
+    hardware: Hardware
+    placement: Placement
+    law: PowerLaw
+
+    @property
+    def owner(self) -> Integers:
+        """The workload of each kernel."""
+        return self.kernels.workload_index[self.kernels.leader]
+
+    def kernel_s(self, clock: Floats) -> Floats:
+        """Return what each kernel takes."""
+        return self._busy_s(self.placement, clock)
+
+    def interval_s(self, clock: Floats) -> Floats:
+        """Return the time from one batch of each workload to the next."""
+        latency = self.kernels.sum_kernels(self.kernel_s(clock))
+        if self.placement.overlap is None:
+            return latency
+        shortest: Floats = np.minimum(latency, np.maximum(*self._bounds(self.placement.overlap, clock)))
+        return shortest
+
+    def limit(self, clock: Floats) -> Texts:
+        """Return what the interval of each workload is, but for the power cap."""
+        overlap = self.placement.overlap
+        if overlap is None:
+            return np.full(self.kernels.workload_count, ONE_BY_ONE)
+        units, shared = self._bounds(overlap, clock)
+        latency = self.kernels.sum_kernels(self.kernel_s(clock))
+        busy, memory = (self.kernels.per_kernel(column) for column in (overlap.compute_s, overlap.memory_s))
+        waits = self.kernels.sum_kernels(np.where(memory > busy, memory, 0.0))
+        bound = np.where((shared > units) | (waits > units / 2.0), BANDWIDTH, overlap.limit)
+        return np.where(np.maximum(units, shared) < latency * (1.0 - SAME), bound, ONE_BY_ONE)
+
+    def _bounds(self, overlap: Overlap, clock: Floats) -> tuple[Floats, Floats]:
+        """Return what a batch takes of the units, and of what they share: neither less than the datasheet allows."""
+        least_units, least_shared = self.placement.least_interval_s(self.kernels, self.hardware)
+        units = self.kernels.sum_kernels(self._busy_s(overlap, clock))
+        shared = self.kernels.sum_workload(overlap.shared_s) * self.law.stretch(clock)
+        return np.maximum(units, least_units / clock), np.maximum(shared, least_shared)
+
+    def _busy_s(self, times: Placement | Overlap, clock: Floats) -> Floats:
+        """Return launch + max(compute, memory) of each kernel."""
+        stretch = self.law.stretch(clock)[self.owner]
+        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
+        seconds: Floats = times.launch_s * stretch + np.maximum(compute / clock[self.owner], memory * stretch)
+        return seconds
+
+
+def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
+    """Return the kernels of a part of the batch that the runtime hands to the chip at once, and the number of parts.
+
+    Parts are counted per operator; all 1 where the batch is not split.
+    """
+    largest = hardware.geometry.get("samples_at_once")
+    samples = np.broadcast_to(kernels.batch, kernels.work.operator_count)
+    if largest is None or not (samples > largest.value).any():
+        return kernels, np.ones(kernels.work.operator_count)
+    times = np.ceil(samples / largest.value)
+    return kernels.part(times), times
+
+
+def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
+    """Return the placement of all parts of a batch together, of which `split` gives one."""
+    return place(part, hardware, architecture).repeated(times, part)
+
+
+def _count(
+    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]
+) -> tuple[KernelColumns, Placement, Floats]:
+    """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
+    part, times = split(kernels, hardware)
+    placement = place(part, hardware, architecture)
+    counts = count_matrix(architecture.count(part, placement, hardware), hardware, part.work.operator_count)
+    if part is kernels:
+        return kernels, placement, counts
+    kernels = attrs.evolve(kernels, weight_bytes=kernels.weight_bytes * times)
+    return kernels, placement.repeated(times, part), counts * times[:, None]
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
@@ -215,12 +316,7 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
     placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not device == launch == 1.0:
-        placement = attrs.evolve(
-            placement,
-            compute_s=placement.compute_s * device,
-            memory_s=placement.memory_s * device,
-            launch_s=placement.launch_s * launch,
-        )
+        placement = placement.scaled(device, launch)
     return placement.above_roofline(kernels, hardware)
 
 
@@ -268,6 +364,24 @@ def _subgraphs(timing: Timing, hardware: Hardware) -> SubgraphColumns:
 def share_latency(timing: Timing, hardware: Hardware) -> Integers:
     """Return each operator's exact share of its kernel's latency: its own time, the launch at the leader."""
     return share_exactly(to_fs(timing.kernel_s, hardware), _own_seconds(timing), timing.kernels.kernel_index)
+
+
+def share_interval(timing: Timing, operator_fs: Integers) -> Integers:
+    """Return each operator's exact share of its workload's interval, in proportion to its latency.
+
+    `operator_fs` are those latencies: the shares themselves where no batches overlap.
+    """
+    kernels = timing.kernels
+    owner, count = kernels.workload_index, kernels.workload_count
+    latency_fs = np.zeros(count, dtype=np.int64)
+    np.add.at(latency_fs, owner, operator_fs)
+    latency_s = kernels.sum_kernels(timing.kernel_s)
+    is_shorter = timing.interval_s < latency_s * (1.0 - SAME)
+    if not is_shorter.any():
+        return operator_fs
+    interval_fs = np.where(is_shorter, np.rint(timing.interval_s * FS_PER_S).astype(np.int64), latency_fs)
+    shares = share_exactly(np.minimum(interval_fs, latency_fs), operator_fs.astype(np.float64), owner)
+    return np.where(is_shorter[owner], shares, operator_fs)
 
 
 def _passes(timing: Timing) -> Floats:

@@ -6,9 +6,14 @@ The host launches every kernel in `eager`, once for all of them in the other run
     launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
     launch = fixed cost + [first] engine_start                       of an engine
 
+There it has one batch at a time in hand, so that none overlap.
+
 No kernel is faster than the roofline of the datasheet, whatever the coefficients are:
 
     launch + compute >= 2 MACs / peak          launch + memory >= bytes off chip / bandwidth
+
+Where batches overlap, a class says besides what a batch takes of units that always have work (`Overlap`), and
+`pipeline` how long it is from one batch to the next.
 """
 
 from __future__ import annotations
@@ -28,6 +33,34 @@ ENGINE_START: Final = "engine_start"
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Share of the least time of a kernel up to which it is as long as that: sums differ by their rounding."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Overlap:
+    """What a batch takes of units that always have work, on a chip where batches overlap. Per operator."""
+
+    limit: str
+    """What the units are, in `run.THROUGHPUT_LIMITS`."""
+    compute_s: Floats
+    memory_s: Floats
+    """Of a memory path that each unit has for itself."""
+    launch_s: Floats
+    """Per kernel."""
+    shared_s: Floats
+    """Of the memory that all units share."""
+
+    def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
+        """Return it with the times of units and memory, and those of launches, times factors.
+
+        A factor of several numbers has one for each operator, or each kernel.
+        """
+        return attrs.evolve(
+            self,
+            compute_s=self.compute_s * device,
+            memory_s=self.memory_s * device,
+            launch_s=self.launch_s * launch,
+            shared_s=self.shared_s * device,
+        )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -65,6 +98,9 @@ class Placement:
     computed_macs: Floats | None = None
     """Where a mask leaves some of the operators' MACs out: those that are computed."""
 
+    overlap: Overlap | None = None
+    """None where a batch starts after the one before it has ended."""
+
     @property
     def dram_bytes(self) -> Floats:
         """Read and written off chip."""
@@ -77,6 +113,42 @@ class Placement:
             dram_read_bytes=np.rint(self.dram_read_bytes),
             dram_write_bytes=np.rint(self.dram_write_bytes),
             pass_bytes=np.rint(self.pass_bytes),
+        )
+
+    def scaled(self, device: float, launch: float) -> Self:
+        """Return it with the times of units and memory, and those of launches, times factors."""
+        return attrs.evolve(
+            self,
+            compute_s=self.compute_s * device,
+            memory_s=self.memory_s * device,
+            launch_s=self.launch_s * launch,
+            overlap=self.overlap.scaled(device, launch) if self.overlap else None,
+        )
+
+    def repeated(self, times: Floats, kernels: KernelColumns) -> Self:
+        """Return it where all of this happens several times, one after the other; `times` is per operator."""
+        of_kernel = times[kernels.leader]
+        return attrs.evolve(
+            self,
+            compute_s=self.compute_s * times,
+            memory_s=self.memory_s * times,
+            launch_s=self.launch_s * of_kernel,
+            overlap=self.overlap.scaled(times, of_kernel) if self.overlap else None,
+            dram_read_bytes=self.dram_read_bytes * times,
+            dram_write_bytes=self.dram_write_bytes * times,
+            pass_bytes=self.pass_bytes * times,
+            tile_count=self.tile_count * times,
+            wave_count=self.wave_count * times,
+            executed_macs=np.maximum(self.executed_macs, kernels.work.mac_count) * times,
+            computed_macs=None if self.computed_macs is None else self.computed_macs * times,
+        )
+
+    def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
+        """Return what the MACs of each workload take at the peak, and its bytes off chip at the bandwidth."""
+        macs = kernels.work.mac_count if self.computed_macs is None else self.computed_macs
+        return (
+            kernels.sum_workload(macs) * (FLOPS_PER_MAC / hardware.peaks[kernels.precision].rate.value),
+            kernels.sum_workload(self.dram_bytes) / hardware.memory_bandwidth.value,
         )
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
@@ -116,6 +188,7 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
         return attrs.evolve(placement, launch_s=placement.launch_s + start_s)
     if kernels.runtime != "eager":
         return placement
+    placement = attrs.evolve(placement, overlap=None)
     host_s = placement.host_call_count * hardware.coefficient("host_launch")
     if not placement.host_runs_ahead:
         return attrs.evolve(placement, launch_s=placement.launch_s + host_s)

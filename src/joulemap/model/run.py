@@ -13,6 +13,21 @@ from joulemap.model.workload import Floats, Integers
 BOTTLENECKS: Final = ("compute", "memory", "launch")
 """What bounds a subgraph, by code."""
 
+ONE_BY_ONE: Final = "latency"
+"""A batch starts after the one before it has ended."""
+CORES: Final = "cores"
+"""Each works on samples of its own."""
+DEVICES: Final = "devices"
+"""Each of the board works on a batch of its own."""
+STAGE: Final = "pipeline stage"
+"""Every layer has its part of the chip, and all of these have work."""
+BANDWIDTH: Final = "memory bandwidth"
+"""Overlapping batches share it."""
+POWER_CAP: Final = "power cap"
+"""It lowers the clock."""
+THROUGHPUT_LIMITS: Final = (ONE_BY_ONE, CORES, DEVICES, STAGE, BANDWIDTH, POWER_CAP)
+"""What limits a throughput."""
+
 
 @attrs.define(kw_only=True, eq=False)
 class LedgerColumns:
@@ -66,6 +81,8 @@ class OperatorColumns:
     kernel_count: Integers
     """1 where it leads a kernel, else 0."""
     latency_fs: Integers
+    interval_fs: Integers
+    """Share of the time from one batch to the next: the latency where none overlap. Static power is drawn for it."""
     dram_bytes: Floats
     moved_bytes: Floats
     pass_bytes: Floats
@@ -97,6 +114,8 @@ class RunColumns:
     """What an action on the chip costs at that clock, relative to the highest voltage of the die."""
     uncapped_power_w: float
     """What it would draw at the full clock of its power mode, repeated without a pause."""
+    throughput_limit: str
+    """In `THROUGHPUT_LIMITS`."""
     separate_clock_fraction: float
     """The same where every ATen call is a kernel of its own."""
     subgraphs: SubgraphColumns
@@ -107,6 +126,11 @@ class RunColumns:
     def latency_fs(self) -> int:
         """Latency of the run, femtoseconds, exact."""
         return sum(int(value) for value in self.subgraphs.latency_fs)
+
+    @property
+    def interval_fs(self) -> int:
+        """Time from one batch to the next in steady state, femtoseconds, exact."""
+        return sum(int(value) for value in self.operators.interval_fs)
 
     @property
     def energy_fj(self) -> int:

@@ -106,6 +106,7 @@ def _evaluate(
             calibration_digest=run.calibration.digest if run.calibration else "",
             refusal=total.refusal,
             latency_fs=total.latency_fs,
+            interval_fs=total.interval_fs,
             energy_fj=total.energy_fj,
             clock_fraction=total.clock_fraction,
             weight_bytes=total.weight_bytes,

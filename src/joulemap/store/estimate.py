@@ -31,6 +31,7 @@ class Estimate:
     calibration_digest: str
     refusal: str | None
     latency_fs: int | None
+    interval_fs: int | None
     energy_fj: int | None
     clock_fraction: float | None
     weight_bytes: int | None

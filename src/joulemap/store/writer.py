@@ -69,6 +69,7 @@ class RunWriter:
             clock_hz=run.clock_hz,
             voltage_factor=run.voltage_factor,
             uncapped_power_w=run.uncapped_power_w,
+            throughput_limit=run.throughput_limit,
             separate_clock_fraction=run.separate_clock_fraction,
         )
         digest = identity.hardware_digest

@@ -18,7 +18,7 @@ from joulemap.answer.analyze.row import (
     SubgraphShare,
 )
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS, OVERHEAD
+from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
@@ -185,7 +185,7 @@ class AnalyzeAnswer(RunAnswer):
                 ("energy", show_quantity(total.energy_j, "J"), each + parts),
                 ("overhead", show_quantity(total.overhead_energy_j, "J"), overhead),
                 ("latency", show_quantity(total.latency_s, "s"), kernels),
-                ("throughput", show_quantity(total.throughput_per_s, "1/s"), ""),
+                ("throughput", show_quantity(total.throughput_per_s, "1/s"), _pace(total)),
                 ("energy x delay", show_quantity(total.edp_js, "Js"), ""),
                 ("average power", show_quantity(total.average_power_w, "W"), watts),
                 (
@@ -312,6 +312,14 @@ def analyze(source: Source, model: str, hardware: str | Hardware, settings: Sett
             subgraph=subgraph,
             totals=totals(),
         )
+
+
+def _pace(total: RunTotal) -> str:
+    """Return how batches follow each other."""
+    if not overlaps(total.interval_s, total.latency_s):
+        return "one batch after the other"
+    every = show_quantity(total.interval_s, "s")
+    return f"a batch every {every}, before another has ended; limited by {total.throughput_limit}"
 
 
 def _named(own: dict[str, tuple[Any, str]], name: str) -> tuple[Any, str, str]:

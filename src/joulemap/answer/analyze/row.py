@@ -36,6 +36,9 @@ class RunTotal(RunRow):
     """What an action on the chip costs, relative to the highest voltage of its die."""
     uncapped_power_w: float
     """At the full clock: above the cap where that lowers the clock."""
+    interval_s: float
+    """From one batch to the next, in steady state."""
+    throughput_limit: str
     mac_count: int
     attained_ops_per_s: float
     peak_ops_per_s: float

@@ -7,6 +7,7 @@ from typing import Final
 
 from joulemap.answer.architecture.row import PARTS, ArchitectureSummary
 from joulemap.present.cell import show_plain, show_quantity, show_share, show_units
+from joulemap.units import FJ_PER_J
 
 MOSTLY: Final = 0.5
 """Share of an energy from which on a part explains it."""
@@ -57,7 +58,8 @@ def _tell_largest(row: ArchitectureSummary) -> list[str]:
     part = max(PARTS, key=row.share)
     used = row.compute_utilization_fraction or 0.0
     if part == "static":
-        power, time = show_quantity(row.static_power_w, "W"), show_quantity(row.latency_s, "s")
+        drawn_s = (row.static_fj or 0) / FJ_PER_J / (row.static_power_w or 1.0)
+        power, time = show_quantity(row.static_power_w, "W"), show_quantity(drawn_s, "s")
         text = f"{show_share(row.static_fraction)} is static power, {power} for {time} in which "
         return [f"{text}{show_share(used)} of its peak is used{_tell_wait(row)}"]
     return [

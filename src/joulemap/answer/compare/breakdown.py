@@ -74,6 +74,9 @@ class RunFigure(FigureOutcome):
     clock_hz: float | None
     voltage_factor: float | None
     uncapped_power_w: float | None
+    interval_s: float | None
+    """From one batch to the next, in steady state."""
+    throughput_limit: str | None
 
 
 @attrs.frozen

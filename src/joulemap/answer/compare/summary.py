@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines, drop_options, find_place
-from joulemap.answer.run import OVERHEAD, FigureOutcome
+from joulemap.answer.run import OVERHEAD, FigureOutcome, overlaps
 from joulemap.answer.scope import TIE_RATIO, describe_advantage, describe_recalled, holding_scope
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
@@ -50,6 +50,9 @@ class Comparison(FigureOutcome):
     clock_hz: float | None
     voltage_factor: float | None
     uncapped_power_w: float | None
+    interval_s: float | None
+    """From one batch to the next, in steady state."""
+    throughput_limit: str | None
     assumed_energy_fraction: float | None
     """The part of the energy whose price per action rests on an assumption."""
     recalled_energy_fraction: float | None
@@ -212,6 +215,12 @@ class CompareAnswer(RunAnswer):
             f"clock, to stay within its power cap: uncapped it would draw {show_quantity(row.uncapped_power_w, 'W')}"
             for row in self.rows
             if row.clock_fraction is not None and row.clock_fraction < 1.0
+        ]
+        lines += [
+            f"{self._name(row)} starts a batch every {show_quantity(row.interval_s, 's')}, before another has ended; "
+            f"its throughput is limited by {row.throughput_limit}"
+            for row in self.rows
+            if overlaps(row.interval_s, row.latency_s)
         ]
         if any(row.assumed_energy_fraction for row in self.rows):
             lines.append(f"overhead: the part of the energy that is {OVERHEAD}")

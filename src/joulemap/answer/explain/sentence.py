@@ -6,6 +6,7 @@ from typing import Final
 
 from joulemap.answer.explain.pair import PairAnswer
 from joulemap.answer.explain.row import Effect, MetricTerm
+from joulemap.answer.run import overlaps
 from joulemap.domain.metric import METRIC
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 
@@ -65,13 +66,17 @@ def _describe(row: Effect, answer: PairAnswer) -> str:
     is_along = (row.largest_difference_j or 0.0) < 0.0 if less else (row.largest_difference_j or 0.0) > 0.0
     mostly = f", mostly {row.largest_action}" if is_along else ""
     many = show_count(row.action_count, "action")
+    static = next((term for term in answer.terms if term.term == "static"), None)
     if row.effect == "time":
+        drawn_a, drawn_b = (static.count_a, static.count_b) if static else (total.latency_a_s, total.latency_b_s)
+        does = "takes"
+        if overlaps(drawn_a, total.latency_a_s) or overlaps(drawn_b, total.latency_b_s):
+            does = "starts a batch every"
         return (
-            f"{name_b} takes {show_quantity(total.latency_b_s, 's')} against "
-            f"{show_quantity(total.latency_a_s, 's')}, so static power is drawn for {'less' if less else 'more'} time"
+            f"{name_b} {does} {show_quantity(drawn_b, 's')} against {show_quantity(drawn_a, 's')}, so static power is "
+            f"drawn for {'less' if less else 'more'} time"
         )
     if row.effect == "static power":
-        static = next((term for term in answer.terms if term.term == "static"), None)
         watts = ""
         if static is not None and static.energy_per_action_a_j is not None and static.energy_per_action_b_j is not None:
             power_a, power_b = static.energy_per_action_a_j, static.energy_per_action_b_j

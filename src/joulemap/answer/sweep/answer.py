@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.scope import find_scope
 from joulemap.answer.sweep.row import Series, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, SweepDivision
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
@@ -206,7 +206,7 @@ class SweepAnswer(RunAnswer):
         for first, *later in groups.values():
             if all(row.candidate_count == 1 for row in (first, *later)):
                 continue
-            text = f"{self._group(first)}{_name(first.metric)}: {mark(first.winner)}"
+            text = f"{self._group(first)}{METRIC[first.metric].label}: {mark(first.winner)}"
             moves = [row for row in later if row.is_change]
             text += (
                 f" is best from batch {first.batch}" if moves else " is best at every batch" if later else " is best"
@@ -228,7 +228,7 @@ class SweepAnswer(RunAnswer):
             if row.is_overtaking
         }
         return [
-            f"{self._group(row)}{_name(row.metric)}: {self.scope.mark(row.overtaker)} overtakes "
+            f"{self._group(row)}{METRIC[row.metric].label}: {self.scope.mark(row.overtaker)} overtakes "
             f"{self.scope.mark(row.overtaken)} from batch {row.batch} "
             f"({_pair(row.unit, row.overtaker_value, row.overtaken_value)})"
             for row in self.crossings
@@ -263,11 +263,6 @@ class SweepAnswer(RunAnswer):
             hardware = self.scope.spell(best.hardware)
             steps += [[command, best.model, hardware, *run, *repeated] for command in ("utilization", "edp")]
         return steps
-
-
-def _name(metric: MetricName) -> str:
-    """Return what is compared at one batch, where the least latency is the highest throughput too."""
-    return "latency and throughput" if metric == "latency" else METRIC[metric].label
 
 
 def _at(value: float | None, unit: str, batch: int | None) -> str:

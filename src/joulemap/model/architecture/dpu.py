@@ -24,6 +24,12 @@ use all of the bandwidth. int8 only:
     read   = (entering if it fits, else in) + batch w + batch max(⌈min(in / batch, w) / C⌉ - 1, 0) max(in / batch, w)
     memory = max(bytes ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
+Throughput. Every core takes images of its own, so that batches overlap where there are more cores than images. A core
+that always has work has its share of the memory while it works on an image; the Arm cores are shared:
+
+    units = sum of layer_cost batch / U + max(convolution batch / U / f + processor, bytes / rate)
+    rate  = min(U port_bytes_per_clock f, memory_bandwidth dram_efficiency)
+
 Energy. Each clock takes pp x ip activations and ip x op weights; weights stay for weight_reuse rows of pixels, and a
 sum leaves and returns for each ⌈Ci / ip⌉. An operation in fabric costs 7.1 times what standard cells need: hard
 multipliers at twice a MAC, the rest of it interconnect.
@@ -41,7 +47,8 @@ from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement, overlap_engines
+from joulemap.model.placement import Overlap, Placement, overlap_engines
+from joulemap.model.run import CORES
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
 
@@ -96,8 +103,8 @@ class Dpu:
         simple = np.where(is_folded | on_array | is_depthwise | on_processor, 0.0, work.elementwise_count)
         misc_cycles = np.where(is_depthwise, depthwise_cycles, simple / batch / (misc_pixels * channels))
         array_cycles = np.where(on_array, array_cycles / hardware.coefficient("array_efficiency"), 0.0)
-        on_chip = overlap_engines(kernels, array_cycles, misc_cycles) * rounds / peak.clock_hz
-        compute = on_chip + self._processor_operations(kernels, hardware) / hardware.coefficient("processor_rate")
+        image_s = overlap_engines(kernels, array_cycles, misc_cycles) / peak.clock_hz
+        processor_s = self._processor_operations(kernels, hardware) / hardware.coefficient("processor_rate")
 
         read, written = self._dram_bytes(kernels, hardware)
         moved = read + written
@@ -107,9 +114,18 @@ class Dpu:
         launch = hardware.coefficient("layer_cost")
         runs = on_array | is_depthwise
         return DpuPlacement(
-            compute_s=compute,
+            compute_s=image_s * rounds + processor_s,
             memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
+            overlap=Overlap(
+                limit=CORES,
+                compute_s=image_s * batch / units + processor_s,
+                memory_s=moved / min(units * port_rate, dram_rate),
+                launch_s=launch * np.broadcast_to(batch, work.operator_count)[kernels.leader] / units,
+                shared_s=moved / dram_rate,
+            )
+            if units > 1.0
+            else None,
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=np.where(runs, batch, 0.0),

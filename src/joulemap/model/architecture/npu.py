@@ -24,6 +24,10 @@ Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `residen
 weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
+Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
+batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its layers anew for
+each batch, and every other chip, starts a batch after the one before.
+
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
 network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
 Source: AWS NKI architecture guide; Intel Gaudi 3, Hot Chips 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
@@ -41,7 +45,8 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement, overlap_engines
+from joulemap.model.placement import Overlap, Placement, overlap_engines
+from joulemap.model.run import STAGE
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
 
@@ -82,7 +87,7 @@ class NpuPlacement(Placement):
     sums: Floats
     """Partial sums written."""
     slots: Floats
-    """MAC slots of all tensor engines while the operator runs."""
+    """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
 
 
 class Npu:
@@ -106,13 +111,15 @@ class Npu:
         read, written = self._outside_bytes(kernels, hardware)
         memory = self._memory_s(kernels, read + written, hardware)
         launch = hardware.coefficient("layer_cost")
-        slots = tensor_s * peak.clock_hz * peak.unit_count * unit_macs
+        share = self._pass_share(kernels, hardware)
+        slots = tensor_s * share * peak.clock_hz * peak.unit_count * unit_macs
         unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
         vector_rows = ceil_divide(vector_macs, unit_lanes)
         return NpuPlacement(
             compute_s=compute,
             memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
+            overlap=self._overlap(kernels, hardware, tensor_s, vector_s, memory),
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
@@ -131,15 +138,42 @@ class Npu:
     def _is_dataflow(hardware: Hardware) -> bool:
         return "dataflow_intervals" in hardware.geometry
 
+    @classmethod
+    def _pass_share(cls, kernels: KernelColumns, hardware: Hardware) -> Floats:
+        """Return the share of its time in a fabric that a batch has to itself, per operator: 1 for all else."""
+        waits = hardware.geometry["dataflow_intervals"].value - 1.0 if cls._is_dataflow(hardware) else 0.0
+        overlaps = np.broadcast_to(cls._stays(kernels, hardware), kernels.work.operator_count)
+        return np.where(overlaps, kernels.batch / (kernels.batch + waits), 1.0)
+
+    @classmethod
+    def _overlap(
+        cls, kernels: KernelColumns, hardware: Hardware, tensor_s: Floats, vector_s: Floats, memory_s: Floats
+    ) -> Overlap | None:
+        """Return what a batch takes of the stages of a fabric; see the module's formulas."""
+        if not cls._is_dataflow(hardware):
+            return None
+        stays = np.broadcast_to(cls._stays(kernels, hardware), kernels.work.operator_count)
+        return Overlap(
+            limit=STAGE,
+            compute_s=tensor_s * cls._pass_share(kernels, hardware) + vector_s,
+            memory_s=np.where(stays, 0.0, memory_s),
+            launch_s=np.where(stays, 0.0, hardware.coefficient("layer_cost"))[kernels.leader],
+            shared_s=memory_s,
+        )
+
     @staticmethod
-    def _outside_bytes(kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
+    def _stays(kernels: KernelColumns, hardware: Hardware) -> Booleans:
+        """Whether each workload stays in SRAM: its weights and the live activations of an image."""
+        image = kernels.peak_activation_bytes / kernels.batch
+        fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
+        return fits & ("resident_programs" in hardware.geometry)
+
+    @classmethod
+    def _outside_bytes(cls, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
         capacity = hardware.level("sram").capacity.value
         read, written = dram_bytes(kernels, capacity, keeps_weights=False)
-        if "resident_programs" not in hardware.geometry:
-            return read, written
-        image = kernels.peak_activation_bytes / kernels.batch
-        stays = np.asarray(kernels.total_weight_bytes + image) <= capacity
+        stays = cls._stays(kernels, hardware)
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod

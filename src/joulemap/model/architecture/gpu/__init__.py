@@ -10,7 +10,8 @@ What the norm is above the larger sum belongs to it. In eager the host runs ahea
 
 Which precisions run on tensor cores (matrix cores, on an AMD part) is the target's: each peak names its engine. What a
 warp is (32 lanes, or a wavefront of 64), which cache is the last before DRAM (L2, or an L3 behind it), and whether a
-board is several devices of which one kernel sees one (`device_count`) are the target's too.
+board is several devices of which one kernel sees one (`device_count`) are the target's too. Each of these takes a batch
+of its own, so that the board starts device_count batches in the latency of one.
 
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
 shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted
@@ -47,7 +48,8 @@ from joulemap.model.architecture.gpu.sort import Traits
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement
+from joulemap.model.placement import Overlap, Placement
+from joulemap.model.run import DEVICES
 from joulemap.model.traffic import ceil_divide, dram_bytes, tiled_bytes
 from joulemap.model.workload import Floats
 
@@ -110,10 +112,12 @@ class Gpu:
         again = np.where(times.pass_bytes > level.capacity.value, times.pass_bytes, 0.0)
         occupancy = np.where(times.occupancy > 0.0, times.occupancy, np.minimum(tiles / engine.units, 1.0))
         multiplied = np.where(times.executed_macs > 0.0, times.multiplied_macs, work.mac_count)
+        launch = (times.start_s + engine.seconds("gap_clocks"))[kernels.leader]
         return GpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=(times.start_s + engine.seconds("gap_clocks"))[kernels.leader],
+            launch_s=launch,
+            overlap=_share_devices(hardware, compute, memory, launch),
             dram_read_bytes=read + again / 2.0,
             dram_write_bytes=written + again / 2.0,
             tile_count=tiles,
@@ -265,6 +269,18 @@ def stream_time(kernels: KernelColumns, engine: Engine, dram_bytes: Floats) -> F
     near = kernels.moved_bytes / (bandwidth * engine.value(f"{level.name}_efficiency"))
     far = dram_bytes / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
     return np.maximum(near, far)
+
+
+def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats) -> Overlap | None:
+    """Return what a batch takes of a board of several devices, each with a batch, and with memory, of its own."""
+    count = hardware.geometry.get("device_count")
+    if count is None or count.value == 1.0:
+        return None
+    share = 1.0 / count.value
+    whole = Overlap(
+        limit=DEVICES, compute_s=compute_s, memory_s=memory_s, launch_s=launch_s, shared_s=np.zeros_like(memory_s)
+    )
+    return whole.scaled(share, share)
 
 
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:

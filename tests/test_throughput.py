@@ -1,0 +1,211 @@
+"""Throughput is not 1 / latency: batches that overlap on cores, in a pipeline, on devices, and those that do not.
+
+docs/model.md, section 5, says the same in words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+import pytest
+
+from chip import CLOCK_HZ, HOST_S, LAUNCH_S, dpu, gpu, npu, number, tpu
+from chips import EVERY
+from compare import assert_close
+from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.errors import UnsupportedError
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import THROUGHPUT_LIMITS, RunColumns
+from joulemap.units import FS_PER_S
+from models import shipped
+from variants import uncapped, with_bandwidth, with_units
+
+MOVED: Final = INPUT + WEIGHT + OUTPUT
+IMAGE_S: Final = 196 * 8 * 9 * 16 / 0.5 / CLOCK_HZ
+"""Of the convolution on a core of the toy."""
+CONVOLUTION_MACS: Final = 784 * 128 * 576
+
+PUBLISHED: Final = (
+    *(
+        ("hailo_8", model, rate)
+        for model, rate in (
+            ("googlenet", 2454.0),
+            ("mobilenet_v2", 2597.0), ("mobilenet_v3_large", 3697.0), ("regnet_x_1_6gf", 2551.0),
+            ("regnet_x_800mf", 3498.0), ("resnet18", 2718.0), ("resnet34", 1505.0), ("resnet50", 1372.0),
+            ("squeezenet1_1", 3034.0),
+        )
+    ),
+    *(
+        ("dpu_b4096x3_zcu102", model, rate)
+        for model, rate in (
+            ("googlenet", 470.9), ("inception_v3", 136.0), ("resnet50", 173.5), ("resnet101", 110.7),
+            ("resnet152", 77.2), ("mobilenet_v2", 707.0), ("squeezenet1_1", 1499.6), ("resnet18", 499.6),
+            ("vgg16", 40.9), ("vgg19", 36.5),
+        )
+    ),
+)  # fmt: skip
+"""Inferences per second. Source: Hailo Model Zoo, Dataflow Compiler 3.33; AMD Vitis AI Model Zoo 2.5, three cores."""
+
+
+def interval_s(found: RunColumns) -> float:
+    """Return the time from one batch to the next."""
+    return found.interval_fs / FS_PER_S
+
+
+def with_geometry(hardware: Hardware, **geometry: float) -> Hardware:
+    """Return the hardware with further entries of its geometry."""
+    more = {name: number(value) for name, value in geometry.items()}
+    return attrs.evolve(hardware, geometry={**hardware.geometry, **more})
+
+
+def fabric(*, resident: float = 1.0, **geometry: float) -> Hardware:
+    """Return a dataflow fabric of 20,000 MACs per clock, an image in four intervals."""
+    found = npu(units=1, macs_per_clock={"int8": 20_000.0}, dataflow_intervals=4.0, host_link_lanes=4.0, **geometry)
+    return with_geometry(found, resident_programs=1.0) if resident else found
+
+
+@pytest.mark.parametrize(("batch", "rounds"), [(1, 1), (2, 1), (3, 2), (4, 2)])
+def test_each_core_has_images_of_its_own(batch: int, rounds: int) -> None:
+    # two cores: the launch and the clocks of an image for each, half of them per image; memory takes less
+    found = run(dpu(), "int8", convolution(batch=batch))
+    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + rounds * IMAGE_S, rel=1e-9)
+    together = batch / 2 * (LAUNCH_S + IMAGE_S)
+    assert_close(interval_s(found), min(together, LAUNCH_S + rounds * IMAGE_S), rel=1e-9)
+    assert found.throughput_limit == (
+        "latency" if batch % 2 == 0 and batch == 2 else "cores" if batch % 2 else "latency"
+    )
+
+
+def test_cores_share_the_memory() -> None:
+    # at 100 MB/s, half of it sustained, one image takes its bytes, and two cores twice as long for two images
+    slow = with_bandwidth(dpu(), 1 / 400)
+    found = run(slow, "int8", convolution())
+    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + MOVED / 0.05e9, rel=1e-9)
+    assert_close(interval_s(found), LAUNCH_S / 2 + MOVED / 0.05e9, rel=1e-9)
+    assert found.throughput_limit == "memory bandwidth"
+
+
+def test_one_core_starts_an_image_when_the_one_before_has_ended() -> None:
+    whole = dpu()
+    peaks = {name: attrs.evolve(peak, unit_count=1) for name, peak in whole.peaks.items()}
+    found = run(attrs.evolve(whole, peaks=peaks, unit_count=number(1.0)), "int8", convolution())
+    assert (found.interval_fs, found.throughput_limit) == (found.latency_fs, "latency")
+    assert found.operators.interval_fs.tolist() == found.operators.latency_fs.tolist()
+
+
+def test_a_host_that_waits_for_each_kernel_has_one_batch_in_hand() -> None:
+    found = run(dpu(), "int8", convolution(), "eager")
+    assert_close(found.latency_fs / FS_PER_S, LAUNCH_S + HOST_S + IMAGE_S, rel=1e-9)
+    assert (found.interval_fs, found.throughput_limit) == (found.latency_fs, "latency")
+
+
+@pytest.mark.parametrize("batch", [1, 2, 8])
+def test_an_image_enters_a_fabric_while_others_are_in_its_layers(batch: int) -> None:
+    # the largest layer has 784 positions of ten clocks; at 50 % the pace is the same, the MACs need less
+    found = run(fabric(), "int8", convolution(batch=batch))
+    one_s = max(CONVOLUTION_MACS / 20_000 / 0.5, 784 * 10) / CLOCK_HZ
+    assert_close(compute_s(found), (batch + 3) * one_s, rel=1e-9)
+    assert_close(interval_s(found), batch * one_s, rel=1e-9)
+    assert found.throughput_limit == "pipeline stage"
+    # static power is drawn for the interval; idle slots are those of the interval too
+    assert_close(count(found, "chip", "static_power"), batch * one_s, rel=1e-9)
+    slots = batch * one_s * CLOCK_HZ * 20_000
+    assert_close(count(found, "tensor_engine", "idle_cycle"), slots - batch * CONVOLUTION_MACS, rel=1e-9)
+
+
+def test_what_a_fabric_must_load_anew_does_not_overlap() -> None:
+    found = run(fabric(resident=0.0), "int8", convolution())
+    assert (found.interval_fs, found.throughput_limit) == (found.latency_fs, "latency")
+
+
+def test_a_fabric_waits_for_the_link() -> None:
+    # an image enters and leaves over a link of 5 MB/s, half of it sustained
+    found = run(with_bandwidth(fabric(), 5e-5), "int8", convolution())
+    assert_close(interval_s(found), (INPUT + OUTPUT) / 2.5e6, rel=1e-9)
+    assert found.throughput_limit == "memory bandwidth"
+
+
+def test_each_device_of_a_board_has_a_batch_of_its_own() -> None:
+    found = run(gpu(units=256, device_count=2.0), "fp16", convolution())
+    assert_close(interval_s(found), found.latency_fs / FS_PER_S / 2, rel=1e-6)
+    assert found.throughput_limit == "devices"
+    assert_close(count(found, "chip", "static_power"), interval_s(found), rel=1e-9)
+    alone = run(gpu(), "fp16", convolution())
+    assert (alone.interval_fs, alone.throughput_limit) == (alone.latency_fs, "latency")
+
+
+def test_the_power_cap_is_that_of_all_cores_at_work() -> None:
+    # both cores draw 1 W of static power and twice what the image of one takes in its time
+    free = run(dpu(), "int8", convolution())
+    dynamic_w = free.energy_fj / free.interval_fs - 1.0
+    capped = attrs.evolve(dpu(), tdp=number(1.0 + dynamic_w / 2, "W"))
+    found = run(capped, "int8", convolution())
+    assert found.throughput_limit == "power cap"
+    assert found.energy_fj / found.interval_fs <= capped.tdp.value * (1 + 1e-6)
+    assert found.interval_fs > free.interval_fs
+
+
+@pytest.mark.parametrize("runtime", ["fused", "graph", "eager"])
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_samples_run_one_after_another_where_a_runtime_takes_one(precision: str, runtime: str) -> None:
+    one_by_one = with_geometry(tpu(), samples_at_once=1.0)
+    for model in ("resnet18", "vit_b_16"):
+        eight, one = shipped(model, 8), shipped(model)
+        many, single = run(one_by_one, precision, eight, runtime), run(one_by_one, precision, one, runtime)
+        assert_close(many.latency_fs / 8, single.latency_fs, rel=1e-6)
+        assert_close(many.energy_fj / 8, single.energy_fj, rel=1e-6)
+        assert many.operators.dram_bytes.sum() == 8 * single.operators.dram_bytes.sum()
+        assert many.operators.moved_bytes.sum() == 8 * single.operators.moved_bytes.sum()
+        # a chip that takes two at once runs half as many parts
+        pairs = run(with_geometry(tpu(), samples_at_once=2.0), precision, eight, runtime)
+        assert single.latency_fs * 8 >= pairs.latency_fs >= run(tpu(), precision, eight, runtime).latency_fs
+        # one sample is the same with or without the limit
+        assert run(tpu(), precision, one, runtime).latency_fs == single.latency_fs
+
+
+def test_coral_runs_a_large_batch_image_by_image() -> None:
+    coral = load_catalogue().find("coral_edge_tpu")
+    one, many = (run(coral, "int8", shipped("mobilenet_v2", batch)) for batch in (1, 32))
+    assert_close(many.latency_fs / 32, one.latency_fs, rel=1e-6)
+
+
+@pytest.mark.parametrize("hardware", EVERY)
+@pytest.mark.parametrize("model", ["resnet18", "vit_b_16"])
+def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardware, model: str) -> None:
+    for precision, peak in hardware.peaks.items():
+        for batch in (1, 3):
+            try:
+                found = evaluate(
+                    shipped(model, batch), hardware, Configuration(hardware=hardware.id, precision=precision)
+                )
+            except UnsupportedError:
+                continue
+            assert 0 < found.interval_fs <= found.latency_fs
+            assert found.throughput_limit in THROUGHPUT_LIMITS
+            assert (np.abs(found.operators.interval_fs) <= found.operators.latency_fs + 1).all()
+            at_peak = FLOPS_PER_MAC * found.mac_count / peak.rate.value
+            off_chip = found.operators.dram_bytes.sum() / hardware.memory_bandwidth.value
+            assert interval_s(found) >= max(at_peak, off_chip) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])
+def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
+    work = shipped("resnet18", batch)
+    chips = [uncapped(load_catalogue().find(name)) for name in ("dpu_b4096x3_zcu102", "hailo_8", "dpu_b4096_kv260")]
+    for hardware in chips:
+        for change in (with_units, with_bandwidth):
+            rates = [run(change(hardware, factor), "int8", work).interval_fs for factor in (1, 2, 3, 4)]
+            assert rates == sorted(rates, reverse=True), hardware.id
+
+
+@pytest.mark.parametrize(("hardware", "model", "per_s"), PUBLISHED)
+def test_published_rates(hardware: str, model: str, per_s: float) -> None:
+    found = run(load_catalogue().find(hardware), "int8", shipped(model))
+    ratio = 1.0 / interval_s(found) / per_s
+    print(f"{hardware} {model}: {1.0 / interval_s(found):.4g}/s, published {per_s:.4g}/s, ratio {ratio:.2f}")
+    assert 0.75 <= ratio <= 1.25
