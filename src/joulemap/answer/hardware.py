@@ -14,10 +14,12 @@ from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.architecture import find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
+from joulemap.domain.configuration import BOARD, BOUNDARIES
 from joulemap.domain.name import PROJECTED
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
+from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import check_architectures, describe_meanings, find_meant, resolve_name
@@ -30,7 +32,7 @@ from joulemap.store.query import fetch, find_projected
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.configuration import Precision
+    from joulemap.domain.configuration import Boundary, Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Deployment
 
@@ -311,9 +313,10 @@ def _find_calibrations(
     return attrs.evolve(table, rows=tuple(attrs.evolve(row, inheritors=inheritors) for row in table))
 
 
-def list_prices(source: Source, name: str, calibration: str | Calibration) -> Table[ActionPrice]:
+def list_prices(source: Source, name: str, calibration: str | Calibration, boundary: Boundary) -> Table[ActionPrice]:
     """Return the energy reference table of one hardware, as `Workspace.energy_reference` documents it."""
-    with opening_hardware(source, name, calibration) as (connection, found, _):
+    check_name("boundary", boundary, BOUNDARIES)
+    with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)
 
 
@@ -340,11 +343,12 @@ def list_hardware(
 
 @contextlib.contextmanager
 def opening_hardware(
-    source: Source, name: str, calibration: str | Calibration
+    source: Source, name: str, calibration: str | Calibration, boundary: Boundary | None = None
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
     """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
 
-    `name` is an id or alias, with `@MODE` or without, or a file. The database is used where it can answer.
+    `name` is an id or alias, with `@MODE` or without, or a file. Without a boundary it is as
+    described. The database is used where it can answer.
     """
     use = use_calibration(calibration)
     name = resolve_name(name)
@@ -353,7 +357,8 @@ def opening_hardware(
         entry = find_entry(known_hardware(), place)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
-            if use.find(entry) is None:
+            is_described = boundary is None or boundary == entry.priced_at == BOARD
+            if use.find(entry) is None and is_described:
                 yield connection, entry.id, None
                 return
             plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
@@ -361,7 +366,8 @@ def opening_hardware(
         plain, mode = load_named(name)
         use.check({plain.id})
     used = use.find(plain)
-    hardware = use.apply(plain, used).in_mode(mode)
+    hardware = use.apply(plain, used)
+    hardware = hardware.in_mode(mode) if boundary is None else bound_hardware(hardware, mode, boundary)
     calibrations = [] if used is None else [(used, use.load(used, plain.architecture), plain)]
     with opening_alone(hardware, *calibrations) as connection:
         yield connection, hardware.id, used

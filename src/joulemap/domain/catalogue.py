@@ -71,6 +71,8 @@ class HardwareEntry:
     precisions: tuple[str, ...] = attrs.field(converter=_texts)
     generation: str
     """As `Hardware.generation`."""
+    priced_at: str
+    """As `Hardware.priced_at`, without a calibration."""
     digest: str
 
     @classmethod
@@ -90,6 +92,7 @@ class HardwareEntry:
             static_w=hardware.static_power.value,
             precisions=hardware.peaks,
             generation=hardware.generation,
+            priced_at=hardware.priced_at,
             digest=hardware.digest,
         )
 

@@ -30,6 +30,14 @@ RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
 """How the software stack launches work: a kernel per operator launched by the host, a kernel per operator
 without host cost, a kernel per subgraph."""
 
+Boundary = Literal["chip", "board"]
+
+BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)
+"""What an energy contains: the chip and its memory, or with them all that the board's power limit holds."""
+
+CHIP: Final[Boundary] = "chip"
+BOARD: Final[Boundary] = "board"
+
 
 @attrs.frozen(kw_only=True)
 class Configuration:

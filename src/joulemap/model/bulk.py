@@ -19,7 +19,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.ledger import operator_fj, with_leakage
+from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import describe_shortage, share_latency, time_kernels, to_fs
 from joulemap.model.workload import ROLE_CODE, Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
 from joulemap.units import FS_PER_S
@@ -152,7 +152,9 @@ def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precisi
     kernels = form_joined(joined, precision, runtime)
     timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
     operator_fs = share_latency(timing, hardware)
-    energy_fj = operator_fj(with_leakage(timing.counts, hardware, operator_fs / FS_PER_S), hardware, timing.row_factor)
+    energy_fj = operator_fj(
+        close_counts(timing.counts, hardware, operator_fs / FS_PER_S, timing.row_factor), hardware, timing.row_factor
+    )
     kernel_fs = to_fs(timing.kernel_s, hardware)
     macs = kernels.sum_workload(kernels.work.mac_count)
     return [

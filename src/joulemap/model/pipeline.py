@@ -24,7 +24,15 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
-from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, operator_fj, price, split_j, with_leakage
+from joulemap.model.ledger import (
+    MAX_LINE_FJ,
+    close_counts,
+    count_matrix,
+    operator_fj,
+    price,
+    split_j,
+    with_unattributed,
+)
 from joulemap.model.placement import Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import OperatorColumns, RunColumns, SubgraphColumns
@@ -40,7 +48,7 @@ class Timing:
     placement: Placement
     """With the times under the cap."""
     counts: Floats
-    """Operator x action of the reference table, without the static line."""
+    """Operator x action of the reference table, without the lines of leakage and of what regulators lose."""
     kernel_s: Floats
     clock_fraction: Floats
     """Per workload."""
@@ -99,7 +107,7 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
     work, operator_index = kernels.work, kernels.operator_index
     subgraphs = _subgraphs(own, hardware)
     operator_fs = share_latency(own, hardware)
-    ledger = price(with_leakage(own.counts, hardware, operator_fs / FS_PER_S), hardware, own.row_factor)
+    ledger = price(close_counts(own.counts, hardware, operator_fs / FS_PER_S, own.row_factor), hardware, own.row_factor)
     alone_fs = share_latency(alone, hardware)
     row = np.searchsorted(alone.kernels.operator_index, operator_index)
     return RunColumns(
@@ -128,7 +136,7 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
             separate_kernel_count=alone.kernels.leads.astype(np.int64)[row],
             separate_latency_fs=alone_fs[row],
             separate_energy_fj=operator_fj(
-                with_leakage(alone.counts, hardware, alone_fs / FS_PER_S), hardware, alone.row_factor
+                close_counts(alone.counts, hardware, alone_fs / FS_PER_S, alone.row_factor), hardware, alone.row_factor
             )[row],
             separate_dram_bytes=alone.placement.dram_bytes[row],
             separate_moved_bytes=alone.kernels.moved_bytes[row],
@@ -165,7 +173,14 @@ def to_fs(seconds: Floats, hardware: Hardware) -> Integers:
 def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> Timing:
     """Return how long kernels take under the power cap, of each workload by itself, and what they count."""
     placement = place(kernels, hardware, architecture)
-    counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
+    counted = with_unattributed(
+        architecture.count(kernels, placement, hardware),
+        hardware,
+        kernels.precision,
+        placement.compute_s,
+        placement.memory_s,
+    )
+    counts = count_matrix(counted, hardware, kernels.work.operator_count)
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
     compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
     owner = kernels.workload_index[kernels.leader]

@@ -49,6 +49,15 @@ def find_uncalibrated(connection: Connection, run_ids: Iterable[int]) -> dict[st
     return dict(connection.execute(statement, [list(run_ids)]).fetchall())
 
 
+def find_boundaries(connection: Connection, run_ids: Iterable[int]) -> tuple[str, ...]:
+    """Return what the energies of these runs contain, each boundary once, in alphabetical order."""
+    statement = (
+        "SELECT DISTINCT v.boundary FROM run AS r SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id) "
+        "JOIN hardware_version AS v USING (hardware_digest) ORDER BY v.boundary"
+    )
+    return tuple(str(name) for (name,) in connection.execute(statement, [list(run_ids)]).fetchall())
+
+
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
     """Return the models, the precisions and the runtimes of stored runs, each name once."""
     statement = (
