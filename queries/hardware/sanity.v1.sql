@@ -105,7 +105,7 @@ judged AS (
             WHEN model = 'stream_copy' AND measured_ratio > 1.25e0 THEN 'high'
             WHEN model = 'matrix_product' AND power_ratio < 0.6e0 THEN 'low'
             WHEN power_ratio > 1e0 + 1e-9 THEN 'high'
-            WHEN unattributed_share_fraction > 0e0 AND power_ratio * (1e0 - unattributed_share_fraction) < 0.6e0 THEN 'anchored'
+            WHEN power_ratio >= 0.6e0 AND power_ratio * (1e0 - unattributed_share_fraction) < 0.6e0 THEN 'anchored'
             ELSE 'ok'
         END AS status,
         average_power_w,

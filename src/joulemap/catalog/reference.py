@@ -116,7 +116,10 @@ def resolve_reference(
                 source = f"{source}; x {chip_energy.value:g}: {chip_energy.source}"
         energy_pj = (found.energy_pj if found is not None else entry.energy_pj * factor) / carved
         if is_whole:
-            source = f"{source}; / {carved:g}: fitted at the board, and what regulators lose is a line of its own"
+            basis = least_sure("derived", basis)
+            source = (
+                f"{source}; / {carved:g}: all together were fitted at the board, and regulators are a line of their own"
+            )
         actions.append(
             EnergyAction(
                 category=entry.category,
