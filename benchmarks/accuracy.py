@@ -39,6 +39,7 @@ PARAGRAPH: Final = re.compile(r"- `joulemap validate` scores .*?(?=\n- |\n\n)", 
 
 QUANTITIES: Final = ("latency", "energy", "power", "memory")
 DIVISIONS: Final[Mapping[ScoreDivision, str]] = {
+    "scope": "By scope: what was timed",
     "runtime": "By runtime",
     "precision": "By precision",
     "batch": "By batch",
@@ -82,11 +83,13 @@ and median absolute relative error, bias (mean signed error; positive is predict
 and Spearman's rank correlation, which says whether predictions order the rows as measured. The rows behind it are the
 view `prediction_errors`, one per measurement, with both numbers.
 
-Rows whose batch, image size or device count is not that of one run are left out: MLPerf offline and server results,
-streaming rates, several cores at once. `fp16` of published rows is mixed precision; a compiled result is runtime
-`fused`, a framework's own loop `eager`. Memory of a GPU is scored where a row tells how many streams its process had
-used, because the framework's allocator keeps a workspace for each ([model.md](model.md)). Single operators
-(`, operators`) stand apart from models: many of them take less time than a launch.
+Rows whose image size or device count is not that of one run are left out: MLPerf server results, those of an Orin whose
+accelerators work beside its GPU, those of an L4 that name one card and give the rate of several. Of MLPerf offline
+there is a rate and no batch; 256 is taken, 64 of small boards, and of results alike the median. `fp16` of published
+rows is mixed precision; a framework's compiler is runtime `fused`, an inference engine `engine`, a framework's own loop
+`eager`. Memory of a GPU is scored where a row tells how many streams its process had used, because the framework's
+allocator keeps a workspace for each ([model.md](model.md)). Single operators (`, operators`) stand apart from models:
+many of them take less time than a launch.
 """
 
 SPLIT_TEXT: Final = """\
@@ -138,6 +141,33 @@ the rows that are scored, not of forms found without them, so other sources may 
 that no row outside a board depends on keep their shipped values where it is left out; `make ladder` names them, and
 says what each effect of the model buys. Whole models stand last, with each family left out in turn; their roofline is
 that of each kernel, one after the other.
+"""
+
+PAIR_TEXT: Final = """\
+## Which is faster
+Two hardware that were measured on the same model, precision, batch and runtime make a pair. A prediction names the
+faster rightly where it has the same order.
+"""
+
+PAIRS: Final = """
+WITH apart AS (
+    SELECT
+        a.runtime,
+        (a.measured_latency_s < b.measured_latency_s) = (a.predicted_latency_s < b.predicted_latency_s) AS is_right,
+        abs(ln(a.measured_latency_s / b.measured_latency_s)) > ln(1.1) AS is_far
+    FROM prediction_errors AS a
+    JOIN prediction_errors AS b USING (model, precision, batch, runtime)
+    WHERE a.hardware < b.hardware AND a.measured_latency_s > 0 AND b.measured_latency_s > 0
+)
+SELECT
+    runtime,
+    count(*) AS pairs,
+    avg(is_right::INT) AS right,
+    count(*) FILTER (is_far) AS far_pairs,
+    avg(is_right::INT) FILTER (is_far) AS far_right
+FROM apart
+GROUP BY runtime
+ORDER BY runtime
 """
 
 PEER_TEXT: Final = """\
@@ -496,6 +526,19 @@ def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[Calibra
     return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
 
 
+def pair_lines(workspace: Workspace) -> Iterator[str]:
+    """Yield the table of how often the faster of two hardware is named, of those with the same measured question."""
+    rows = workspace.sql(PAIRS).records()
+    header = ("runtime", "pairs", "named rightly", "pairs more than 10 % apart", "named rightly")
+    yield from table(
+        header,
+        (
+            (row["runtime"], row["pairs"], percent(row["right"]), row["far_pairs"], percent(row["far_right"]))
+            for row in rows
+        ),
+    )
+
+
 def write_page(
     workspace: Workspace,
     cross_validations: Mapping[str, Sequence[CalibrationError]],
@@ -542,6 +585,8 @@ def write_page(
     for by, title in DIVISIONS.items():
         lines += [f"### {title}"]
         lines += score_lines(divided[by], by)
+    lines += [PAIR_TEXT]
+    lines += pair_lines(workspace)
     if tables:
         lines += [PUBLIC_TEXT]
         lines += public_lines(tables)

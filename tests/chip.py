@@ -138,6 +138,8 @@ def cpu(**geometry: float) -> Hardware:
             "loads_per_fma": 0.5,
             "scalar_per_vector": 0.25,
             "pooled_tap_clocks": 10.0,
+            "idle_core_gain": 1.0,
+            "winograd_gain": 1.75,
         },
     )
 

@@ -27,7 +27,9 @@ UNITS = 128
 ISSUE_HZ = UNITS * CLOCK_HZ
 """Clocks of all units in a second; each issues 128 instructions of single threads in one."""
 GPU_BYTES_PER_S = 2e12 * 0.5
-"""Of DRAM, for a copy; products get 0.4 of 2e12."""
+"""Of DRAM, for a copy."""
+PRODUCT_BYTES_PER_S = 2e12 * 0.4
+"""Of DRAM, for operands."""
 GPU_HOST_S = 50e-6
 
 

@@ -141,7 +141,7 @@ def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> 
     }
     left_out = {"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest"}
     for seal in (RUN, WORKLOAD, HARDWARE):
-        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {seal.table} ORDER BY 1 LIMIT 4").fetchall()]
+        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {seal.table} ORDER BY 1").fetchall()]
         for table in seal.tables:
             columns = edited.execute(f"DESCRIBE {table}").fetchall()
             for name, kind, *_ in columns:

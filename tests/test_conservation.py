@@ -17,7 +17,7 @@ from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.operator.workload import describe
@@ -151,7 +151,7 @@ def assert_nothing_exceeds_the_hardware(run: RunColumns) -> None:
 
 def assert_work_is_conserved(work: WorkloadColumns, run: RunColumns) -> None:
     runs_here = ~work.is_view
-    if run.configuration.runtime == "fused":
+    if run.configuration.runtime in MERGING:
         runs_here &= ~work.is_foldable
     assert (run.operators.operator_index == np.flatnonzero(runs_here)).all()
     assert run.mac_count == int(work.mac_count[runs_here].sum())

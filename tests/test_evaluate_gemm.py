@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import torch
+from torch import nn
 
 from chip import DRAM_BYTES_PER_S, HOST_S, LAUNCH_S, cpu, gpu, kpu, tpu
 from compare import assert_close
-from gpu_case import GPU_HOST_S, ISSUE_HZ, clocks, norm
+from gpu_case import GPU_HOST_S, PRODUCT_BYTES_PER_S, clocks, norm
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
@@ -64,8 +65,8 @@ def test_gpu_fp16() -> None:
     # and 16 for each row and column issue: 12.7 us. 128 x 128 has half the units (20.7 us), K in two parts all of them
     # (10.4 us), which take 5.2 us to add up.
     step = (4096 + 16 * 128) / 1024
-    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5, are in the L2 at 16 B a clock and unit
-    memory_s = 7 * MIB / (16 * ISSUE_HZ)
+    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5
+    memory_s = 7 * MIB / PRODUCT_BYTES_PER_S
     check(
         run(gpu(), "fp16"),
         tiles=256,
@@ -98,7 +99,7 @@ def test_gpu_fp32_splits_the_inner_dimension_of_large_tiles() -> None:
     # 128 MACs a clock and unit; 64 tiles of 128 x 128, K in two parts: 128 blocks, one wave of 512 steps, 89 us and 5
     # to add up. 64 x 64 needs two waves (112 us)
     step = (128 * 128 + 20 * 256) / 128
-    memory_s = 14 * MIB / (16 * ISSUE_HZ)
+    memory_s = 14 * MIB / PRODUCT_BYTES_PER_S
     check(
         run(gpu(), "fp32"),
         tiles=128,
@@ -127,6 +128,28 @@ def test_cpu_fp32() -> None:
         dram_bytes=8 * MIB,
         bottleneck="compute",
     )
+
+
+def test_an_engine_on_a_cpu_computes_small_windows_by_winograd() -> None:
+    """Of 3 x 3 convolutions in lanes 1 / 1.75 of the MACs are left, in time and in energy."""
+
+    def convolve(kernel: int, precision: str, runtime: str) -> RunColumns:
+        module = nn.Conv2d(64, 64, kernel, padding=kernel // 2, bias=False, device="meta")
+        work = columns(module, torch.empty(1, 64, 32, 32, device="meta"))
+        return evaluate(work, cpu(), Configuration(hardware="cpu", precision=precision, runtime=runtime))
+
+    def busy_s(found: RunColumns) -> float:
+        return float(found.subgraphs.compute_s[0])
+
+    plain, engine = (convolve(3, "fp32", runtime) for runtime in ("fused", "engine"))
+    macs = 32 * 32 * 64 * 64 * 9
+    assert count(plain, "vector_fma", "fp32_mac") == macs
+    assert_close(count(engine, "vector_fma", "fp32_mac"), macs / 1.75, rel=1e-12)
+    assert_close(busy_s(engine), busy_s(plain) / 1.75, rel=1e-9)
+    # dot products of bytes and windows of one tap are as they were
+    for precision, kernel in (("int8", 3), ("fp32", 1)):
+        alike = [busy_s(convolve(kernel, precision, runtime)) for runtime in ("fused", "engine")]
+        assert_close(alike[0], alike[1], rel=1e-12)
 
 
 def test_cpu_fp32_counts() -> None:

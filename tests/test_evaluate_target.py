@@ -10,7 +10,7 @@ import torch
 
 from chip import CLOCK_HZ, gpu, tpu
 from compare import assert_close
-from gpu_case import ISSUE_HZ, clocks, norm
+from gpu_case import PRODUCT_BYTES_PER_S, clocks, norm
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
@@ -166,11 +166,11 @@ def test_parts_are_found_by_the_names_that_people_use(alias: str, hardware: str)
 
 
 def test_what_a_kernel_takes_above_the_longer_of_its_parts_belongs_to_that() -> None:
-    # 128 tiles of 64 x 64 are one wave of 6 clocks for each of 1024 steps; the bytes are in the L2 and take longer
+    # 128 tiles of 64 x 64 are one wave of 6 clocks for each of 1024 steps; the bytes take longer
     found = run(gpu(), "fp16", columns(Gemm(1024, 64), torch.empty(128 * 64, 1024, device="meta")))
     assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([128], [1])
     busy_s = clocks(1024 * 6 + 200)
-    memory_s = (8192 * 1024 + 1024 * 64 + 1.5 * 8192 * 64) * 2 / (16 * ISSUE_HZ)
+    memory_s = (8192 * 1024 + 1024 * 64 + 1.5 * 8192 * 64) * 2 / PRODUCT_BYTES_PER_S
     assert memory_s > busy_s
     assert_close(compute_s(found), busy_s, rel=1e-6)
     assert_close(float(found.subgraphs.memory_s[0]), norm(busy_s, memory_s), rel=1e-6)
@@ -182,7 +182,7 @@ def test_lanes_that_do_four_macs_of_bytes() -> None:
     found = run(gpu(), "int8")
     assert found.subgraphs.wave_count.tolist() == [8]
     busy_s = clocks(8 * (1024 * (1024 + 20 * 64) / 512 + 3000))
-    assert_close(compute_s(found), norm(busy_s, 3.5 * MIB / (16 * ISSUE_HZ)), rel=1e-6)
+    assert_close(compute_s(found), norm(busy_s, 3.5 * MIB / PRODUCT_BYTES_PER_S), rel=1e-6)
     assert count(found, "cuda_core", "int8_mac") == MACS
     assert count(found, "tensor_core", "instruction") == 0
     # a warp does 32 x 4 of them; tiles read 2 x 32 bytes a step, warps (64 + 32) / (64 x 32) bytes a MAC
@@ -215,8 +215,9 @@ def test_a_kernel_runs_on_one_of_two_dies() -> None:
     assert (found.subgraphs.tile_count.tolist(), found.subgraphs.wave_count.tolist()) == ([256], [2])
     alone = with_caches(with_bandwidth(gpu(), 0.5), 0.5)
     assert_close(compute_s(found), compute_s(run(alone, "fp16")), rel=1e-9)
-    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5, fit half of the L2
-    assert_close(float(found.subgraphs.memory_s[0]), 7 * MIB / (16 * ISSUE_HZ), rel=1e-6)
+    # 4 MiB of operands and 2 MiB of results, of which a byte costs 1.5, at half of the bandwidth
+    memory_s = 7 * MIB / (PRODUCT_BYTES_PER_S / 2)
+    assert_close(float(found.subgraphs.memory_s[0]), norm(clocks(2 * (1024 * 6 + 200)), memory_s), rel=1e-6)
     # 512 tiles of 128 x 128, the largest, are four waves
     tall = run(board, "fp16", columns(Gemm(1024, 128), torch.empty(256 * 256, 1024, device="meta")))
     assert (tall.subgraphs.units_used_count.tolist(), tall.subgraphs.wave_count.tolist()) == ([128], [4])

@@ -11,13 +11,22 @@ from hypothesis import given, settings, strategies as st
 
 from chip import gpu
 from compare import assert_close
-from gpu_case import GPU_BYTES_PER_S, ISSUE_HZ, TOY, UNITS, clocks, norm, single, sort_name, timed, with_fp8
+from gpu_case import (
+    GPU_BYTES_PER_S,
+    ISSUE_HZ,
+    PRODUCT_BYTES_PER_S,
+    TOY,
+    UNITS,
+    clocks,
+    norm,
+    single,
+    sort_name,
+    timed,
+    with_fp8,
+)
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.product import smooth_max
 from joulemap.model.workload import WorkloadColumns
-
-PRODUCT_BYTES_PER_S = 2e12 * 0.4
-"""Of DRAM, for operands."""
 
 
 def product(rows: int, inner: int, outputs: int) -> WorkloadColumns:

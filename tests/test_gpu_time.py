@@ -19,7 +19,19 @@ from torch.nn import functional
 from chip import CLOCK_HZ, number
 from compare import assert_close
 from convolution import count, run
-from gpu_case import GPU_BYTES_PER_S, GPU_HOST_S, ISSUE_HZ, TOY, clocks, kernel_seconds, norm, placed, single, timed
+from gpu_case import (
+    GPU_BYTES_PER_S,
+    GPU_HOST_S,
+    ISSUE_HZ,
+    TOY,
+    clocks,
+    kernel_seconds,
+    norm,
+    placed,
+    single,
+    sort_name,
+    timed,
+)
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
 from joulemap.domain.hardware import Hardware
@@ -186,6 +198,28 @@ def test_compiled_code_leaves_products_to_a_library_and_passes_their_result_once
     plain = kernels.work.elementwise_count / (128 * ISSUE_HZ)
     assert riding.sum() == 2
     assert (times.busy_s[riding] <= plain[riding] * (1 + 1e-12)).all()
+
+
+def test_an_engine_computes_a_subgraph_in_one_kernel_and_is_called_once() -> None:
+    work = columns(ConvBlock(), image(8, 3, 224))
+    (engine, kernels), (graph, _) = (timed(work, "fp16", runtime) for runtime in ("engine", "graph"))
+    assert (kernels.kernel_count, float(engine.pass_bytes.sum())) == (1, 0.0)
+    # the image's channels are packed: the stem reaches 0.8 of the peak as any other convolution, not 0.05
+    assert (sort_name(work, "fp16"), sort_name(work, "fp16", "engine")) == ("image", "conv")
+    leader = int(kernels.leader[0])
+    assert engine.busy_s[leader] < graph.busy_s[leader] / 4
+    # the host waits for one call of 60 us, whatever the number of kernels
+    many = columns(nn.Sequential(*(nn.Conv2d(8, 8, 3) for _ in range(5))), image(1, 8, 32))
+    launches = [placed(many, "fp16", runtime)[0].launch_s for runtime in ("engine", "fused")]
+    assert len(launches[0]) == 5
+    assert_close(float(launches[0].sum() - launches[1].sum()), TOY.coefficient("engine_start"), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["largest", "average", "permutation", "scale"])
+def test_an_engine_moves_vectors_where_a_library_computes_addresses(name: str) -> None:
+    found = [timed(works()[name], "fp16", runtime)[0] for runtime in ("engine", "graph")]
+    assert float(found[0].issue_s.sum()) == 0.0 < float(found[1].issue_s.sum())
+    assert_close(float(found[0].memory_s.sum()), float(found[1].memory_s.sum()), rel=1e-12)
 
 
 # how long it is busy

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
+from chip import cpu
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import HardwareEntry
@@ -170,6 +171,33 @@ def test_a_clock_or_cap_has_one_name(written: str, name: str) -> None:
     assert point is not None
     assert point.name == name
     assert HardwareEntry.of(gpu()).find_mode(written) == name
+
+
+@pytest.mark.parametrize(("written", "name"), [("1 core", "1core"), ("1cores", "1core"), ("3 Threads", "3cores")])
+def test_cores_of_a_cpu_have_one_name(written: str, name: str) -> None:
+    assert HardwareEntry.of(cpu()).find_mode(written) == name
+
+
+def test_a_part_of_the_cores_takes_their_part_of_the_peak_and_each_is_faster() -> None:
+    whole, one = cpu(), cpu().in_mode("1core")
+    assert (one.units, one.peaks["fp32"].unit_count) == (1, 1)
+    assert_close(one.peaks["fp32"].rate.value, whole.peaks["fp32"].rate.value / 4, rel=1e-12)
+    assert (one.memory_bandwidth, one.tdp) == (whole.memory_bandwidth, whole.tdp)
+
+    def busy_s(hardware: Hardware) -> float:
+        return float(run(hardware).subgraphs.compute_s.sum())
+
+    # three of four are idle: 1 + 0.75 as fast; blocks that did not fill four cores wait for none now
+    assert whole.coefficient("idle_core_gain") == 1.0
+    assert busy_s(whole) < busy_s(one) <= busy_s(whole) * 4 / 1.75 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["0cores", "5cores", "1.5cores"])
+def test_cores_that_a_cpu_has_not_are_refused(name: str) -> None:
+    with pytest.raises(UnknownNameError, match="has 1 to 4 cores"):
+        HardwareEntry.of(cpu()).find_mode(name)
+    with pytest.raises(UnknownNameError, match="is no CPU"):
+        HardwareEntry.of(gpu()).find_mode("4cores")
 
 
 @pytest.mark.parametrize(

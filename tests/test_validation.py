@@ -70,7 +70,7 @@ def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:
     split = {(row["hardware"], row["model"], row["is_own"]): row["split"] for row in rows}
     assert split["h200_sxm", "resnet50", False] == "fitted"
     assert split["h200_sxm", "bert_encoder_128", False] == "unseen family"
-    assert split["t4", "resnet50", False] == "unseen hardware"
+    assert split["v100_sxm2", "resnet50", False] == "unseen hardware"
     assert split["gaudi3", "resnet18", True] == "unseen hardware"
     assert split["h200_sxm", "hf:BertConfig", True] == "unseen family"
     assert split["h200_sxm", "resnet34", True] == "same family"

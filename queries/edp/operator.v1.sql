@@ -39,7 +39,7 @@ WITH part AS (
         q.operation,
         q.kind,
         g.pattern,
-        r.runtime = 'fused' AND count(*) OVER (PARTITION BY o.subgraph_index) > 1 AS is_fused,
+        r.runtime IN ('fused', 'engine') AND count(*) OVER (PARTITION BY o.subgraph_index) > 1 AS is_fused,
         o.latency_fs,
         least(s.latency_fs, CAST(round(s.launch_s * 1e15) AS BIGINT)) / nullif(CAST(s.latency_fs AS DOUBLE), 0e0)
             AS launch_fraction,

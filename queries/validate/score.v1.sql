@@ -9,7 +9,7 @@ order = ["quantity, in the order latency, energy, power, memory", "hardware", "p
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new they are to the coefficients" }
+by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime, family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split: how new they are to the coefficients" }
 source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware with none of them is scored without" }
 [columns]
@@ -49,10 +49,11 @@ WITH pair AS (
             WHEN 'model' THEN e.model
             WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
             WHEN 'precision' THEN e.precision
+            WHEN 'scope' THEN m.scope
             WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE s.split END
-            ELSE error('by is ' || $by || ', expected runtime, family, kind, model, batch, precision, hardware or split')
+            ELSE error('by is ' || $by || ', expected runtime, family, kind, model, batch, precision, scope, hardware or split')
         END
-        || CASE WHEN e.family = 'operator' AND $by IN ('runtime', 'batch', 'precision') THEN ', operators' ELSE '' END
+        || CASE WHEN e.family = 'operator' AND $by IN ('runtime', 'batch', 'precision', 'scope') THEN ', operators' ELSE '' END
         AS part,
         concat_ws(' ', e.model, e.precision, 'batch ' || e.batch, e.runtime) AS label,
         e.seen,

@@ -470,7 +470,7 @@ SELECT
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
-    r.runtime = 'fused' AND p.subgraph_operator_count > 1 AS is_fused,
+    r.runtime IN ('fused', 'engine') AND p.subgraph_operator_count > 1 AS is_fused,
     joules(p.separate_energy_fj) AS separate_energy_j,
     seconds(p.separate_latency_fs) AS separate_latency_s,
     p.kernel_count,

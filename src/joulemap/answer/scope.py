@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
+from joulemap.domain.engine import group_engines
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
@@ -126,6 +127,8 @@ class Scope:
     """Hardware of the runs without one."""
     boundaries: tuple[str, ...]
     """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
+    engines: Mapping[str, list[str]] = attrs.field(factory=dict)
+    """Inference engine -> the hardware that is taken to run it; empty where none is asked about."""
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -181,6 +184,7 @@ class Scope:
         return [
             *describe_meanings(self.meanings),
             *self._describe_budget(),
+            *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
             *map(_describe_caveat, self.caveats),
@@ -197,6 +201,12 @@ class Scope:
             shown = ", ".join(told[:SHOWN_LEFT_OUT])
             lines.append(f"left out, no mode within {self.budget.power_w:g} W: {shown}{more}")
         return lines
+
+    def _describe_engines(self) -> list[str]:
+        if not self.engines:
+            return []
+        told = "; ".join(f"{engine} on {_join(list(map(self.mark, names)))}" for engine, names in self.engines.items())
+        return [f"engine stands for {told}; `--runtime fused` is the framework's compiler"]
 
     def _describe_uncalibrated(self) -> list[str]:
         """Return how far the hardware is not alike: some of it calibrated by measurements and some not."""
@@ -228,6 +238,7 @@ class Scope:
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
+            "engines": dict(self.engines),
         }
 
 
@@ -241,6 +252,7 @@ def find_scope(runs: StoredRuns) -> Scope:
         budget=plan.selection.budget,
         left_out=plan.selection.left_out,
         meanings=plan.selection.meanings,
+        engines=group_engines(entry for entry, _ in plan.selection.pairs) if "engine" in plan.settings.runtime else {},
         **_find_of_runs(runs.connection, ids),
     )
 

@@ -34,8 +34,14 @@ class SweepRunOptions(RunOptions):
         typer.Option("--precision", help="One or several, e.g. fp32,bf16,int8.", autocompletion=complete_precisions),
     ] = "fp32"
     runtime: Annotated[
-        str, typer.Option("--runtime", help="One or several of eager, graph, fused.", autocompletion=complete_runtimes)
-    ] = "fused"
+        str,
+        typer.Option(
+            "--runtime",
+            help="One or several of eager, graph, fused, engine.",
+            autocompletion=complete_runtimes,
+            show_default="engine with --deployment or --scenario, else fused",
+        ),
+    ] = ""
 
 
 @command

@@ -36,6 +36,8 @@ def check_device(device: str, runtime: str) -> None:
         raise UsageError(f"unknown device {device!r}; known: {', '.join(DEVICES)}")
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("there is no CUDA device here: measure with --device cpu")
+    if runtime == "engine":
+        raise UsageError("no inference engine is run here: use eager, graph or fused, or import a measurement")
     if device == "cpu" and runtime == "graph":
         raise UsageError("the runtime graph replays a captured CUDA graph, which a CPU has not: use eager or fused")
 

@@ -65,6 +65,8 @@ class HardwareEntry:
     """Those of them that are the default one by another name."""
     caps_w: tuple[float, ...] = attrs.field(converter=_numbers)
     """The power cap of the default mode, then of each other."""
+    core_count: int
+    """Of a CPU; 0 for other classes."""
     full_clock_hz: float
     """The highest clock that all units reach together."""
     static_w: float
@@ -88,6 +90,7 @@ class HardwareEntry:
             power_modes=(mode.name for mode in hardware.power_modes),
             default_names=_name_default(hardware),
             caps_w=(hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes)),
+            core_count=hardware.core_count,
             full_clock_hz=hardware.full_clock.value,
             static_w=hardware.static_power.value,
             precisions=hardware.peaks,
@@ -138,11 +141,15 @@ class HardwareEntry:
             return mode
         point = read_point(name)
         if point is None:
+            cores = ", a part of its cores (4cores)" if self.core_count else ""
             has = f"{', '.join(self.power_modes)}, " if self.power_modes else ""
-            raise UnknownNameError("power mode", name, (), f"{self.id} has {has}a clock (900MHz) or a power cap (300W)")
+            raise UnknownNameError(
+                "power mode", name, (), f"{self.id} has {has}a clock (900MHz){cores} or a power cap (300W)"
+            )
         point.check(
             self.id,
             full_clock_hz=self.full_clock_hz,
+            core_count=self.core_count,
             static_w=self.static_w,
             caps_w=self.caps_w,
             modes=self.power_modes,

@@ -24,11 +24,15 @@ PRECISION_BYTES: Final[dict[str, float]] = {
 FLOPS_PER_MAC: Final = 2
 """One multiply-accumulate is two operations; the only place where MACs become FLOPs."""
 
-Runtime = Literal["eager", "graph", "fused"]
+Runtime = Literal["eager", "graph", "fused", "engine"]
 
 RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
-"""How the software stack launches work: a kernel per operator launched by the host, a kernel per operator
-without host cost, a kernel per subgraph."""
+"""How the software stack launches work: a kernel per operator launched by the host, a kernel per operator without host
+cost, a kernel per subgraph as a compiler of the framework makes them (its products go to a library), a kernel per
+subgraph as an ahead-of-time inference engine makes them (everything in one kernel, built for the shape)."""
+
+MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
+"""Runtimes that compute a subgraph in one kernel."""
 
 Boundary = Literal["chip", "board"]
 

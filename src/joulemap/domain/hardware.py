@@ -57,6 +57,9 @@ MOST_STATIC: Final = 0.95
 _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
 """What of a microarchitecture names the die, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
 
+ALL_UNITS: Final = "all_units"
+"""Geometry of a hardware in a power mode that leaves some of its units idle: how many it has."""
+
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """With the peaks, the numbers that decide an answer: if one is assumed, every table says so."""
 
@@ -300,6 +303,11 @@ class Hardware:
         return self.clock_boost if self.clock_boost is not None and self.architecture == "gpu" else self.clock
 
     @property
+    def core_count(self) -> int:
+        """Cores of a CPU; 0 for other classes."""
+        return round(self.unit_count.value) if self.architecture == "cpu" else 0
+
+    @property
     def die_clock_fraction(self) -> float:
         """The full clock over the highest clock of the die; 1 where no other is known."""
         return min(1.0, self.full_clock.value / (self.clock_die or self.full_clock).value)
@@ -343,10 +351,11 @@ class Hardware:
     def in_mode(self, name: str) -> Hardware:
         """Return this hardware at a power mode; itself at `default`. Raises KeyError if there is no such mode.
 
-        Beside its named modes there are `900MHz`, which locks the clock, and `300W`, which sets the power cap;
-        UnknownNameError for one out of range. Peaks scale with the units that are on and with the clock, on-chip
-        bandwidths too; the highest clock is lowered by a mode and never raised. Cap, memory bandwidth and static power
-        are the mode's where it states them. Static power that it does not state is not lowered.
+        Beside its named modes there are `900MHz`, which locks the clock, `300W`, which sets the power cap, and, of a
+        CPU, `4cores`, which leaves the others idle; UnknownNameError for one out of range. Peaks scale with the units
+        that are on and with the clock, on-chip bandwidths too; the highest clock is lowered by a mode and never raised.
+        Cap, memory bandwidth and static power are the mode's where it states them. Static power that it does not state
+        is not lowered.
         """
         if name == self.power_mode:
             return self
@@ -372,8 +381,10 @@ class Hardware:
             return quantity if quantity is None or clock_ratio >= 1.0 else scaled(quantity, clock_ratio)
 
         static = mode.static_power or self.static_power
+        idle = {} if unit_ratio >= 1.0 else {ALL_UNITS: self.unit_count}
         return attrs.evolve(
             self,
+            geometry={**self.geometry, **idle},
             tdp=mode.tdp,
             idle_power=self._idle_within(mode.tdp),
             clock=mode.clock,
@@ -410,11 +421,15 @@ class Hardware:
         point.check(
             self.id,
             full_clock_hz=self.full_clock.value,
+            core_count=self.core_count,
             static_w=self.static_power.value,
             caps_w=(self.tdp.value, *(mode.tdp.value for mode in self.power_modes)),
             modes=(mode.name for mode in self.power_modes),
         )
         asked = f"asked for: {name}"
+        if point.unit == "core":
+            units = attrs.evolve(self.unit_count, value=point.value, basis="derived", source=asked)
+            return PowerMode(name=name, tdp=self.tdp, clock=self.clock, unit_count=units)
         if point.unit == "W":
             return PowerMode(
                 name=name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast, get_args
 
 import attrs
 
@@ -57,7 +57,7 @@ ClassDivision = Literal["class", "category", "action"]
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 """What a sweep is told by."""
 
-ScoreDivision = Literal["runtime", "family", "kind", "model", "batch", "precision", "hardware", "split"]
+ScoreDivision = Literal["runtime", "family", "kind", "model", "batch", "precision", "scope", "hardware", "split"]
 """What divides the measurements of a hardware."""
 
 
@@ -127,6 +127,10 @@ def _runtimes(value: Runtime | Iterable[Runtime]) -> tuple[Runtime, ...]:
     return _fold_each(value, get_args(Runtime))
 
 
+def _usual_runtime(settings: Settings) -> tuple[Runtime, ...]:
+    return ("engine",) if settings.deployment or settings.scenario else ("fused",)
+
+
 def _batches(value: int | Iterable[int] | None) -> tuple[int, ...]:
     if value is None:
         return ()
@@ -181,9 +185,8 @@ class Settings:
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
-    runtime: tuple[Runtime, ...] = attrs.field(
-        default=("fused",), converter=_runtimes, validator=_each_of("runtime", Runtime)
-    )
+    runtime: tuple[Runtime, ...] = attrs.field(default=(), converter=_runtimes, validator=_each_of("runtime", Runtime))
+    """Empty for what is usual: an inference engine in a deployment or scenario, else a compiler."""
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
     """As on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
     arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
@@ -200,6 +203,10 @@ class Settings:
     boundary: Boundary = attrs.field(default=BOARD, validator=_is_boundary)
     """What energies contain: `board`, or `chip` without voltage regulators and what is unattributed."""
 
+    def __attrs_post_init__(self) -> None:
+        if not self.runtime:
+            object.__setattr__(self, "runtime", _usual_runtime(self))
+
     def with_keywords(self, keywords: ModelKeywords) -> Settings:
         """Return these settings with some replaced; UsageError for a keyword that is none of them."""
         known = sorted(field.name for field in attrs.fields(Settings) if field.repr)
@@ -207,7 +214,10 @@ class Settings:
             if name not in known and name != "modules":
                 hint = "; joulemap.use(PATH) or Workspace(PATH) chooses the database" if name == "db" else ""
                 raise UsageError(f"there is no keyword {name!r}; settings are {', '.join(known)}{hint}")
-        return attrs.evolve(self, **keywords) if keywords else self
+        if not keywords:
+            return self
+        usual = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}
+        return attrs.evolve(self, **cast("ModelKeywords", {**usual, **keywords}))
 
     def check_single(self, question: str) -> None:
         """Raise UsageError where a question about one configuration is asked of several."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import MERGING
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
@@ -106,7 +107,7 @@ def form_joined(joined: JoinedColumns, precision: str, runtime: str) -> KernelCo
         host_launch_count=launches,
         batch=joined.batches[owner],
         total_weight_bytes=joined.each_weight_bytes(precision)[owner],
-        peak_activation_bytes=joined.each_peak_bytes(precision, is_fused=runtime == "fused")[owner],
+        peak_activation_bytes=joined.each_peak_bytes(precision, is_fused=runtime in MERGING)[owner],
         workload_index=owner,
         workload_count=joined.workload_count,
     )
@@ -142,7 +143,7 @@ def _evaluate(workloads: Sequence[Workload], hardware: Hardware, precision: str,
 
 def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> list[Total]:
     joined = join(workloads)
-    is_fused = runtime == "fused"
+    is_fused = runtime in MERGING
     weights, peaks = joined.each_weight_bytes(precision), joined.each_peak_bytes(precision, is_fused=is_fused)
     shortages = [describe_shortage(required, hardware) for required in (weights + peaks).tolist()]
     if any(shortages):

@@ -2,9 +2,9 @@
 
     kernel latency = launch + max(compute, memory)
 
-A kernel is a subgraph under the runtime `fused` and an ATen call under `eager` and `graph`: one operator, or the three
-of a fused attention. Operators that only rename memory, and in `fused` those that do not depend on the input, belong
-to no kernel and have no row here.
+A kernel is a subgraph under the runtimes `fused` and `engine`, an ATen call under `eager` and `graph`: one operator, or
+the three of a fused attention. Operators that only rename memory, and in merged kernels those that do not depend on
+the input, belong to no kernel and have no row here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.configuration import MERGING, PRECISION_BYTES
 from joulemap.model.workload import (
     ROLE_CODE,
     Booleans,
@@ -139,7 +139,7 @@ class KernelColumns:
 
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str) -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision."""
-    is_fused = runtime == "fused"
+    is_fused = runtime in MERGING
     rows, work = workload.active(is_fused=is_fused)
     group = (workload.subgraph_index if is_fused else workload.call_index)[rows]
     distinct, kernel_index = np.unique(group, return_inverse=True)

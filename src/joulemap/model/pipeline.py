@@ -19,7 +19,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import MERGING, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
@@ -82,7 +82,7 @@ class Evaluator:
         kernels = self._form(precision, runtime)
         _check_memory(kernels, hardware)
         own = time_kernels(kernels, hardware, architecture)
-        alone = time_kernels(self._form(precision, "graph"), hardware, architecture) if runtime == "fused" else own
+        alone = time_kernels(self._form(precision, "graph"), hardware, architecture) if runtime in MERGING else own
         return _run(own, alone, hardware, configuration)
 
     def _form(self, precision: str, runtime: str) -> KernelColumns:

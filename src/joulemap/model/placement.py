@@ -1,9 +1,10 @@
 """Kernels placed on a hardware: where their work goes, and how long units, memory and launches take.
 
-The host launches every kernel in `eager`, once for all of them in the other runtimes:
+The host launches every kernel in `eager`, once for all of them in the other runtimes; an engine's call it waits for:
 
     launch = fixed cost + calls x host launch                        where the host waits for each kernel
     launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
+    launch = fixed cost + [first] engine_start                       of an engine
 
 No kernel is faster than the roofline of the datasheet, whatever the coefficients are:
 
@@ -21,6 +22,9 @@ from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Floats
+
+ENGINE_START: Final = "engine_start"
+"""Coefficient of the classes whose engines are called by a host: seconds of a call."""
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Share of the least time of a kernel up to which it is as long as that: sums differ by their rounding."""
@@ -107,6 +111,9 @@ Placed = TypeVar("Placed", bound=Placement)
 
 def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
     """Return the placement with what the host costs; see the module's formulas."""
+    if kernels.runtime == "engine" and ENGINE_START in hardware.coefficients:
+        start_s = kernels.per_kernel(kernels.host_launch_count) * hardware.coefficient(ENGINE_START)
+        return attrs.evolve(placement, launch_s=placement.launch_s + start_s)
     if kernels.runtime != "eager":
         return placement
     host_s = placement.host_call_count * hardware.coefficient("host_launch")

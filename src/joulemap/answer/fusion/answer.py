@@ -19,6 +19,7 @@ from joulemap.answer.fusion.sentence import (
     tell_unfused,
 )
 from joulemap.answer.scope import find_scope
+from joulemap.domain.configuration import MERGING
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
@@ -205,7 +206,8 @@ class FusionAnswer(RunAnswer):
 def find_savings(source: Source, model: str, hardware: str | Hardware, settings: Settings) -> FusionAnswer:
     """Return what fusing saves of a run, as `Workspace.fusion` documents it."""
     settings.check_single("fusion")
-    runtimes = tuple(dict.fromkeys(("fused", *settings.runtime)))
+    merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)
+    runtimes = tuple(dict.fromkeys((*merged, *settings.runtime)))
     asked = attrs.evolve(settings, runtime=runtimes)
     with holding_runs(source, plan_selected((model,), asked, select_one(hardware, settings))) as runs:
         scope, connection = find_scope(runs), runs.connection

@@ -105,7 +105,7 @@ def _vary_precision(plan: Plan) -> Plan:
 
 
 def _vary_runtime(plan: Plan) -> Plan:
-    return _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("fused",) else plan
+    return _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("engine",) else plan
 
 
 def _vary_place(plan: Plan) -> Plan:

@@ -117,10 +117,12 @@ class RunOptions(ModelOptions):
         typer.Option(
             "--runtime",
             help="eager: a kernel per operator, launched by the host; graph: without host cost; "
-            "fused: a kernel per subgraph.",
+            "fused: a kernel per subgraph, as torch.compile makes them; engine: as TensorRT, OpenVINO or a vendor's "
+            "compiler makes them.",
             autocompletion=complete_runtimes,
+            show_default="engine with --deployment or --scenario, else fused",
         ),
-    ] = "fused"
+    ] = ""
     calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
     boundary: Annotated[str, typer.Option("--boundary", help=BOUNDARY_HELP, autocompletion=complete_boundaries)] = BOARD
 

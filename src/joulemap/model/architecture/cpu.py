@@ -8,6 +8,9 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
     launch  = region_cost                                                          one thread fork and join
 
+In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
+3 x 3 convolution in lanes takes 1 / winograd_gain of its MACs.
+
 The rate of a GEMM is the core's, of what it has for the precision: a matrix unit (the hardware's geometry says so, e.g.
 AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
 work runs at the vector rate: Wd / b x fma_pipe_count x f, with Wd = simd_width / 8 bytes of a pipe and b bytes of an
@@ -35,13 +38,13 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
-from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.hardware import ALL_UNITS, Hardware, MemoryLevel
 from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Booleans, Floats, Work
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 """Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
@@ -52,6 +55,8 @@ CACHE_LEVELS: Final = ("l1", "l2", "l3")
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs that one thread takes of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
+WINOGRAD_CHANNELS: Final = 16.0
+"""Channels in from which Winograd's algorithm pays."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
 
@@ -68,6 +73,14 @@ class _Vector:
     """FMAs of such elements per second."""
     macs_per_dot: float
     """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class CpuPlacement(Placement):
+    """Operators on the cores."""
+
+    multiplied_macs: Floats
+    """MACs, less those that Winograd's algorithm saves."""
 
 
 def _vector(precision: str, hardware: Hardware) -> _Vector:
@@ -114,10 +127,23 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
     return attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * hardware.units))
 
 
+def _idle_share(hardware: Hardware) -> float:
+    """Return the part of the cores that a power mode leaves idle."""
+    total = hardware.geometry.get(ALL_UNITS)
+    return 0.0 if total is None else 1.0 - hardware.units / total.value
+
+
+def _is_winograd(work: Work) -> Booleans:
+    """Return the 3 x 3 convolutions that an engine computes by Winograd's algorithm."""
+    channels = work.gemm_k / np.maximum(work.tap_count, 1.0)
+    mask: Booleans = work.of_kind("conv") & (work.tap_count == 9.0) & (channels >= WINOGRAD_CHANNELS)
+    return mask
+
+
 class Cpu:
     """Stored-program multicores with vector and matrix units."""
 
-    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
@@ -152,9 +178,14 @@ class Cpu:
             work.is_gemm | is_grouped, tile_m * padded_n * work.gemm_k, work.mac_count / np.maximum(tiles, 1)
         )
         dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
+        saved = np.ones(work.operator_count)
+        if kernels.runtime == "engine" and mode == "vector":
+            saved = np.where(_is_winograd(work), hardware.coefficient("winograd_gain"), saved)
+        dense_rate = dense_rate * saved
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
         compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
+        compute = compute / (1.0 + hardware.coefficient("idle_core_gain") * _idle_share(hardware))
         if kernels.runtime == "eager":
             taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
@@ -162,7 +193,7 @@ class Cpu:
 
         memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
         launch = hardware.coefficient("region_cost")
-        return Placement(
+        return CpuPlacement(
             compute_s=compute,
             memory_s=memory,
             launch_s=np.full(kernels.kernel_count, launch),
@@ -173,16 +204,18 @@ class Cpu:
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
             executed_macs=np.where(work.is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
+            computed_macs=work.mac_count / saved,
+            multiplied_macs=work.mac_count / saved,
         )
 
-    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+    def count(self, kernels: KernelColumns, placement: CpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the five categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
         vector = _vector(precision, hardware)
         lanes, width = vector.lanes, vector.instruction_bytes
         mode = _mode(precision, hardware)
-        macs = work.mac_count
+        macs = placement.multiplied_macs
         gemm_macs = np.where(work.is_gemm, macs, 0.0)
         none = np.zeros_like(macs)
         matrix_macs = gemm_macs if mode == "matrix" else none

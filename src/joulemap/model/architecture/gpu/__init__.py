@@ -208,7 +208,7 @@ class Gpu:
             ("dispatcher", "memory_dispatch"): moving_groups,
             ("result_bus", "commit"): lane_groups,
             ("result_bus", "memory_commit"): moving_groups,
-            ("tensor_core", "instruction"): tensor_macs,
+            ("tensor_core", "instruction"): tensor_macs * fragment_scale,
             ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
             ("simt_core", "issue_cycle"): placement.issue_s * engine.issue_hz,
             ("shared_memory", "read"): shared_read,

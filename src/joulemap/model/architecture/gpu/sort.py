@@ -21,6 +21,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.device import Engine, find_last_level
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Integers
@@ -167,9 +168,15 @@ class Traits:
         return self.kernels.work.of_kind("depthwise_conv")
 
     @cached_property
+    def is_general(self) -> Booleans:
+        """Everywhere or nowhere: kernels of a library that serve any shape; an engine builds one for each."""
+        return np.full(self.kernels.work.operator_count, self.kernels.runtime != "engine")
+
+    @cached_property
     def is_image(self) -> Booleans:
-        """Convolutions of several taps over an image, on tensor cores."""
-        return self.is_conv & (self.taps > 1.0) & (self.channels < STEM_CHANNELS) & self.on_tensor_cores
+        """Convolutions of several taps over an image, on tensor cores, whose few channels a library does not pack."""
+        is_stem = self.is_conv & (self.taps > 1.0) & (self.channels < STEM_CHANNELS)
+        return is_stem & self.on_tensor_cores & self.is_general
 
     @cached_property
     def is_patch(self) -> Booleans:
@@ -200,7 +207,7 @@ class Traits:
     @cached_property
     def is_batch_norm(self) -> Booleans:
         """Kernels of batch norm; compiled code computes it as any other elementwise function."""
-        return self.kernels.work.of_kind("batch_norm") & (self.kernels.runtime != "fused")
+        return self.kernels.work.of_kind("batch_norm") & (self.kernels.runtime not in MERGING)
 
     @cached_property
     def is_attention(self) -> Booleans:
@@ -329,6 +336,11 @@ def _operation(*operations: str) -> Callable[[Traits], Booleans]:
     return lambda traits: traits.kernels.work.of_operation(*operations)
 
 
+def _general(applies: Callable[[Traits], Booleans]) -> Callable[[Traits], Booleans]:
+    """Return the same where a library computes an address for each element; an engine moves vectors."""
+    return lambda traits: applies(traits) & traits.is_general
+
+
 def _products(traits: Traits) -> Booleans:
     return traits.kernels.work.of_kind("matmul", "linear") & traits.kernels.work.has_macs
 
@@ -347,9 +359,9 @@ SORTS: Final = (
     Sort("plain_groups", lambda t: t.is_plain, start="conv", share="fallback", chain="loop", links=lambda t: t.loop),
     Sort("looped_groups", lambda t: t.is_grouped, start="conv", chain="loop", links=lambda t: t.loop),
     Sort("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs * t.stride, slots="depthwise"),
-    Sort("max_pool", _operation("max_pool", "adaptive_max_pool"), start="index", amount=lambda t: t.loads, slots="load",
-         chain="pool"),
-    Sort("average_pool", _kind("pool"), start="index", amount=lambda t: t.outputs, slots="average"),
+    Sort("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index", amount=lambda t: t.loads,
+         slots="load", chain="pool"),
+    Sort("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
     Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="softmax"),
     Sort("normalization", _kind("normalization"), start="reduction", amount=lambda t: t.normalized, slots="norm"),
     Sort("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
@@ -358,8 +370,9 @@ SORTS: Final = (
          links=lambda t: t.sample_steps, traffic="batch_norm"),
     Sort("reduction", _kind("reduction"), start="reduction"),
     Sort("copy", _operation(*COPIES), start="light"),
-    Sort("movement", _kind("data_movement", "uncounted"), start="index", amount=lambda t: t.outputs, slots="index"),
-    Sort("broadcast", lambda t: t.is_broadcast, start="index", amount=lambda t: t.outputs, slots="index"),
+    Sort("movement", _general(_kind("data_movement", "uncounted")), start="index", amount=lambda t: t.outputs,
+         slots="index"),
+    Sort("broadcast", _general(lambda t: t.is_broadcast), start="index", amount=lambda t: t.outputs, slots="index"),
     Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="activation"),
     Sort("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.attention import ROWS, time_attention
 from joulemap.model.architecture.gpu.device import Engine, lanes_per_unit
 from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
@@ -159,7 +160,7 @@ def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
 
     A compiler leaves that to whatever makes the activations.
     """
-    mask: Booleans = kernels.work.of_kind("linear") & (engine.precision == "fp8") & (kernels.runtime != "fused")
+    mask: Booleans = kernels.work.of_kind("linear") & (engine.precision == "fp8") & (kernels.runtime not in MERGING)
     return mask
 
 
@@ -193,9 +194,9 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     work = kernels.work
     light, index, quantize = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in _PASSES)
     zero = np.zeros(work.operator_count)
-    if kernels.runtime == "fused":
+    if kernels.runtime in MERGING:
         follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
-        passes = kernels.leads & follows & work.has_macs & ~traits.is_attention
+        passes = kernels.leads & follows & work.has_macs & ~traits.is_attention & (kernels.runtime == "fused")
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
         stream = engine.stream_seconds(moved)
