@@ -48,7 +48,7 @@ MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_second")
 
 
 def cycle_action(precision: str) -> ActionKey:
-    """Return what the power limit says of a clock in which units compute at a precision, beyond all other prices."""
+    """Return what the power limit says of a clock of a unit while units compute at a precision, beyond other prices."""
     return (BOARD, f"unattributed_{precision}_cycle")
 
 

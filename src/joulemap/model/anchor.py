@@ -6,11 +6,11 @@ that draws less than `LEAST_SHARE` of it there is taken to draw that share, and 
 in which units or memories are busy:
 
     per second of memory = (share x limit x T - E) / memory time          of the copy
-    per clock of units   = (share x limit x T - E) / compute time / f     of the product at each precision
+    per clock of a unit  = (share x limit x T - E) / compute time / f U   of the product at each precision
 
 T and E are those of the probe at the default power mode, E with all other lines of the board, also what the other
-price adds to it; nothing is added where the probe draws as much by itself. A mode changes neither price: it lowers how
-often they are paid in a second.
+price adds to it; nothing is added where the probe draws as much by itself. A mode changes neither price: a clock
+or units that are off lower how often they are paid in a second.
 
 Time and not MACs or bytes is what is counted, because a chip at work draws most of its limit however little of its peak
 is used: convolutional models on one H200 draw 72 % of it at batch 32, in the median of 79, at 5 to 30 % of the peak.
@@ -145,7 +145,7 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float) -> 
     is_memory = key == MEMORY_ACTION
     component, action = key
     busy_s = probe.memory_s if is_memory else probe.compute_s
-    per_count = FJ_PER_J if is_memory else FJ_PER_J / hardware.clock.value
+    per_count = FJ_PER_J if is_memory else FJ_PER_J / (hardware.clock.value * hardware.units)
     most_w = max((probe.limit_j - probe.spent_j) / busy_s, power_w) if busy_s > 0.0 else power_w
     return EnergyAction(
         category="board",
@@ -162,7 +162,7 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float) -> 
             f"{probe.name} draws {LEAST_SHARE:g} of the power limit of {hardware.tdp.value:g} W at least; circuits, "
             f"memory, regulators and static power are {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it"
         ),
-        count_formula="memory time" if is_memory else "compute time · f",
+        count_formula="memory time" if is_memory else "compute time · f · U",
     )
 
 

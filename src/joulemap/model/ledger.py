@@ -73,11 +73,11 @@ def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Float
 def with_unattributed(
     counts: ActionCounts, hardware: Hardware, precision: str, compute_s: Floats, memory_s: Floats
 ) -> ActionCounts:
-    """Return the counts with clocks of busy units and seconds of busy memory, where what is unattributed has a price.
+    """Return the counts with clocks of all units and seconds of memory, where what is unattributed has a price.
 
-    Times are at the full clock of the power mode.
+    Times in which they are busy, at the full clock of the power mode.
     """
-    found = {cycle_action(precision): compute_s * hardware.clock.value, MEMORY_ACTION: memory_s}
+    found = {cycle_action(precision): compute_s * hardware.clock.value * hardware.units, MEMORY_ACTION: memory_s}
     return {**counts, **{key: count for key, count in found.items() if key in hardware.reference}}
 
 
