@@ -15,13 +15,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_count, show_share
 from joulemap.store.query import fetch
-from joulemap.store.run import (
-    find_boundaries,
-    find_configurations,
-    find_outcomes,
-    find_projected_hardware,
-    find_uncalibrated,
-)
+from joulemap.store.run import find_conditions, find_configurations, find_outcomes, find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -285,7 +279,7 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
-    outcomes, hardware = find_outcomes(connection, ids), find_uncalibrated(connection, ids)
+    outcomes, hardware = find_outcomes(connection, ids), find_conditions(connection, ids)
     return {
         "batches": tuple(sorted({batch for batch, _ in outcomes.values()})),
         "run_ids": tuple(ids),
@@ -294,8 +288,8 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "calibrations": fetch(connection, RunCalibration, run_ids=ids),
         "hardware": tuple(hardware),
-        "boundaries": find_boundaries(connection, ids),
-        "uncalibrated": tuple(name for name, is_uncalibrated in hardware.items() if is_uncalibrated),
+        "boundaries": tuple(sorted({name for _, names in hardware.values() for name in names})),
+        "uncalibrated": tuple(name for name, (is_uncalibrated, _) in hardware.items() if is_uncalibrated),
     }
 
 
