@@ -237,8 +237,10 @@ def test_bulk_totals_are_those_of_the_ledger() -> None:
 def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
     # measured boards draw 72 % of their limit on such models at batch 32; the circuits of one were 18 % of it
     workspace = Workspace(tmp_path / "a.duckdb")
-    keywords = {"hardware": ["b200_sxm", "gaudi3"], "precision": "bf16", "batch": 32, "calibration": "none"}
-    rows = {row.hardware: row for row in workspace.compare("resnet50", **keywords).rows}  # type: ignore[arg-type]
+    answer = workspace.compare(
+        "resnet50", hardware=["b200_sxm", "gaudi3"], precision="bf16", batch=32, calibration="none"
+    )
+    rows = {row.hardware: row for row in answer.rows}
     ratio = (rows["b200_sxm"].energy_j or 0.0) / (rows["gaudi3"].energy_j or 1.0)
     assert 1.0 < ratio < 3.0
     assert (rows["gaudi3"].unattributed_energy_fraction or 0.0) > 0.1
@@ -256,7 +258,7 @@ def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
         assert inside[3] == board[3]
     assert workspace.query("audit.conservation").rows == ()
     with pytest.raises(UsageError, match="unknown boundary 'rack'; known: chip, board"):
-        workspace.compare("resnet18", boundary="rack")  # type: ignore[arg-type]
+        workspace.compare("resnet18", boundary="rack")  # type: ignore[call-overload]
 
 
 def test_a_boundary_on_the_command_line(joulemap: Run) -> None:

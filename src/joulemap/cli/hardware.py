@@ -93,14 +93,14 @@ def show(
     joulemap hardware show Jetson-Orin-Nano@15W
     joulemap hardware show ./mine.toml
     """
-    workspace = output.workspace()
+    workspace, chosen = output.workspace(), cast("Boundary", boundary)
     if energy:
-        prices = workspace.energy_reference(hardware, calibration=calibration, boundary=cast("Boundary", boundary))
+        prices = workspace.energy_reference(hardware, calibration=calibration, boundary=chosen)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     else:
-        answer = workspace.hardware(hardware, calibration=calibration)
+        answer = workspace.hardware(hardware, calibration=calibration, boundary=chosen)
         output.write(answer.document())
 
 
