@@ -1,7 +1,7 @@
 """Toy chips of round numbers, one of each class: for numbers worked out by hand.
 
 The names of coefficients and actions are those of the class. Their values are the toy's: a coefficient is 1 (1 us where
-it is a time) and an action costs 1 pJ, unless the chip says otherwise.
+it is a time) and an action costs 1 pJ, unless the chip says otherwise. Regulators lose nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
-from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
+from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
 from joulemap.units import FJ_PER_J
 
 CLOCK_HZ = 1e9
@@ -73,7 +73,7 @@ def chip(
     assert coefficients.keys() <= names.keys()
     values = {"dram_efficiency": 0.5, "host_launch": HOST_S, **coefficients}
     static = number(1.0, "W")
-    prices = {key: static.value * FJ_PER_J if key == STATIC_ACTION else FJ_PER_PJ for key in actions}
+    prices = dict.fromkeys(actions, FJ_PER_PJ) | {STATIC_ACTION: static.value * FJ_PER_J, LOSS_ACTION: 0.0}
     peaks = {}
     for precision, macs in macs_per_clock.items():
         count = (units_of or {}).get(precision, units)

@@ -65,6 +65,7 @@ def test_a_summary_worked_out_by_hand(book: Book) -> None:
         "interconnect": 0.0,
         "off_chip_memory": 0.0,
         "control": 0.1,
+        "board": 0.0,
         "static": 0.2,
     }
     assert (first["energy_fj"], first["overhead_fj"], first["overhead_ratio"]) == (10**16, 4 * 10**15, 1.0)
@@ -84,6 +85,7 @@ def test_categories_and_actions_worked_out_by_hand(book: Book) -> None:
         ("interconnect", 0.0),
         ("off_chip_memory", 0.0),
         ("control", 1.0),
+        ("board", 0.0),
         ("static", 2.0),
     ]
     assert [row["common_category"] for row in categories if row["is_overhead"]] == [
@@ -106,7 +108,7 @@ def test_every_class_answers_and_adds_up_exactly(workspace: Workspace, precision
         actions = [one for one in answer.actions if one.run_id == row.run_id]
         assert row.energy_fj == sum(one.energy_fj for one in categories) == sum(one.energy_fj for one in actions)
         assert row.overhead_fj == sum(one.energy_fj for one in categories if one.is_overhead)
-        assert len(categories) == 8
+        assert len(categories) == 9
         assert [one.rank for one in actions] == list(range(1, len(actions) + 1))
         run = workspace.analyze("mobilenet_v2", row.hardware, precision=row.precision, batch=4)  # type: ignore[arg-type]
         assert row.energy_fj == run.total.energy_fj

@@ -10,6 +10,7 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.errors import ExitCode
+from joulemap.model.anchor import LEAST_SHARE, has_host_memory
 from joulemap.workspace import Workspace
 
 MEASURED_CHIPS = ("a100_sxm4_80gb", "a100_sxm4_40gb", "h100_sxm5", "h200_sxm", "tpu_v4")
@@ -37,9 +38,40 @@ def test_no_probe_draws_more_than_the_cap_or_attains_more_than_the_peak(everythi
 
 def test_what_is_not_ok_has_a_reason(everything: list[dict[str, object]]) -> None:
     for row in everything:
-        assert row["status"] in ("ok", "low", "unsupported"), row
+        assert row["status"] in ("ok", "anchored", "low", "unsupported"), row
         if row["status"] != "ok":
             assert row["reason"], row
+
+
+def test_what_draws_little_waits_for_its_host_or_was_fitted_to_boards(everything: list[dict[str, object]]) -> None:
+    catalogue = load_catalogue().hardware
+    low = [row for row in everything if row["status"] == "low"]
+    for row in low:
+        chip = catalogue[str(row["hardware"])]
+        if chip.priced_at == "board":
+            assert "prices were fitted to boards at work" in str(row["reason"]), row
+        else:
+            assert has_host_memory(chip), row
+            assert "waits for the link to its host" in str(row["reason"]), row
+    assert {catalogue[str(row["hardware"])].architecture for row in low} == {"gpu", "npu", "tpu"}
+
+
+def test_an_anchored_probe_draws_the_share_of_the_limit(everything: list[dict[str, object]]) -> None:
+    anchored = [row for row in everything if row["status"] == "anchored"]
+    assert anchored
+    for row in anchored:
+        explained = float(str(row["power_ratio"])) * (1.0 - float(str(row["unattributed_share_fraction"])))
+        assert explained < LEAST_SHARE <= float(str(row["power_ratio"])) <= 1.0 + 1e-9, row
+        assert "the power limit says" in str(row["reason"])
+
+
+def test_a_copy_of_a_chips_own_memory_is_anchored_where_its_prices_are_of_circuits(
+    everything: list[dict[str, object]],
+) -> None:
+    for row in everything:
+        chip = load_catalogue().hardware[str(row["hardware"])]
+        if row["model"] == "stream_copy" and chip.priced_at == "chip" and not has_host_memory(chip):
+            assert float(str(row["power_ratio"])) >= LEAST_SHARE, row
 
 
 @pytest.mark.parametrize("hardware", MEASURED_CHIPS)

@@ -9,7 +9,7 @@ order = ["energy of the category descending", "category", "energy_fj descending"
 run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 category = { type = "VARCHAR", meaning = "the architecture's own" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }

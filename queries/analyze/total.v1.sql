@@ -19,9 +19,9 @@ energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, static energy
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
 compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and its registers" }
 memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
-control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next" }
+control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
-overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor static" }
+overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
 overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }

@@ -12,7 +12,7 @@ architecture = { type = "VARCHAR", meaning = "architecture class" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 rank = { type = "BIGINT", meaning = "1 for the action with most energy in its run" }
 category_rank = { type = "BIGINT", meaning = "1 for the action with most energy of its common category in its run" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
 category = { type = "VARCHAR", meaning = "the architecture's own" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }

@@ -3,16 +3,16 @@ name = "architectures.category"
 version = 1
 schema = 1
 summary = "Energy by the categories that all architectures share, of the run and of one MAC, and which is architectural overhead"
-grain = "one row per evaluated run and common category, all eight of them; those of a run sum to its energy, exactly"
+grain = "one row per evaluated run and common category, all nine of them; those of a run sum to its energy, exactly"
 order = ["position in run_ids", "run_id", "category_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-category_index = { type = "BIGINT", meaning = "from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, static" }
+category_index = { type = "BIGINT", meaning = "from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board, static" }
 common_category = { type = "VARCHAR", meaning = "which of those" }
-is_overhead = { type = "BOOLEAN", meaning = "what the architecture adds to the work itself: neither arithmetic nor off-chip memory nor static" }
+is_overhead = { type = "BOOLEAN", meaning = "what the architecture adds to the work itself: neither arithmetic nor off-chip memory nor board nor static" }
 categories = { type = "VARCHAR", meaning = "what the architecture calls it, most energy first; empty where it has no such action" }
 kind_count = { type = "BIGINT", meaning = "different actions" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
@@ -24,7 +24,8 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH kind (category_index, common_category) AS (
     VALUES
         (1, 'compute'), (2, 'register'), (3, 'unit_memory'), (4, 'chip_memory'), (5, 'interconnect'),
-        (6, 'off_chip_memory'), (7, 'control'), (8, 'static')
+        (6, 'off_chip_memory'), (7, 'control'), (8, 'board'),
+        (9, 'static')
 ),
 act AS (
     SELECT

@@ -16,7 +16,7 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact: the sum of the seven below" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact: the sum of the eight below" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
 energy_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "of one MAC with all that happens around it; null without MACs" }
@@ -27,6 +27,7 @@ on_chip_memory_fj = { type = "HUGEINT", unit = "fJ", meaning = "caches and scrat
 interconnect_fj = { type = "HUGEINT", unit = "fJ", meaning = "wires and switches between units and memories, exact" }
 off_chip_memory_fj = { type = "HUGEINT", unit = "fJ", meaning = "off-chip memory and its controller, exact" }
 control_fj = { type = "HUGEINT", unit = "fJ", meaning = "instructions, tokens, configuration, scheduling, exact" }
+board_fj = { type = "HUGEINT", unit = "fJ", meaning = "voltage regulators, and what the power limit says beyond all prices, exact" }
 static_fj = { type = "HUGEINT", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
 compute_fraction = { type = "DOUBLE", meaning = "of the energy" }
 register_fraction = { type = "DOUBLE", meaning = "of the energy" }
@@ -34,6 +35,7 @@ on_chip_memory_fraction = { type = "DOUBLE", meaning = "of the energy" }
 interconnect_fraction = { type = "DOUBLE", meaning = "of the energy" }
 off_chip_memory_fraction = { type = "DOUBLE", meaning = "of the energy" }
 control_fraction = { type = "DOUBLE", meaning = "of the energy" }
+board_fraction = { type = "DOUBLE", meaning = "of the energy" }
 static_fraction = { type = "DOUBLE", meaning = "of the energy" }
 compute_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
 register_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
@@ -41,8 +43,9 @@ on_chip_memory_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC
 interconnect_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
 off_chip_memory_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
 control_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
+board_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
 static_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-overhead_fj = { type = "HUGEINT", unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic nor off-chip memory nor static" }
+overhead_fj = { type = "HUGEINT", unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic nor off-chip memory nor board nor static" }
 overhead_fraction = { type = "DOUBLE", meaning = "of the energy" }
 overhead_ratio = { type = "DOUBLE", meaning = "architectural overhead over the energy of arithmetic" }
 order_name = { type = "VARCHAR", meaning = "what tells a unit what to do: an instruction, a token, a read of a configuration" }
@@ -117,6 +120,7 @@ spent AS (
         sum(CASE WHEN common_category = 'interconnect' THEN energy_fj ELSE 0 END) AS interconnect_fj,
         sum(CASE WHEN common_category = 'off_chip_memory' THEN energy_fj ELSE 0 END) AS off_chip_memory_fj,
         sum(CASE WHEN common_category = 'control' THEN energy_fj ELSE 0 END) AS control_fj,
+        sum(CASE WHEN common_category = 'board' THEN energy_fj ELSE 0 END) AS board_fj,
         sum(CASE WHEN common_category = 'static' THEN energy_fj ELSE 0 END) AS static_fj,
         sum_overhead(common_category, energy_fj) AS overhead_fj,
         sum(CASE WHEN basis = 'assumed' THEN energy_fj ELSE 0 END) AS assumed_fj,
@@ -178,6 +182,7 @@ SELECT
     e.interconnect_fj,
     e.off_chip_memory_fj,
     e.control_fj,
+    e.board_fj,
     e.static_fj,
     fraction(e.compute_fj, e.energy_fj) AS compute_fraction,
     fraction(e.register_fj, e.energy_fj) AS register_fraction,
@@ -185,6 +190,7 @@ SELECT
     fraction(e.interconnect_fj, e.energy_fj) AS interconnect_fraction,
     fraction(e.off_chip_memory_fj, e.energy_fj) AS off_chip_memory_fraction,
     fraction(e.control_fj, e.energy_fj) AS control_fraction,
+    fraction(e.board_fj, e.energy_fj) AS board_fraction,
     fraction(e.static_fj, e.energy_fj) AS static_fraction,
     joules(e.compute_fj) / s.mac_count AS compute_per_mac_j,
     joules(e.register_fj) / s.mac_count AS register_per_mac_j,
@@ -192,6 +198,7 @@ SELECT
     joules(e.interconnect_fj) / s.mac_count AS interconnect_per_mac_j,
     joules(e.off_chip_memory_fj) / s.mac_count AS off_chip_memory_per_mac_j,
     joules(e.control_fj) / s.mac_count AS control_per_mac_j,
+    joules(e.board_fj) / s.mac_count AS board_per_mac_j,
     joules(e.static_fj) / s.mac_count AS static_per_mac_j,
     e.overhead_fj,
     fraction(e.overhead_fj, e.energy_fj) AS overhead_fraction,

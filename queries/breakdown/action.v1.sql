@@ -18,7 +18,7 @@ name = { type = "VARCHAR", meaning = "of the operator, or of that which leads th
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", meaning = "operations of its subgraph in order" }
 category = { type = "VARCHAR", meaning = "the architecture's own" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }

@@ -28,7 +28,7 @@ bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over pub
 units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor static" }
+overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
 overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
 energy_ratio = { type = "DOUBLE", meaning = "energy per inference over the baseline's" }
 latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over the baseline's" }
@@ -41,6 +41,7 @@ interval_s = { type = "DOUBLE", unit = "s", meaning = "from one batch to the nex
 throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
+unattributed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy that no circuit explains: what the power limit says of busy units and memories beyond all other prices" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
@@ -72,6 +73,8 @@ certainty AS (
             AS assumed_energy_fraction,
         fraction(sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
             AS recalled_energy_fraction,
+        fraction(sum(CASE WHEN is_unattributed(a.component, a.action) THEN l.energy_fj ELSE 0 END), sum(l.energy_fj))
+            AS unattributed_energy_fraction,
         joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
         fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
     FROM ledger_line AS l
@@ -145,6 +148,7 @@ SELECT
     s.throughput_limit,
     c.assumed_energy_fraction,
     c.recalled_energy_fraction,
+    c.unattributed_energy_fraction,
     a.is_projection,
     a.is_available,
     coalesce(a.refusal, '') AS reason,

@@ -14,7 +14,7 @@ category = { type = "VARCHAR", meaning = "the architecture's own" }
 category_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
 category_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the category" }
 category_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
-common_category = { type = "VARCHAR", meaning = "of the action: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
+common_category = { type = "VARCHAR", meaning = "of the action: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }

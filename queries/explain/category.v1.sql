@@ -10,7 +10,7 @@ run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
-category = { type = "VARCHAR", meaning = "common to all architectures: compute, register, unit_memory (of one unit), chip_memory (of all), interconnect, off_chip_memory, control or static" }
+category = { type = "VARCHAR", meaning = "common to all architectures: compute, register, unit_memory (of one unit), chip_memory (of all), interconnect, off_chip_memory, control, board or static" }
 categories_a = { type = "VARCHAR", meaning = "what the architecture of A calls it, most energy first; empty where it has none" }
 categories_b = { type = "VARCHAR", meaning = "what the architecture of B calls it" }
 energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact" }

@@ -12,7 +12,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
-status = { type = "VARCHAR", meaning = "ok, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power" }
+status = { type = "VARCHAR", meaning = "ok, anchored, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where it does so because the power limit says it" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", meaning = "average power over the cap" }
@@ -23,6 +23,7 @@ attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip, rea
 compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published bandwidth" }
 static_share_fraction = { type = "DOUBLE", meaning = "static energy over all energy" }
+unattributed_share_fraction = { type = "DOUBLE", meaning = "energy that the power limit says, over all energy" }
 measured_power_w = { type = "DOUBLE", unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
 measured_ratio = { type = "DOUBLE", meaning = "predicted over measured power" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak" }
@@ -36,11 +37,22 @@ WITH measured AS (
     GROUP BY hardware, model, precision, batch, runtime
 ),
 static AS (
-    SELECT l.run_id, joules(sum(l.energy_fj)) AS static_j
+    SELECT
+        l.run_id,
+        joules(sum(l.energy_fj) FILTER (a.part = 'static')) AS static_j,
+        joules(coalesce(sum(l.energy_fj) FILTER (is_unattributed(a.component, a.action)), 0)) AS unattributed_j
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE a.part = 'static' AND list_contains($run_ids, l.run_id)
+    WHERE list_contains($run_ids, l.run_id)
     GROUP BY l.run_id
+),
+host AS (
+    SELECT l.hardware_digest, max(f.value) AS bandwidth_bytes_per_s
+    FROM hardware_link AS l
+    JOIN hardware_fact AS f
+        ON f.hardware_digest = l.hardware_digest AND f.quantity = 'link.' || l.link || '.bandwidth'
+    WHERE l.connects = 'host'
+    GROUP BY l.hardware_digest
 ),
 drawn AS (
     SELECT
@@ -59,12 +71,17 @@ drawn AS (
         s.compute_utilization_fraction,
         s.bandwidth_utilization_fraction,
         c.static_j / s.energy_j AS static_share_fraction,
+        c.unattributed_j / s.energy_j AS unattributed_share_fraction,
+        r.memory_bandwidth_bytes_per_s <= 1.03e0 * h.bandwidth_bytes_per_s AS has_host_memory,
+        v.priced_at,
         m.power_w AS measured_power_w,
         s.average_power_w / m.power_w AS measured_ratio,
         r.peak_ops_per_s,
         r.is_projection,
         r.run_id
     FROM run_configurations AS r
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN host AS h ON h.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
     LEFT JOIN runs AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
     LEFT JOIN static AS c ON c.run_id = r.run_id
@@ -88,6 +105,7 @@ judged AS (
             WHEN model = 'stream_copy' AND measured_ratio > 1.25e0 THEN 'high'
             WHEN model = 'matrix_product' AND power_ratio < 0.6e0 THEN 'low'
             WHEN power_ratio > 1e0 + 1e-9 THEN 'high'
+            WHEN power_ratio >= 0.6e0 AND power_ratio * (1e0 - unattributed_share_fraction) < 0.6e0 THEN 'anchored'
             ELSE 'ok'
         END AS status,
         average_power_w,
@@ -100,6 +118,9 @@ judged AS (
         compute_utilization_fraction,
         bandwidth_utilization_fraction,
         static_share_fraction,
+        unattributed_share_fraction,
+        has_host_memory,
+        priced_at,
         measured_power_w,
         measured_ratio,
         peak_ops_per_s,
@@ -124,34 +145,49 @@ SELECT
     compute_utilization_fraction,
     bandwidth_utilization_fraction,
     static_share_fraction,
+    unattributed_share_fraction,
     measured_power_w,
     measured_ratio,
     peak_ops_per_s,
     is_projection,
-    CASE
-        WHEN refusal IS NOT NULL THEN refusal
-        WHEN clock_fraction < 1e0 THEN printf(
-            'would draw %.2f of the cap at the full clock: the clock gives way to %.0f %%',
-            uncapped_ratio,
-            clock_fraction * 100e0
-        )
-        WHEN status = 'low' AND model = 'matrix_product' AND compute_utilization_fraction < 0.5e0 THEN printf(
-            'the product reaches %.0f %% of the peak (off-chip bandwidth is used to %.0f %%), so most of the chip waits',
-            compute_utilization_fraction * 100e0,
-            bandwidth_utilization_fraction * 100e0
-        )
-        WHEN status = 'low' AND model = 'matrix_product' AND attained_ops_per_s / nullif(tdp_w, 0e0) < 0.5e0 * max(attained_ops_per_s / nullif(tdp_w, 0e0)) OVER (PARTITION BY hardware, model) THEN printf(
-            'this precision attains %.3g operations/s for each watt of the cap, a small part of what the chip is made for',
-            attained_ops_per_s / tdp_w
-        )
-        WHEN status = 'low' AND model = 'matrix_product' THEN printf(
-            'at %.0f %% of the peak, static power is %.0f %% of what is drawn: the cap leaves room for what the probe does not use, or the prices per action are low',
-            compute_utilization_fraction * 100e0,
-            static_share_fraction * 100e0
-        )
-        WHEN status IN ('low', 'high') THEN printf('%.2f of the measured power', measured_ratio)
-        ELSE ''
-    END AS reason,
+    concat_ws(
+        '; ',
+        CASE
+            WHEN refusal IS NOT NULL THEN refusal
+            WHEN clock_fraction < 1e0 THEN printf(
+                'would draw %.2f of the cap at the full clock: the clock gives way to %.0f %%',
+                uncapped_ratio,
+                clock_fraction * 100e0
+            )
+            WHEN status = 'anchored' THEN printf(
+                'circuits explain %.2f of the cap; %.0f %% of the energy is unattributed, which the power limit says',
+                power_ratio * (1e0 - unattributed_share_fraction),
+                unattributed_share_fraction * 100e0
+            )
+            WHEN status = 'low' AND model = 'matrix_product' AND has_host_memory THEN
+                'waits for the link to its host, whose memory it uses: the power limit counts for the time of its units alone'
+            WHEN status = 'low' AND model = 'matrix_product' AND compute_utilization_fraction < 0.5e0 THEN printf(
+                'the product reaches %.0f %% of the peak (off-chip bandwidth is used to %.0f %%), so most of the chip waits',
+                compute_utilization_fraction * 100e0,
+                bandwidth_utilization_fraction * 100e0
+            )
+            WHEN status = 'low' AND model = 'matrix_product' AND attained_ops_per_s / nullif(tdp_w, 0e0) < 0.5e0 * max(attained_ops_per_s / nullif(tdp_w, 0e0)) OVER (PARTITION BY hardware, model) THEN printf(
+                'this precision attains %.3g operations/s for each watt of the cap, a small part of what the chip is made for',
+                attained_ops_per_s / tdp_w
+            )
+            WHEN status = 'low' AND model = 'matrix_product' THEN printf(
+                'at %.0f %% of the peak, static power is %.0f %% of what is drawn: the cap leaves room for what the probe does not use, or the prices per action are low',
+                compute_utilization_fraction * 100e0,
+                static_share_fraction * 100e0
+            )
+            WHEN status IN ('low', 'high') THEN printf('%.2f of the measured power', measured_ratio)
+            ELSE ''
+        END,
+        CASE
+            WHEN status = 'low' AND model = 'matrix_product' AND priced_at = 'board'
+                THEN 'prices were fitted to boards at work, so that the power limit adds none'
+        END
+    ) AS reason,
     run_id
 FROM judged
 ORDER BY architecture, hardware, model, peak_ops_per_s DESC, precision, run_id

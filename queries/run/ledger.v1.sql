@@ -11,7 +11,7 @@ run_id = { type = "INTEGER", meaning = "run" }
 subgraph_index = { type = "INTEGER", meaning = "subgraph of the operator" }
 operator_index = { type = "INTEGER", meaning = "execution order" }
 category = { type = "VARCHAR", meaning = "the architecture's own" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control or static" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
@@ -20,7 +20,7 @@ action_count = { type = "DOUBLE", meaning = "how often" }
 energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact: round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-is_overhead = { type = "BOOLEAN", meaning = "neither arithmetic nor off-chip memory nor static" }
+is_overhead = { type = "BOOLEAN", meaning = "neither arithmetic nor off-chip memory nor board nor static" }
 basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 */

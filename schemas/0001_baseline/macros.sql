@@ -26,8 +26,11 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
     (joules(energy_fj) * seconds(run_latency_fs) + joules(run_energy_fj) * seconds(latency_fs)) / 2e0;
 
 -- Whether energy of a common category is what the architecture adds to the work itself: neither arithmetic nor off-chip
--- memory, nor drawn whatever is computed.
-CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'static');
+-- memory nor the board's, nor drawn whatever is computed.
+CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'static');
+
+-- Whether an action is what the power limit says of busy units and memories, beyond the prices of all others.
+CREATE MACRO is_unattributed(component, action) AS component = 'board' AND starts_with(action, 'unattributed_');
 
 -- Least shares of a peak that are graded excellent, good, fair and poor: those that a person gave, or for an empty list
 -- these. What is less is very poor.
@@ -68,9 +71,9 @@ FROM (
     (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
 ) AS v (event_index, component, event, per, part_of, meaning, formula);
 
--- What the voltage of a run does to the price of an action: memory off the chip and leakage do not follow it.
+-- What the voltage of a run does to the price of an action: memory off the chip, the board and leakage do not follow it.
 CREATE MACRO voltage_factor_of(common_category, voltage_factor) AS
-    CASE WHEN common_category IN ('off_chip_memory', 'static') THEN 1e0 ELSE coalesce(voltage_factor, 1e0) END;
+    CASE WHEN common_category IN ('off_chip_memory', 'board', 'static') THEN 1e0 ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Architectural overhead of a group of ledger lines, exact.
 CREATE MACRO sum_overhead(common_category, energy_fj) AS

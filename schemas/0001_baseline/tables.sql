@@ -17,6 +17,9 @@ CREATE TABLE hardware_version (
     power_mode VARCHAR NOT NULL,
     aliases VARCHAR[] NOT NULL,
     doubts VARCHAR[] NOT NULL,
+    priced_at VARCHAR NOT NULL CHECK (priced_at IN ('chip', 'board')),
+    boundary VARCHAR NOT NULL CHECK (boundary IN ('chip', 'board')),
+    described_digest VARCHAR NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE hardware_version IS 'A hardware target as one catalogue described it; never changed, a new description is a new digest';
@@ -35,6 +38,9 @@ COMMENT ON COLUMN hardware_version.package_version IS 'joulemap version that wro
 COMMENT ON COLUMN hardware_version.power_mode IS 'Operating point that the numbers are of';
 COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for by';
 COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
+COMMENT ON COLUMN hardware_version.priced_at IS 'Where what its energies per action were fitted to was measured: board, or chip for those of circuits';
+COMMENT ON COLUMN hardware_version.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
+COMMENT ON COLUMN hardware_version.described_digest IS 'hardware_version that it is at this boundary; empty where it is none';
 COMMENT ON COLUMN hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE hardware_fact (
@@ -85,7 +91,8 @@ CREATE TABLE action (
     category VARCHAR NOT NULL,
     common_category VARCHAR NOT NULL CHECK (
         common_category IN (
-            'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'control', 'static'
+            'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'control', 'board',
+            'static'
         )
     ),
     component VARCHAR NOT NULL,

@@ -188,6 +188,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
+    v.boundary,
     r.calibration,
     r.refusal,
     v.deployment,
@@ -230,7 +231,7 @@ FROM run AS r
 JOIN workload AS w ON w.workload_id = r.workload_id
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
 WHERE r.refusal IS NULL
-GROUP BY w.model, w.input_spec, w.source, v.hardware, r.power_mode, r.precision, r.batch, r.runtime;
+GROUP BY w.model, w.input_spec, w.source, v.hardware, r.power_mode, r.precision, r.batch, r.runtime, v.boundary;
 COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware';
 
 CREATE VIEW refused_runs AS
@@ -256,6 +257,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
+    r.boundary,
     r.is_newest,
     x.latency_s,
     x.energy_j,
@@ -347,6 +349,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
+    r.boundary,
     r.is_newest,
     p.subgraph_index,
     g.name,
@@ -456,6 +459,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
+    r.boundary,
     r.is_newest,
     p.subgraph_index,
     p.operator_index,
@@ -599,6 +603,7 @@ SELECT
     r.precision,
     r.batch,
     r.runtime,
+    r.boundary,
     r.is_newest,
     l.subgraph_index,
     g.name AS subgraph_name,
@@ -759,7 +764,7 @@ SELECT
 FROM ledger_line AS l
 JOIN action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;
-COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy that is neither arithmetic nor off-chip memory nor static';
+COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy that is neither arithmetic nor off-chip memory nor board nor static';
 
 CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index
@@ -1041,7 +1046,7 @@ FROM (
             AND r.batch = m.batch
             AND r.runtime = m.runtime
         LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
-        WHERE r.refusal IS NULL AND operator_kind(m.model) = ''
+        WHERE r.refusal IS NULL AND r.boundary = 'board' AND operator_kind(m.model) = ''
         QUALIFY row_number() OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
             ORDER BY r.run_id DESC
@@ -1093,7 +1098,7 @@ FROM (
 ) AS n
 LEFT JOIN calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN model_entry AS e ON e.model = n.model;
-COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measurement, signed: positive is predicted too high. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
+COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction at the board under each calibration against each measurement, signed: positive is predicted too high. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW prediction_errors AS
 SELECT
@@ -1183,7 +1188,7 @@ WITH newest AS (
         ON c.hardware_digest = r.hardware_digest AND c.quantity = 'clock_boost'
     LEFT JOIN hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
-    WHERE r.refusal IS NULL
+    WHERE r.refusal IS NULL AND r.boundary = 'board'
     QUALIFY row_number() OVER (
         PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime ORDER BY r.run_id DESC
     ) = 1

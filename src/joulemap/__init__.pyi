@@ -220,6 +220,7 @@ from joulemap.domain.catalogue import (
     ArchitectureNote as ArchitectureNote,
 )
 from joulemap.domain.configuration import (
+    Boundary as Boundary,
     Configuration as Configuration,
     Precision as Precision,
     Runtime as Runtime,

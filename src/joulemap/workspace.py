@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from joulemap.answer.utilization.answer import UtilizationAnswer
     from joulemap.answer.validate import OperatorScore, PredictionScore
     from joulemap.domain.calibration import Calibration
-    from joulemap.domain.configuration import Precision
+    from joulemap.domain.configuration import Boundary, Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName
     from joulemap.domain.settings import (
@@ -633,21 +633,25 @@ class Workspace:
             max_price_usd=max_price_usd or 0.0,
         )
 
-    def hardware(self, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
+    def hardware(
+        self, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
+    ) -> HardwareAnswer:
         """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
 
-        The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
-        file that breaks a rule.
+        The numbers are those under its calibration and at a boundary, as for `compare`. Raises UnknownNameError,
+        CatalogueError for a file that breaks a rule, or UsageError for a boundary that is neither `board` nor `chip`.
         """
         from joulemap.answer.hardware import describe_hardware
 
-        return describe_hardware(self._source, name, calibration)
+        return describe_hardware(self._source, name, calibration, boundary)
 
-    def energy_reference(self, name: str, *, calibration: str | Calibration = "auto") -> Table[ActionPrice]:
-        """Return the energy reference table of one hardware; named, calibrated and raising as `hardware`."""
+    def energy_reference(
+        self, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
+    ) -> Table[ActionPrice]:
+        """Return the energy reference table of one hardware; named, calibrated, bounded and raising as `hardware`."""
         from joulemap.answer.hardware import list_prices
 
-        return list_prices(self._source, name, calibration)
+        return list_prices(self._source, name, calibration, boundary)
 
     def sanity(self, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
         """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.

@@ -102,7 +102,7 @@ class RunAnswer(Answer):
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         return Document(
-            title=title,
+            title=self.scope.bounded(title),
             sections=close_sections(sections, notes, written, heading),
             data={**self.data(), "next_steps": written},
             table=table,

@@ -14,10 +14,12 @@ from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.architecture import find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
+from joulemap.domain.configuration import BOARD, BOUNDARIES
 from joulemap.domain.name import PROJECTED
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
+from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import check_architectures, describe_meanings, find_meant, resolve_name
@@ -30,7 +32,7 @@ from joulemap.store.query import fetch, find_projected
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.configuration import Precision
+    from joulemap.domain.configuration import Boundary, Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Deployment
 
@@ -63,6 +65,8 @@ class HardwareSummary:
     action_count: int
     recalled_action_count: int
     assumed_action_count: int
+    boundary: str
+    """What its energies per action are for."""
     projection: str
     unavailable: str
     doubts: list[str]
@@ -289,14 +293,15 @@ class HardwareAnswer(Answer):
             f"{getattr(one, f'{basis}_action_count')} of {one.action_count} energies per action"
             for basis in ("recalled", "assumed")
         ]
+        lines.append(f"energies per action are those of the {one.boundary}")
         calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
         calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
         return [*lines, *calibrated, *describe_meanings(self.meanings)]
 
 
-def describe_hardware(source: Source, name: str, calibration: str | Calibration) -> HardwareAnswer:
+def describe_hardware(source: Source, name: str, calibration: str | Calibration, boundary: Boundary) -> HardwareAnswer:
     """Return every number of one hardware, as `Workspace.hardware` documents it."""
-    with opening_hardware(source, name, calibration) as (connection, found, used):
+    with opening_hardware(source, name, calibration, boundary) as (connection, found, used):
         return HardwareAnswer(
             summaries=fetch(connection, HardwareSummary, hardware=found),
             ridge=fetch(connection, RidgePoint, hardware=found),
@@ -317,9 +322,9 @@ def _find_calibrations(
     return attrs.evolve(table, rows=tuple(attrs.evolve(row, inheritors=inheritors) for row in table))
 
 
-def list_prices(source: Source, name: str, calibration: str | Calibration) -> Table[ActionPrice]:
+def list_prices(source: Source, name: str, calibration: str | Calibration, boundary: Boundary) -> Table[ActionPrice]:
     """Return the energy reference table of one hardware, as `Workspace.energy_reference` documents it."""
-    with opening_hardware(source, name, calibration) as (connection, found, _):
+    with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)
 
 
@@ -346,12 +351,14 @@ def list_hardware(
 
 @contextlib.contextmanager
 def opening_hardware(
-    source: Source, name: str, calibration: str | Calibration
+    source: Source, name: str, calibration: str | Calibration, boundary: Boundary
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
     """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
 
-    `name` is an id or alias, with `@MODE` or without, or a file. The database is used where it can answer.
+    `name` is an id or alias, with `@MODE` or without, or a file. The database is used where it
+    can answer. Raises UsageError for what is no boundary.
     """
+    check_name("boundary", boundary, BOUNDARIES)
     use = use_calibration(calibration)
     name = resolve_name(name)
     place, at, _ = name.partition("@")
@@ -359,7 +366,7 @@ def opening_hardware(
         entry = find_entry(known_hardware(), place)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
-            if use.find(entry) is None:
+            if use.find(entry) is None and boundary == entry.priced_at == BOARD:
                 yield connection, entry.id, None
                 return
             plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
@@ -367,7 +374,7 @@ def opening_hardware(
         plain, mode = load_named(name)
         use.check({plain.id})
     used = use.find(plain)
-    hardware = use.apply(plain, used).in_mode(mode)
+    hardware = bound_hardware(use.apply(plain, used), mode, boundary)
     calibrations = [] if used is None else [(used, use.load(used, plain.architecture), plain)]
     with opening_alone(hardware, *calibrations) as connection:
         yield connection, hardware.id, used

@@ -35,7 +35,7 @@ class LedgerLine(ActionEnergy):
     subgraph_index: int
     operator_index: int
     is_overhead: bool
-    """Whether it is neither arithmetic nor off-chip memory nor static."""
+    """Whether it is neither arithmetic nor off-chip memory nor board nor static."""
 
 
 @attrs.frozen
@@ -91,7 +91,7 @@ class EnergyBreakdown:
 
     @property
     def overhead(self) -> EnergyBreakdown:
-        """The lines that are neither arithmetic nor off-chip memory nor static."""
+        """The lines that are neither arithmetic nor off-chip memory nor board nor static."""
         return EnergyBreakdown(tuple(line for line in self.lines if line.is_overhead))
 
     def by(self, field: LedgerField) -> dict[str, EnergyBreakdown]:

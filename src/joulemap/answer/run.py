@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
 
-OVERHEAD: Final = "neither arithmetic nor off-chip memory nor static"
+OVERHEAD: Final = "neither arithmetic nor off-chip memory nor board nor static"
 """What of an energy is architectural overhead: what the macro `is_overhead` adds up."""
 
 BOUNDS: Final = ("compute", "memory", "launch")

@@ -31,7 +31,7 @@ COPY: Final = "stream_copy"
 RUNTIME: Final = "graph"
 """One kernel without the host, as the measurements were taken."""
 
-STATES: Final = ("ok", "low", "high", "unsupported")
+STATES: Final = ("ok", "anchored", "low", "high", "unsupported")
 
 
 @attrs.frozen
@@ -56,6 +56,8 @@ class Probe:
     compute_utilization_fraction: float | None
     bandwidth_utilization_fraction: float | None
     static_share_fraction: float | None
+    unattributed_share_fraction: float | None
+    """What the power limit says beyond all other prices."""
     measured_power_w: float | None
     measured_ratio: float | None
     peak_ops_per_s: float | None
@@ -86,6 +88,7 @@ class SanityAnswer(Answer):
                 ("tdp", "tdp_w"),
                 ("power", "power_ratio"),
                 ("uncapped", "uncapped_ratio"),
+                ("unattributed", "unattributed_share_fraction"),
                 ("compute utilization", "compute_utilization_fraction"),
                 ("bandwidth utilization", "bandwidth_utilization_fraction"),
                 ("measured power", "measured_power_w"),
@@ -109,13 +112,14 @@ def probe_hardware(hardware: Iterable[str | Hardware]) -> SanityAnswer:
 
     Evaluated in a database of its own, which is thrown away.
     """
+    from joulemap.model.anchor import choose_copy_precision
+
     selection = select_hardware(Settings(hardware=tuple(hardware)), "catalogue")
     by_precision: dict[tuple[str, str], list[tuple[HardwareEntry, str]]] = {}
     for entry, mode in selection.pairs:
         for precision in entry.precisions:
             by_precision.setdefault((PRODUCT, precision), []).append((entry, mode))
-        copied = "fp32" if "fp32" in entry.precisions else entry.precisions[0]
-        by_precision.setdefault((COPY, copied), []).append((entry, mode))
+        by_precision.setdefault((COPY, choose_copy_precision(entry.precisions)), []).append((entry, mode))
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         source = Source(path=Path(folder) / "sanity.duckdb")
         run_ids: list[int] = []

@@ -15,7 +15,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_count, show_share
 from joulemap.store.query import fetch
-from joulemap.store.run import find_configurations, find_outcomes, find_projected_hardware, find_uncalibrated
+from joulemap.store.run import find_conditions, find_configurations, find_outcomes, find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -121,6 +121,8 @@ class Scope:
     """Those that the runs used; empty where all ran with the class defaults."""
     uncalibrated: tuple[str, ...]
     """Hardware of the runs without one."""
+    boundaries: tuple[str, ...]
+    """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is taken to run it; empty where none is asked about."""
 
@@ -145,6 +147,11 @@ class Scope:
         batches = " and ".join(map(str, self.batches))
         settings = self.settings
         return ", ".join([*self.models, f"batch {batches}", *settings.precision, *settings.runtime])
+
+    def bounded(self, title: str) -> str:
+        """Return a title with what its energies contain, before what it says of them behind a colon."""
+        subject, colon, rest = title.partition(": ")
+        return f"{subject}, {' and '.join(self.boundaries)}{colon}{rest}"
 
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons where every run was refused."""
@@ -225,6 +232,7 @@ class Scope:
             "batches": self.batches,
             "precisions": self.settings.precision,
             "runtimes": self.settings.runtime,
+            "boundaries": self.boundaries,
             "run_ids": self.run_ids,
             "class_defaults": self.meanings,
             "unsupported": self.refusals,
@@ -282,7 +290,7 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
-    outcomes, hardware = find_outcomes(connection, ids), find_uncalibrated(connection, ids)
+    outcomes, hardware = find_outcomes(connection, ids), find_conditions(connection, ids)
     return {
         "batches": tuple(sorted({batch for batch, _ in outcomes.values()})),
         "run_ids": tuple(ids),
@@ -291,7 +299,8 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "calibrations": fetch(connection, RunCalibration, run_ids=ids),
         "hardware": tuple(hardware),
-        "uncalibrated": tuple(name for name, is_uncalibrated in hardware.items() if is_uncalibrated),
+        "boundaries": tuple(sorted({name for _, names in hardware.values() for name in names})),
+        "uncalibrated": tuple(name for name, (is_uncalibrated, _) in hardware.items() if is_uncalibrated),
     }
 
 

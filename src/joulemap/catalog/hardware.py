@@ -175,7 +175,10 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             unit_count=quantities["unit_count"].value,
             chip_energy=coefficients.get("chip_energy"),
             static_power=quantities["static_power"],
+            regulator_loss=coefficients["regulator_loss"],
+            priced_at=shared.priced_at,
         ),
+        priced_at=shared.priced_at,
         digest="",
         **quantities,
     ).with_own_digest()

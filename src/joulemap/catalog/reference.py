@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from joulemap.catalog.schema import ActionEntry, OverrideEntry
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import OFF_CORE, STATIC_ACTION, EnergyAction, EnergyReference
+from joulemap.domain.reference import LOSS_ACTION, OFF_CORE, STATIC_ACTION, EnergyAction, EnergyReference
 
 FJ_PER_PJ: Final = 1000.0
 
@@ -24,6 +25,11 @@ DIE_UNITS: Final = 108.0
 DIE_NM: Final = 7.0
 DIE_EXPONENT: Final = 0.4
 """Of the edge of a unit over its node."""
+
+LEAST_LOSS: Final = 0.06
+MOST_LOSS: Final = 0.2
+"""Joules that regulators lose for each that they deliver: from the best converters of servers to those at full current
+behind two stages."""
 
 FINEST_NM: Final = 3.0
 COARSEST_NM: Final = 65.0
@@ -67,11 +73,16 @@ def resolve_reference(
     unit_count: float,
     chip_energy: Quantity | None,
     static_power: Quantity,
+    regulator_loss: Quantity,
+    priced_at: str,
 ) -> EnergyReference:
-    """Return the class's energies per action at `node_nm`, with this target's overrides and static power.
+    """Return the class's energies per action at `node_nm`, with this target's overrides, static power and regulators.
 
-    `chip_energy` multiplies those of the class for what happens on the chip. Overrides are taken as they are.
+    `chip_energy` multiplies those of the class for what happens on the chip. Overrides are taken as they are. Of prices
+    that were fitted at the board, overrides too, what regulators lose is taken out, so that no sum changes.
     """
+    is_whole = priced_at == BOARD
+    carved = 1.0 + regulator_loss.value if is_whole else 1.0
     better: dict[tuple[str, str], OverrideEntry] = {}
     for override in overrides:
         key = f"energy_overrides.{override.component}.{override.action}"
@@ -103,7 +114,12 @@ def resolve_reference(
                 factor *= chip_energy.value
                 basis = least_sure(basis, chip_energy.basis)
                 source = f"{source}; x {chip_energy.value:g}: {chip_energy.source}"
-        energy_pj = found.energy_pj if found is not None else entry.energy_pj * factor
+        energy_pj = (found.energy_pj if found is not None else entry.energy_pj * factor) / carved
+        if is_whole:
+            basis = least_sure("derived", basis)
+            source = (
+                f"{source}; / {carved:g}: all together were fitted at the board, and regulators are a line of their own"
+            )
         actions.append(
             EnergyAction(
                 category=entry.category,
@@ -113,8 +129,8 @@ def resolve_reference(
                 part=entry.part,
                 per=entry.per,
                 energy_per_action_fj=energy_pj * FJ_PER_PJ,
-                low_fj=None if found else entry.low_pj * factor * FJ_PER_PJ,
-                high_fj=None if found else entry.high_pj * factor * FJ_PER_PJ,
+                low_fj=None if found else entry.low_pj * factor / carved * FJ_PER_PJ,
+                high_fj=None if found else entry.high_pj * factor / carved * FJ_PER_PJ,
                 basis=basis,
                 source=source,
                 count_formula=entry.count,
@@ -123,7 +139,26 @@ def resolve_reference(
     surplus = better.keys() - {(entry.component, entry.action) for entry in entries}
     if surplus:
         raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in sorted(surplus))}")
-    return EnergyReference((*actions, static_action(static_power)))
+    return EnergyReference((*actions, loss_action(regulator_loss), static_action(static_power)))
+
+
+def loss_action(regulator_loss: Quantity) -> EnergyAction:
+    """Return the price of a joule that passes the board's voltage regulators."""
+    component, action = LOSS_ACTION
+    return EnergyAction(
+        category="board",
+        common_category="board",
+        component=component,
+        action=action,
+        part="control",
+        per="J",
+        energy_per_action_fj=regulator_loss.value * 1e15,
+        low_fj=LEAST_LOSS * 1e15,
+        high_fj=MOST_LOSS * 1e15,
+        basis=regulator_loss.basis,
+        source=regulator_loss.source,
+        count_formula="energy of all actions on and off the chip; static power is the board's",
+    )
 
 
 def static_action(static_power: Quantity) -> EnergyAction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from joulemap.domain.configuration import BOUNDARIES, CHIP
 from joulemap.domain.quantity import Quantity
 from joulemap.units import SI_SCALE
 
@@ -268,6 +269,8 @@ class ArchitectureFile:
     energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
     events: list[EventEntry] = attrs.field(factory=list)
     unit_name: str = "unit"
+    priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
+    """`board` where the energies of actions were fitted to what boards drew: what regulators lose is in them."""
     geometry: list[str] = attrs.field(factory=list)
     """Names that a `[geometry]` table of this class may hold."""
     needed_levels: list[str] = attrs.field(factory=list)

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.complete import complete_hardware
+from joulemap.cli.complete import complete_boundaries, complete_hardware
 from joulemap.cli.option.hardware import SEVERAL_HARDWARE
-from joulemap.cli.option.run import CALIBRATION_HELP
+from joulemap.cli.option.run import BOUNDARY_HELP, CALIBRATION_HELP
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.value import read_quantity
 from joulemap.domain.architecture import find_class
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.settings import Device
 from joulemap.errors import UsageError
 
 if TYPE_CHECKING:
+    from joulemap.domain.configuration import Boundary
     from joulemap.domain.settings import Deployment
 
 app = typer.Typer(help="The hardware that joulemap knows, and yours.", rich_markup_mode=None)
@@ -78,6 +80,9 @@ def show(
         bool, typer.Option("--energy", help="The energy reference table instead of the other numbers.")
     ] = False,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
+    boundary: Annotated[
+        str, typer.Option(help=f"Of the energies. {BOUNDARY_HELP}", autocompletion=complete_boundaries)
+    ] = BOARD,
     output: OutputOptions,
 ) -> None:
     """Print every number of a hardware with unit, basis and source, its ridge points, and what is uncertain.
@@ -88,14 +93,14 @@ def show(
     joulemap hardware show Jetson-Orin-Nano@15W
     joulemap hardware show ./mine.toml
     """
-    workspace = output.workspace()
+    workspace, chosen = output.workspace(), cast("Boundary", boundary)
     if energy:
-        prices = workspace.energy_reference(hardware, calibration=calibration)
+        prices = workspace.energy_reference(hardware, calibration=calibration, boundary=chosen)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     else:
-        answer = workspace.hardware(hardware, calibration=calibration)
+        answer = workspace.hardware(hardware, calibration=calibration, boundary=chosen)
         output.write(answer.document())
 
 

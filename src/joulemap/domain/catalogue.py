@@ -75,6 +75,8 @@ class HardwareEntry:
     """As `Hardware.generation`."""
     unavailable: str
     """As `Hardware.unavailable`."""
+    priced_at: str
+    """As `Hardware.priced_at`, without a calibration."""
     digest: str
 
     @classmethod
@@ -96,6 +98,7 @@ class HardwareEntry:
             precisions=hardware.peaks,
             generation=hardware.generation,
             unavailable=hardware.unavailable,
+            priced_at=hardware.priced_at,
             digest=hardware.digest,
         )
 

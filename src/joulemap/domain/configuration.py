@@ -34,6 +34,14 @@ subgraph as an ahead-of-time inference engine makes them (everything in one kern
 MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
 """Runtimes that compute a subgraph in one kernel."""
 
+Boundary = Literal["chip", "board"]
+
+BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)
+"""What an energy contains: the chip and its memory, or with them all that the board's power limit holds."""
+
+CHIP: Final[Boundary] = "chip"
+BOARD: Final[Boundary] = "board"
+
 
 @attrs.frozen(kw_only=True)
 class Configuration:

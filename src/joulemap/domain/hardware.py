@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.domain.calibration import calibrated_digest, scale_reference
+from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import EnergyReference
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, FittedValue
+    from joulemap.domain.configuration import Boundary
+    from joulemap.domain.reference import EnergyAction
 
 UNITS: Final[Mapping[str, str]] = {
     "process_node": "nm",
@@ -204,6 +207,13 @@ def mode_digest(digest: str, power_mode: str) -> str:
     return digest if power_mode == "default" else hashlib.sha256(f"{digest}@{power_mode}".encode()).hexdigest()[:16]
 
 
+def bounded_digest(digest: str, boundary: str, priced_at: str, version: str) -> str:
+    """Return the digest of a hardware at a boundary; its own at `board` where its prices were fitted there."""
+    if boundary == priced_at == BOARD:
+        return digest
+    return hashlib.sha256(f"{digest}|{boundary}|{version}".encode()).hexdigest()[:16]
+
+
 @attrs.frozen(kw_only=True)
 class Hardware:
     """One target with everything the models need, each number with unit, basis and source."""
@@ -267,6 +277,12 @@ class Hardware:
     reference: EnergyReference
     digest: str
     """Of the record's content, whatever made it."""
+    priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
+    """Where what the energies per action were fitted to was measured: `board`, or `chip` for those of circuits."""
+    boundary: str = attrs.field(default=BOARD, validator=attrs.validators.in_(BOUNDARIES))
+    """What the energy of a run contains."""
+    described_digest: str = ""
+    """Of the record that this one is at a boundary; empty where it is none."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse numbers that contradict each other; ValueError names both."""
@@ -531,7 +547,26 @@ class Hardware:
             coefficients={**self.coefficients, **coefficients},
             static_power=static,
             reference=scale_reference(self.reference, calibration.energy_scales, source).with_static(static),
+            priced_at=BOARD if calibration.energy_count else self.priced_at,
             digest=calibrated_digest(self.digest, calibration.digest),
+        )
+
+    def at_boundary(self, boundary: Boundary, version: str, unattributed: Iterable[EnergyAction] = ()) -> Hardware:
+        """Return this hardware, at its power mode, at a boundary; `unattributed` are the prices of its anchor.
+
+        `version` is of the formulas that found them. At `chip` what the board takes is in no energy of a run, and in
+        what the power limit holds as before, so that no time differs.
+        """
+        digest = bounded_digest(self.digest, boundary, self.priced_at, version)
+        if digest == self.digest:
+            return self
+        reference = self.reference.with_actions(unattributed)
+        return attrs.evolve(
+            self,
+            reference=reference if boundary == BOARD else reference.withheld(),
+            boundary=boundary,
+            described_digest=self.digest,
+            digest=digest,
         )
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
 
 from joulemap.domain.quantity import BASES, Quantity
+
+FJ_PER_J: Final = 1e15
 
 PARTS: Final = ("compute", "memory", "control", "static")
 """The four parts that every ledger line belongs to."""
@@ -20,11 +22,13 @@ COMMON_CATEGORIES: Final = (
     "interconnect",
     "off_chip_memory",
     "control",
+    "board",
     "static",
 )
-"""One taxonomy over all architectures: memory that belongs to one unit, that all units share, and that is off chip."""
+"""One taxonomy over all architectures: memory that belongs to one unit, that all units share, and that is off chip;
+what the board takes beside the chip and its memory."""
 
-OFF_CORE: Final = ("off_chip_memory", "static")
+OFF_CORE: Final = ("off_chip_memory", "board", "static")
 """Categories whose energy does not follow the voltage of the chip: memory has supplies of its own."""
 
 ActionKey = tuple[str, str]
@@ -32,6 +36,20 @@ ActionKey = tuple[str, str]
 
 STATIC_ACTION: Final[ActionKey] = ("chip", "static_power")
 """Leakage is an action: counted in seconds, priced in watts."""
+
+BOARD: Final = "board"
+"""The component of all that the board takes beside the chip and its memory."""
+
+LOSS_ACTION: Final[ActionKey] = (BOARD, "regulator_loss")
+"""What voltage regulators turn into heat: counted in joules that actions on and off the chip take."""
+
+MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_second")
+"""What the power limit says of a second in which a memory level is busy, beyond all other prices."""
+
+
+def cycle_action(precision: str) -> ActionKey:
+    """Return what the power limit says of a clock of a unit while units compute at a precision, beyond other prices."""
+    return (BOARD, f"unattributed_{precision}_cycle")
 
 
 @attrs.frozen(kw_only=True)
@@ -76,6 +94,10 @@ class EnergyReference:
     """Energy per action of each row."""
     on_chip: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
     """Of each row whether it costs less at a lower voltage of the chip."""
+    on_board: tuple[bool, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Of each row whether the board takes it beside the chip and its memory."""
+    loss_j: float = attrs.field(init=False, eq=False, repr=False)
+    """Joules that regulators lose for each that an action takes; 0 where that has no price."""
     _position: Mapping[ActionKey, int] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -87,6 +109,9 @@ class EnergyReference:
         object.__setattr__(self, "_position", position)
         object.__setattr__(self, "prices_fj", tuple(action.energy_per_action_fj for action in self.actions))
         object.__setattr__(self, "on_chip", tuple(action.follows_voltage for action in self.actions))
+        object.__setattr__(self, "on_board", tuple(action.component == BOARD for action in self.actions))
+        loss = position.get(LOSS_ACTION)
+        object.__setattr__(self, "loss_j", 0.0 if loss is None else self.prices_fj[loss] / FJ_PER_J)
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -107,6 +132,21 @@ class EnergyReference:
                 for action in self.actions
             )
         )
+
+    def withheld(self) -> EnergyReference:
+        """Return the same table, where rows of the board say that no ledger has them."""
+        return EnergyReference(
+            tuple(
+                attrs.evolve(action, count_formula=f"0 at this boundary; held to the limit: {action.count_formula}")
+                if action.component == BOARD
+                else action
+                for action in self.actions
+            )
+        )
+
+    def with_actions(self, actions: Iterable[EnergyAction]) -> EnergyReference:
+        """Return the same table with further rows."""
+        return EnergyReference((*self.actions, *actions))
 
     def position(self, key: ActionKey) -> int | None:
         """Return the row of `key`, or None if the action has no price."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast, get_args
 import attrs
 
 from joulemap.domain.architecture import find_class
-from joulemap.domain.configuration import Precision, Runtime
+from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary, Precision, Runtime
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.errors import UnknownNameError, UsageError
@@ -86,6 +86,10 @@ def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names
         if name not in get_args(Deployment):
             hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
             raise UnknownNameError("deployment", name, get_args(Deployment), hint)
+
+
+def _is_boundary(_instance: object, _attribute: attrs.Attribute[Any], name: str) -> None:
+    check_name("boundary", name, BOUNDARIES)
 
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware]) -> tuple[str | Hardware, ...]:
@@ -199,6 +203,8 @@ class Settings:
     calibration: str | Calibration = "auto"
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
+    boundary: Boundary = attrs.field(default=BOARD, validator=_is_boundary)
+    """What energies contain: `board`, or `chip` without voltage regulators and what is unattributed."""
 
     def __attrs_post_init__(self) -> None:
         if not self.runtime:
@@ -245,6 +251,7 @@ class RunKeywords(ModelKeywords, total=False):
     precision: Precision | Iterable[Precision]
     runtime: Runtime | Iterable[Runtime]
     calibration: str | Calibration
+    boundary: Boundary
 
 
 class SettingsKeywords(RunKeywords, total=False):

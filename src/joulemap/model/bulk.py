@@ -20,7 +20,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.ledger import operator_fj, with_leakage
+from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import describe_shortage, share_interval, share_latency, time_kernels, to_fs
 from joulemap.model.workload import ROLE_CODE, Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
 from joulemap.units import FS_PER_S
@@ -156,7 +156,9 @@ def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precisi
     timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
     operator_fs = share_latency(timing, hardware)
     interval_fs = share_interval(timing, operator_fs)
-    energy_fj = operator_fj(with_leakage(timing.counts, hardware, interval_fs / FS_PER_S), hardware, timing.row_factor)
+    energy_fj = operator_fj(
+        close_counts(timing.counts, hardware, interval_fs / FS_PER_S, timing.row_factor), hardware, timing.row_factor
+    )
     kernel_fs = to_fs(timing.kernel_s, hardware)
     macs = kernels.sum_workload(kernels.work.mac_count)
     return [

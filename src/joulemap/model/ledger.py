@@ -2,18 +2,28 @@
 
     energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action] x factor[action])
 
-The factor is the run's voltage factor for what happens on the chip, and 1 for off-chip memory and leakage.
+The factor is the run's voltage factor for what happens on the chip, and 1 for off-chip memory, the board and leakage.
 
 Count first, price second. Every total anywhere is a sum of these integers, so it does not depend on the order of
-addition. An action without a price raises. Leakage is an action: seconds x watts.
+addition. An action without a price raises. Leakage is an action: seconds x watts. So is what regulators lose: joules
+that actions on and off the chip take x their share, leakage left out because static power is the board's. What the
+board takes is counted and held to the power limit at every boundary; a ledger of the chip has no lines of it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from joulemap.domain.configuration import CHIP
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import STATIC_ACTION, ActionKey, EnergyReference
+from joulemap.domain.reference import (
+    LOSS_ACTION,
+    MEMORY_ACTION,
+    STATIC_ACTION,
+    ActionKey,
+    EnergyReference,
+    cycle_action,
+)
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
 from joulemap.model.run import LedgerColumns
 from joulemap.model.workload import Booleans, Floats, Integers
@@ -57,6 +67,32 @@ def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Float
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
     whole = matrix.copy()
     whole[:, position] = latency_s
+    return whole
+
+
+def with_unattributed(
+    counts: ActionCounts, hardware: Hardware, precision: str, compute_s: Floats, memory_s: Floats
+) -> ActionCounts:
+    """Return the counts with clocks of all units and seconds of memory, where what is unattributed has a price.
+
+    Times in which they are busy, at the full clock of the power mode.
+    """
+    found = {cycle_action(precision): compute_s * hardware.clock.value * hardware.units, MEMORY_ACTION: memory_s}
+    return {**counts, **{key: count for key, count in found.items() if key in hardware.reference}}
+
+
+def close_counts(matrix: Floats, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Floats:
+    """Return the counts with what follows from time and energy: leakage, and what regulators lose.
+
+    `voltage_factor` is per operator. At the boundary `chip` nothing of the board is counted.
+    """
+    whole = with_leakage(matrix, hardware, latency_s)
+    reference = hardware.reference
+    if hardware.boundary == CHIP:
+        whole[:, np.array(reference.on_board, dtype=bool)] = 0.0
+    elif reference.loss_j > 0.0:
+        chip_j, memory_j = _delivered_j(matrix, reference)
+        whole[:, reference.position(LOSS_ACTION)] = chip_j * voltage_factor + memory_j
     return whole
 
 
@@ -110,7 +146,21 @@ def on_chip(reference: EnergyReference) -> Booleans:
 
 
 def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
-    """Return each operator's energy (on the chip, off it) in joules at the full voltage, not rounded: for power."""
-    prices, inside = prices_fj(hardware.reference) / FJ_PER_J, on_chip(hardware.reference)
+    """Return each operator's energy (what follows the chip's voltage, the rest) in joules at the full voltage.
+
+    Not rounded, for power: with what regulators lose of it and the rest of the board, whatever the boundary is.
+    """
+    reference = hardware.reference
+    chip_j, memory_j = _delivered_j(matrix, reference)
+    if reference.loss_j > 0.0:
+        chip_j, memory_j = chip_j * (1.0 + reference.loss_j), memory_j * (1.0 + reference.loss_j)
+    rest = np.where(reference.on_board, prices_fj(reference) / FJ_PER_J, 0.0)
+    return chip_j, memory_j + (matrix * rest).sum(axis=1) if rest.any() else memory_j
+
+
+def _delivered_j(matrix: Floats, reference: EnergyReference) -> tuple[Floats, Floats]:
+    """Return what the actions of each operator take (on the chip, off it) in joules at the full voltage."""
+    prices, inside = prices_fj(reference) / FJ_PER_J, on_chip(reference)
+    outside = ~inside & ~np.array(reference.on_board, dtype=bool)
     # row by row, so that a row does not depend on those beside it
-    return (matrix * np.where(inside, prices, 0.0)).sum(axis=1), (matrix * np.where(inside, 0.0, prices)).sum(axis=1)
+    return (matrix * np.where(inside, prices, 0.0)).sum(axis=1), (matrix * np.where(outside, prices, 0.0)).sum(axis=1)

@@ -36,7 +36,15 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
-from joulemap.model.ledger import MAX_LINE_FJ, count_matrix, operator_fj, price, split_j, with_leakage
+from joulemap.model.ledger import (
+    MAX_LINE_FJ,
+    close_counts,
+    count_matrix,
+    operator_fj,
+    price,
+    split_j,
+    with_unattributed,
+)
 from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns, RunColumns, SubgraphColumns
@@ -55,7 +63,7 @@ class Timing:
     placement: Placement
     """With the times under the cap."""
     counts: Floats
-    """Operator x action of the reference table, without the static line."""
+    """Operator x action of the reference table, without the lines of leakage and of what regulators lose."""
     kernel_s: Floats
     interval_s: Floats
     """Per workload: from one batch to the next."""
@@ -119,7 +127,7 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
     subgraphs = _subgraphs(own, hardware)
     operator_fs = share_latency(own, hardware)
     interval_fs = share_interval(own, operator_fs)
-    ledger = price(with_leakage(own.counts, hardware, interval_fs / FS_PER_S), hardware, own.row_factor)
+    ledger = price(close_counts(own.counts, hardware, interval_fs / FS_PER_S, own.row_factor), hardware, own.row_factor)
     alone_fs = share_latency(alone, hardware)
     alone_static_s = share_interval(alone, alone_fs) / FS_PER_S
     row = np.searchsorted(alone.kernels.operator_index, operator_index)
@@ -151,7 +159,7 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
             separate_kernel_count=alone.kernels.leads.astype(np.int64)[row],
             separate_latency_fs=alone_fs[row],
             separate_energy_fj=operator_fj(
-                with_leakage(alone.counts, hardware, alone_static_s), hardware, alone.row_factor
+                close_counts(alone.counts, hardware, alone_static_s, alone.row_factor), hardware, alone.row_factor
             )[row],
             separate_dram_bytes=alone.placement.dram_bytes[row],
             separate_moved_bytes=alone.kernels.moved_bytes[row],
@@ -300,7 +308,14 @@ def _count(
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
     part, times = split(kernels, hardware)
     placement = place(part, hardware, architecture)
-    counts = count_matrix(architecture.count(part, placement, hardware), hardware, part.work.operator_count)
+    counted = with_unattributed(
+        architecture.count(part, placement, hardware),
+        hardware,
+        part.precision,
+        placement.compute_s,
+        placement.memory_s,
+    )
+    counts = count_matrix(counted, hardware, part.work.operator_count)
     if part is kernels:
         return kernels, placement, counts
     kernels = attrs.evolve(kernels, weight_bytes=kernels.weight_bytes * times)

@@ -1,6 +1,6 @@
 """Version of the formulas of an architecture class: a digest of the code that computes its runs.
 
-    the pipeline and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
+    pipeline, anchor and the class's module ─► all modules of joulemap that they import ─► code ─► SHA-256
 
 Comments and docstrings are no formulas and do not count. What only words errors does not count either. A class does
 not import another, so that a formula of one leaves the runs of all others valid.
@@ -19,6 +19,8 @@ PACKAGE: Final = Path(__file__).parents[1]
 
 PIPELINE: Final = "model.pipeline"
 
+ANCHOR: Final = "model.anchor"
+
 WORDS: Final = frozenset({"errors"})
 """Modules that formulas import and that compute nothing."""
 
@@ -36,7 +38,7 @@ def formula_version(architecture: str) -> str:
 def formula_modules(architecture: str) -> tuple[str, ...]:
     """Return the names, below `joulemap`, of the modules that compute a run of a class, sorted."""
     found: set[str] = set()
-    waiting = [PIPELINE, f"model.architecture.{architecture}"]
+    waiting = [PIPELINE, ANCHOR, f"model.architecture.{architecture}"]
     while waiting:
         module = waiting.pop()
         if module not in found and module not in WORDS:

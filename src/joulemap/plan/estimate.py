@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.operator.workload import describe
-from joulemap.errors import CatalogueError, UsageError
+from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
+from joulemap.plan.boundary import describe_gap
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import reading_if_there
@@ -89,9 +90,7 @@ def _evaluate(
     try:
         totals = evaluate_all(tuple(workloads.values()), hardware, run.precision, run.runtime)
     except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
-        raise CatalogueError(
-            f"{run.hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more"
-        ) from error
+        raise describe_gap(run.hardware, error) from error
     return [
         Estimate(
             estimate_key=key,

@@ -11,9 +11,10 @@ from joulemap.background import begin
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import CatalogueError, UnsupportedError
+from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.version import formula_version
+from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.resource import package_version
 from joulemap.store.calibration import ensure_calibrations
@@ -22,7 +23,8 @@ from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
 
 Targets = Mapping[tuple[str, str, str], Hardware]
-"""What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode."""
+"""What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode and at the
+boundary of the plan."""
 
 
 NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that it takes neither time nor energy"
@@ -69,9 +71,7 @@ class Queue:
             self.writer.add_refusal(identity, str(error))
             return True
         except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
-            raise CatalogueError(
-                f"{run.hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more"
-            ) from error
+            raise describe_gap(run.hardware, error) from error
         if not len(evaluated.subgraphs.latency_fs):
             self.writer.add_refusal(identity, NOTHING_RUNS)
             return True
@@ -107,9 +107,9 @@ class Queue:
 
 
 def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
-    """Return the hardware of runs, each under its calibration and at its mode, stored if it was not.
+    """Return the hardware of runs, each under its calibration, at its mode and boundary, stored if it was not.
 
-    Raises CatalogueError for a calibration that does not fit.
+    Raises CatalogueError for a calibration that does not fit, or a hardware that cannot be mapped.
     """
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in planned} - own.keys()), **own}
@@ -119,7 +119,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         for run in found.values()
     }
     targets = {
-        target: calibrated[run.hardware_digest, run.calibration].in_mode(run.power_mode)
+        target: bound_hardware(calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary)
         for target, run in found.items()
     }
     ensure_calibrations(
@@ -130,9 +130,11 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
             if entry is not None
         ],
     )
-    fresh = [target for target in targets.values() if target.digest not in known or target.digest in own]
-    fresh += [known[digest] for digest, entry in calibrated if entry is not None and digest in own]
+    fresh = {one.digest: one for one in targets.values() if one.digest not in known or one.digest in own}
+    fresh |= {digest: known[digest] for digest, _ in calibrated if digest in own}
     write_hardware(
-        connection, [one for one in fresh if not has_hardware(connection, one.digest)], package_version("joulemap")
+        connection,
+        [one for one in fresh.values() if not has_hardware(connection, one.digest)],
+        package_version("joulemap"),
     )
     return targets

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
-from joulemap.domain.hardware import mode_digest
+from joulemap.domain.hardware import bounded_digest, mode_digest
 from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
@@ -63,7 +63,9 @@ class Plan:
                     calibration = self.calibration.find(entry)
                     digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
                     version = formula_version(entry.architecture)
-                    parts = (workload_key, mode_digest(digest, mode), mode, precision, runtime, version)
+                    boundary = self.settings.boundary
+                    bounded = bounded_digest(mode_digest(digest, mode), boundary, entry.priced_at, version)
+                    parts = (workload_key, bounded, mode, precision, runtime, version)
                     planned.append(
                         PlannedRun(
                             hardware=entry.id,

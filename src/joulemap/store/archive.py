@@ -50,7 +50,13 @@ CREATE TEMP TABLE chosen_calibration_digest AS
 CREATE TEMP TABLE chosen_hardware_digest AS
     SELECT r.hardware_digest FROM run AS r SEMI JOIN chosen_run_id USING (run_id)
     UNION
-    SELECT c.hardware_digest FROM calibration AS c SEMI JOIN chosen_calibration_digest USING (calibration_digest);
+    SELECT c.hardware_digest FROM calibration AS c SEMI JOIN chosen_calibration_digest USING (calibration_digest)
+    UNION
+    SELECT v.described_digest
+    FROM hardware_version AS v
+    JOIN run AS r ON r.hardware_digest = v.hardware_digest
+    SEMI JOIN chosen_run_id AS c ON c.run_id = r.run_id
+    WHERE v.described_digest <> '';
 CREATE TEMP TABLE chosen_action_id AS
     SELECT DISTINCT e.action_id FROM energy_per_action AS e SEMI JOIN chosen_hardware_digest USING (hardware_digest);
 """

@@ -24,7 +24,7 @@ PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "so
 
 TEXT_FIELDS: Final = (
     "name", "vendor", "architecture", "deployment", "microarchitecture", "unit_name", "memory_type", "projection",
-    "unavailable", "power_mode", "aliases", "doubts",
+    "unavailable", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest",
 )  # fmt: skip
 
 
@@ -123,13 +123,15 @@ def has_hardware(connection: Connection, digest: str) -> bool:
 
 
 def find_described(connection: Connection, hardware: str) -> str | None:
-    """Return the digest of the newest description under this id that runs used without a calibration, or None.
+    """Return the digest of the newest description under this id that runs used, or None.
+
+    As it was given: without a calibration, and at no boundary.
 
     Such a hardware need not be in the catalogue: a file, or a machine that described itself.
     """
     rows = connection.execute(
         """
-        SELECT coalesce(c.hardware_digest, r.hardware_digest)
+        SELECT coalesce(c.hardware_digest, nullif(v.described_digest, ''), r.hardware_digest)
         FROM run AS r
         JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
         LEFT JOIN calibration AS c ON c.calibration_digest = r.calibration_digest

@@ -41,14 +41,18 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
     return frozenset(str(hardware) for (hardware,) in rows)
 
 
-def find_uncalibrated(connection: Connection, run_ids: Iterable[int]) -> dict[str, bool]:
-    """Return hardware -> whether some of these runs used it without a calibration, in alphabetical order."""
+def find_conditions(connection: Connection, run_ids: Iterable[int]) -> dict[str, tuple[bool, tuple[str, ...]]]:
+    """Return hardware -> (whether some of these runs used it without a calibration, boundaries of their energies).
+
+    In alphabetical order.
+    """
     statement = (
-        "SELECT v.hardware, bool_or(r.calibration_digest = '') FROM run AS r "
+        "SELECT v.hardware, bool_or(r.calibration_digest = ''), list_sort(list(DISTINCT v.boundary)) FROM run AS r "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id) "
         "JOIN hardware_version AS v USING (hardware_digest) GROUP BY v.hardware ORDER BY v.hardware"
     )
-    return dict(connection.execute(statement, [list(run_ids)]).fetchall())
+    rows = connection.execute(statement, [list(run_ids)]).fetchall()
+    return {hardware: (is_uncalibrated, tuple(boundaries)) for hardware, is_uncalibrated, boundaries in rows}
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:

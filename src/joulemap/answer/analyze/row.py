@@ -20,7 +20,7 @@ class RunTotal(RunRow):
     control_energy_j: float
     static_energy_j: float
     overhead_energy_j: float
-    """Neither arithmetic nor off-chip memory nor static."""
+    """Neither arithmetic nor off-chip memory nor board nor static."""
     overhead_fraction: float | None
     energy_per_inference_j: float
     assumed_energy_fraction: float | None

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import ClassDivision
 
 HEADINGS: Final = dict(
-    zip(PARTS, ("compute", "registers", "on chip", "network", "off chip", "control", "static"), strict=True)
+    zip(PARTS, ("compute", "registers", "on chip", "network", "off chip", "control", "board", "static"), strict=True)
 )
 """Part of the energy -> its heading in a table."""
 
 LEGEND: Final = (
     "compute: arithmetic, also of what is no MAC; on chip: caches and scratchpads; network: wires and switches between "
-    "units and memories; overhead: registers, on chip, network and control, what the architecture adds to the work"
+    "units and memories; overhead: registers, on chip, network and control, what the architecture adds to the work; "
+    "board: voltage regulators, and what a power limit says beyond all prices"
 )
 
 OFTEN: Final = 0.01

@@ -15,6 +15,7 @@ PARTS: Final = {
     "interconnect": "wires and switches",
     "off_chip_memory": "off-chip memory",
     "control": "control",
+    "board": "the board",
     "static": "static power",
 }
 """What energy is spent on, from the arithmetic outwards: field -> words."""
@@ -31,7 +32,7 @@ class ArchitectureSummary(Outcome):
     runtime: str
     latency_s: float | None
     energy_fj: int | None
-    """The sum of the seven parts, exactly."""
+    """The sum of the eight parts, exactly."""
     energy_j: float | None
     mac_count: int | None
     energy_per_mac_j: float | None
@@ -44,6 +45,7 @@ class ArchitectureSummary(Outcome):
     interconnect_fj: int | None
     off_chip_memory_fj: int | None
     control_fj: int | None
+    board_fj: int | None
     static_fj: int | None
     compute_fraction: float | None
     register_fraction: float | None
@@ -51,6 +53,7 @@ class ArchitectureSummary(Outcome):
     interconnect_fraction: float | None
     off_chip_memory_fraction: float | None
     control_fraction: float | None
+    board_fraction: float | None
     static_fraction: float | None
     compute_per_mac_j: float | None
     register_per_mac_j: float | None
@@ -58,9 +61,10 @@ class ArchitectureSummary(Outcome):
     interconnect_per_mac_j: float | None
     off_chip_memory_per_mac_j: float | None
     control_per_mac_j: float | None
+    board_per_mac_j: float | None
     static_per_mac_j: float | None
     overhead_fj: int | None
-    """Neither arithmetic nor off-chip memory nor static."""
+    """Neither arithmetic nor off-chip memory nor board nor static."""
     overhead_fraction: float | None
     overhead_ratio: float | None
     """Over the energy of arithmetic."""
@@ -100,7 +104,7 @@ class ArchitectureSummary(Outcome):
 
 @attrs.frozen
 class ArchitectureCategory:
-    """One of the eight categories that all classes share, in one run."""
+    """One of the nine categories that all classes share, in one run."""
 
     query: ClassVar[str] = "architectures.category"
 
@@ -110,7 +114,7 @@ class ArchitectureCategory:
     """From the arithmetic outwards, from 1."""
     common_category: str
     is_overhead: bool
-    """Neither arithmetic nor off-chip memory nor static."""
+    """Neither arithmetic nor off-chip memory nor board nor static."""
     categories: str
     """What the class calls it; empty where it has no such action."""
     kind_count: int

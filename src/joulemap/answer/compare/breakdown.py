@@ -55,7 +55,7 @@ class RunFigure(FigureOutcome):
     control_energy_j: float | None
     static_energy_j: float | None
     overhead_energy_j: float | None
-    """Architectural overhead: neither arithmetic nor off-chip memory nor static."""
+    """Architectural overhead: neither arithmetic nor off-chip memory nor board nor static."""
     overhead_fraction: float | None
     bandwidth_utilization_fraction: float | None
     units_used_count: int | None

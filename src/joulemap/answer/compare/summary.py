@@ -15,13 +15,16 @@ from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
-from joulemap.present.cell import show_quantity, show_units
+from joulemap.present.cell import show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
+
+DOUBTFUL: Final = 0.1
+"""Share of an energy that is unattributed from which on it is told."""
 
 SHOWN_INSIGHTS: Final = 6
 """Pairs that people see; programs get all."""
@@ -41,7 +44,7 @@ class Comparison(FigureOutcome):
     units_total_count: int | None
     unit_name: str
     overhead_energy_j: float | None
-    """Architectural overhead: neither arithmetic nor off-chip memory nor static."""
+    """Architectural overhead: neither arithmetic nor off-chip memory nor board nor static."""
     overhead_fraction: float | None
     energy_ratio: float | None
     latency_ratio: float | None
@@ -57,6 +60,8 @@ class Comparison(FigureOutcome):
     """The part of the energy whose price per action rests on an assumption."""
     recalled_energy_fraction: float | None
     """The part whose price per action is a public number that was not checked against its source."""
+    unattributed_energy_fraction: float | None
+    """The part that no circuit explains: what the power limit says of busy units and memories."""
 
 
 @attrs.frozen
@@ -227,6 +232,12 @@ class CompareAnswer(RunAnswer):
             lines.append("assumed: the part of the energy whose price per action is an assumption")
         for row in self.rows:
             lines += describe_recalled(row.recalled_energy_fraction, self._name(row))
+        lines += [
+            f"{show_share(row.unattributed_energy_fraction)} of the energy of {self._name(row)} is unattributed: its "
+            "power limit says that a chip at work draws more than its circuits explain, nobody measured how much"
+            for row in self.rows
+            if (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL
+        ]
         return lines + scope.describe()
 
     def _name(self, row: Comparison) -> str:

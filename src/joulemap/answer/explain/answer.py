@@ -233,7 +233,7 @@ class ExplainAnswer(PairAnswer):
         steps = [[*explained, *repeated]]
         if self.metric != "memory" and self.subgraphs.rows:
             steps.append([*explained, "--subgraph", self.subgraphs[0].name, *repeated])
-        if not {"--batch", "--input", "--calibration"} & set(repeated) and pair[0] != pair[1]:
+        if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
             both = ["--hardware", ",".join(pair), "--batch", ",".join(map(str, BATCHES)), "--level", "crossing"]
             steps.append(["sweep", total.model, *both, *repeated])
         return steps

@@ -122,7 +122,12 @@ def evaluate_sizes(source: Source, plan: Plan) -> None:
     names = [name for group in _by_size(entries) for name in _middle(group)]
     own = plan.settings
     settings = Settings(
-        hardware=own.hardware, precision=own.precision, runtime=own.runtime, batch=batch, calibration=own.calibration
+        hardware=own.hardware,
+        precision=own.precision,
+        runtime=own.runtime,
+        batch=batch,
+        calibration=own.calibration,
+        boundary=own.boundary,
     )
     _evaluate(source, plan_selected(names, settings, plan.selection))
 

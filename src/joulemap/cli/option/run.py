@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
 import attrs
 import typer
 
-from joulemap.cli.complete import complete_models, complete_precisions, complete_runtimes, complete_words
+from joulemap.cli.complete import (
+    complete_boundaries,
+    complete_models,
+    complete_precisions,
+    complete_runtimes,
+    complete_words,
+)
 from joulemap.cli.value import read_batches
 from joulemap.domain.architecture import COMMON_PRECISION
+from joulemap.domain.configuration import BOARD
 from joulemap.domain.name import split_names
 
 if TYPE_CHECKING:
@@ -23,6 +30,11 @@ MODEL_HELP: Final = (
 CALIBRATION_HELP: Final = (
     "auto: what was fitted to measurements of a hardware, yours before what ships, else of its generation; own: the "
     "same without generations; none: class defaults; or a name or file of one, used for its hardware."
+)
+
+BOUNDARY_HELP: Final = (
+    "What energies contain. board: the chip, its memory, voltage regulators and what the power limit says of a chip at "
+    "work beyond its circuits; chip: the chip and its memory. Times are the same."
 )
 
 Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
@@ -112,15 +124,19 @@ class RunOptions(ModelOptions):
         ),
     ] = ""
     calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
+    boundary: Annotated[str, typer.Option("--boundary", help=BOUNDARY_HELP, autocompletion=complete_boundaries)] = BOARD
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
         names: dict[str, Any] = {"precision": split_names(self.precision), "runtime": split_names(self.runtime)}
-        return cast("SettingsKeywords", {**super().keywords(), **names, "calibration": self.calibration})
+        return cast(
+            "SettingsKeywords",
+            {**super().keywords(), **names, "calibration": self.calibration, "boundary": self.boundary},
+        )
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them; none for defaults."""
-        return repeat_options(self, ("precision", "runtime", "batch", "inputs", "arguments", "calibration"))
+        return repeat_options(self, ("precision", "runtime", "batch", "inputs", "arguments", "calibration", "boundary"))
 
 
 @attrs.frozen(kw_only=True)
@@ -139,7 +155,7 @@ class ClassRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the runs must repeat, beside its precision."""
-        return repeat_options(self, ("runtime", "batch", "inputs", "arguments", "calibration"))
+        return repeat_options(self, ("runtime", "batch", "inputs", "arguments", "calibration", "boundary"))
 
 
 @attrs.frozen(kw_only=True)
@@ -166,7 +182,7 @@ class CandidateRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the configurations must repeat."""
-        return repeat_options(self, ("inputs", "arguments", "calibration"))
+        return repeat_options(self, ("inputs", "arguments", "calibration", "boundary"))
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

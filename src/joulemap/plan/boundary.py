@@ -1,0 +1,43 @@
+"""Hardware at the boundary that a question asks for: with what its board takes, or the chip and its memory alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from joulemap.errors import CatalogueError
+from joulemap.model.version import formula_version
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Boundary
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.reference import EnergyAction
+
+_ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
+"""(digest at the default power mode, formula version) -> prices of what is unattributed: probed once in a process."""
+
+
+def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
+    """Return a hardware, given at its default mode and under its calibration, at a power mode and a boundary.
+
+    Raises CatalogueError for one that cannot be mapped, KeyError or UnknownNameError as `Hardware.in_mode`.
+    """
+    return hardware.in_mode(power_mode).at_boundary(
+        boundary, formula_version(hardware.architecture), _find_anchor(hardware)
+    )
+
+
+def _find_anchor(hardware: Hardware) -> tuple[EnergyAction, ...]:
+    key = hardware.digest, formula_version(hardware.architecture)
+    if key not in _ANCHORS:
+        from joulemap.model.anchor import find_unattributed
+
+        try:
+            _ANCHORS[key] = find_unattributed(hardware)
+        except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
+            raise describe_gap(hardware.id, error) from error
+    return _ANCHORS[key]
+
+
+def describe_gap(hardware: str, error: KeyError) -> CatalogueError:
+    """Return what to raise where a hardware has no number that its class needs."""
+    return CatalogueError(f"{hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more")
