@@ -73,7 +73,8 @@ class Book:
             "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
             "doubts, priced_at, boundary, described_digest) "
-            "VALUES (?, ?, ?, 'v', 'any', ['edge'], 'm', 'unit', 'd', ?, '', '0', 'default', [], [], 'chip', 'board', '')",
+            "VALUES (?, ?, ?, 'v', 'any', ['edge'], 'm', 'unit', 'd', ?, '', '0', 'default', [], [], 'chip', "
+            "'board', '')",
             [name, name, name, "guessed" if is_projection else ""],
         )
         self.connection.execute(
