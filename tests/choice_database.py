@@ -76,9 +76,13 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
     if numbered:
         connection.execute(
             "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
-            "microarchitecture, unit_name, memory_type, projection, package_version, power_mode, aliases, doubts) "
+            "microarchitecture, unit_name, memory_type, projection, package_version, power_mode, aliases, doubts, "
+            "priced_at, boundary, described_digest) "
             "VALUES "
-            + ", ".join(["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, '0', 'default', [], [])"] * len(numbered)),
+            + ", ".join(
+                ["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, '0', 'default', [], [], 'chip', 'board', '')"]
+                * len(numbered)
+            ),
             [text for number, run in numbered for text in (f"d{number}", run.hardware, run.deployment, run.projection)],
         )
         connection.execute(
