@@ -82,8 +82,11 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
         connection.execute(
             "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
-            "doubts) VALUES "
-            + ", ".join(["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, ?, '0', 'default', [], [])"] * len(numbered)),
+            "doubts, priced_at, boundary, described_digest) VALUES "
+            + ", ".join(
+                ["(?, ?, 'n', 'v', 'gpu', [?], 'm', 'u', 't', ?, ?, '0', 'default', [], [], 'chip', 'board', '')"]
+                * len(numbered)
+            ),
             [
                 text
                 for number, run in numbered
