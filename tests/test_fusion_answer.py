@@ -186,7 +186,8 @@ def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping
     elif name == "kpu":
         assert changed == same
         assert f"{len(same)} subgraphs are one kernel either way" in told
-        assert "the power cap leaves 75.1 % of the clock fused and 80.0 % separately" in told
+        # regulators lose 12 % of what the cap would leave, and a second of memory takes 3.1 W beyond circuits
+        assert "the power cap leaves 62.6 % of the clock fused and 68.0 % separately" in told
     elif name == "tpu":
         assert changed == same
         assert "in eager the host launches every kernel" in told

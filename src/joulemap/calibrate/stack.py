@@ -113,11 +113,12 @@ class Stack:
     def joules(
         self, hardware: Hardware, architecture: Architecture[Placement], scales: Mapping[ActionKey, int]
     ) -> NDArray[np.float64]:
-        """Return the dynamic energy of each row at the full voltage, on the chip and off it.
+        """Return the dynamic energy of each row at the full voltage, on the chip and off it, with what regulators lose.
 
         Of each a line per row, with a column per scale and a last one for actions without a scale. `scales` gives the
         column of each action that has one. Raises UnpricedActionError as an evaluation does.
         """
+        joules_per_fj = (1.0 + hardware.reference.loss_j) / FJ_PER_J
         width = max(scales.values(), default=-1) + 2
         found = []
         for kernels in self.blocks:
@@ -132,7 +133,7 @@ class Stack:
                     continue
                 action = hardware.reference.actions[position]
                 side = 0 if action.follows_voltage else 1
-                columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj / FJ_PER_J)
+                columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj * joules_per_fj)
             found.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
         per_kernel = np.concatenate(found, axis=2)
         return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])
