@@ -13,7 +13,8 @@ import chip
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.calibration import Calibration
+from joulemap.catalog.spread import scale_unattributed
+from joulemap.domain.calibration import scale_reference
 from joulemap.domain.configuration import BOUNDARIES, Boundary, Configuration
 from joulemap.domain.hardware import Hardware, Link, bounded_digest
 from joulemap.domain.operator.name import find_operator
@@ -25,7 +26,7 @@ from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
-from joulemap.plan.boundary import bound_hardware
+from joulemap.plan.boundary import anchor_hardware, bound_hardware
 from joulemap.workspace import Workspace
 from models import KEY, shipped
 
@@ -49,7 +50,7 @@ def toy(*, nj_per_byte: float, limit_w: float = 100.0, loss: float = 0.0) -> Har
 
 
 def anchored(hardware: Hardware, boundary: Boundary = "board") -> Hardware:
-    return hardware.at_boundary(boundary, "1", find_unattributed(hardware))
+    return anchored_record(hardware).at_boundary(boundary, "1")
 
 
 def run_of(hardware: Hardware, operator: str = COPY, precision: str = "fp32") -> RunColumns:
@@ -119,7 +120,7 @@ def test_a_product_is_anchored_at_each_precision_by_itself() -> None:
 def test_the_price_is_of_clocks_so_that_a_slower_clock_draws_less() -> None:
     slow = anchored(toy(nj_per_byte=0.4))
     prices = {one.key: one for one in slow.reference}
-    halved = bound_hardware(toy(nj_per_byte=0.4), "500MHz", "board")
+    halved = bound_hardware(anchored_record(toy(nj_per_byte=0.4)), "500MHz", "board")
     assert halved.reference.position(cycle_action("fp32")) is not None
     for key in (cycle_action("fp32"), MEMORY_ACTION):
         row = halved.reference.position(key)
@@ -150,36 +151,22 @@ def test_a_chip_that_uses_its_hosts_memory_is_not_anchored_by_a_copy() -> None:
     assert MEMORY_ACTION not in {one.key for one in find_unattributed(attrs.evolve(own, links=(link,)))}
 
 
-def test_a_calibration_with_energies_makes_prices_those_of_the_board() -> None:
-    own = toy(nj_per_byte=0.4)
-    calibration = fitted(own, energy_count=0)
-    assert own.calibrated(calibration).priced_at == "chip"
-    measured = own.calibrated(fitted(own, energy_count=3))
-    assert measured.priced_at == "board"
-    assert find_unattributed(measured) == ()
+def test_a_calibration_scales_what_is_unattributed() -> None:
+    own = anchored_record(toy(nj_per_byte=0.4))
+    (scale,) = scale_unattributed(own.reference)
+    assert {MEMORY_ACTION, cycle_action("fp32")} < set(scale.scale.actions)
+    assert LOSS_ACTION not in scale.scale.actions
+    halved = attrs.evolve(scale.scale, factor=0.5)
+    found = scale_reference(own.reference, (halved,), "made up")
+    for before, after in zip(own.reference, found, strict=True):
+        factor = 0.5 if before.key in halved.actions else 1.0
+        assert after.energy_per_action_fj == factor * before.energy_per_action_fj
+    assert scale_unattributed(CATALOGUE["h200_sxm"].reference) == ()
+    assert scale_reference(toy(nj_per_byte=0.4).reference, (halved,), "made up").position(MEMORY_ACTION) is None
 
 
-def fitted(hardware: Hardware, *, energy_count: int) -> Calibration:
-    return Calibration(
-        name="toy",
-        hardware=hardware.id,
-        hardware_digest=hardware.digest,
-        formula_version="1",
-        data_digest="d",
-        generation=hardware.generation,
-        row_count=3,
-        latency_count=3,
-        energy_count=energy_count,
-        latency_credibility=1.0,
-        energy_credibility=1.0,
-        runtimes=("graph",),
-        precisions=("fp32",),
-        families=("toy",),
-        coefficients={},
-        energy_scales=(),
-        errors=(),
-        digest="c",
-    )
+def anchored_record(hardware: Hardware) -> Hardware:
+    return hardware.anchored(find_unattributed(hardware))
 
 
 def test_each_boundary_has_a_digest_of_its_own() -> None:
@@ -192,7 +179,7 @@ def test_each_boundary_has_a_digest_of_its_own() -> None:
 
 @pytest.mark.parametrize("hardware", CIRCUITS, ids=lambda one: one.id)
 def test_chips_priced_by_circuits_draw_the_least_share_at_work_and_never_more_than_the_cap(hardware: Hardware) -> None:
-    bounded = bound_hardware(hardware, "default", "board")
+    bounded = bound_hardware(anchor_hardware(hardware), "default", "board")
     for precision in hardware.peaks:
         run = run_of(bounded, PRODUCT, precision)
         limit = hardware.tdp.value
@@ -207,7 +194,7 @@ def test_more_of_a_model_never_takes_less_and_the_chip_less_than_the_board(name:
     workload = shipped("resnet18")
     configuration = Configuration(hardware=name, precision="int8" if "int8" in hardware.peaks else "bf16")
     found = {
-        boundary: evaluate(workload, bound_hardware(hardware, "default", boundary), configuration)
+        boundary: evaluate(workload, bound_hardware(anchor_hardware(hardware), "default", boundary), configuration)
         for boundary in BOUNDARIES
     }
     assert np.array_equal(found["chip"].operators.latency_fs, found["board"].operators.latency_fs)
@@ -229,7 +216,7 @@ def test_bulk_totals_are_those_of_the_ledger() -> None:
     found = find_operator(PRODUCT)
     assert found is not None
     for boundary in BOUNDARIES:
-        bounded = bound_hardware(CATALOGUE["gaudi3"], "default", boundary)
+        bounded = bound_hardware(anchor_hardware(CATALOGUE["gaudi3"]), "default", boundary)
         (total,) = evaluate_all([describe(found, 1, KEY)], bounded, "fp8", "graph")
         assert total.energy_fj == int(run_of(bounded, PRODUCT, "fp8").ledger.energy_fj.sum())
 

@@ -22,10 +22,9 @@ power_modes = { type = "VARCHAR[]", meaning = "operating points beside the defau
 fact_count = { type = "BIGINT", meaning = "numbers of its description" }
 recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
-action_count = { type = "BIGINT", meaning = "actions of its energy reference table" }
+action_count = { type = "BIGINT", meaning = "actions of its energy reference table, without those that the power limit says" }
 recalled_action_count = { type = "BIGINT", meaning = "those whose price is recalled" }
 assumed_action_count = { type = "BIGINT", meaning = "those whose price is an assumption" }
-boundary = { type = "VARCHAR", meaning = "what those prices are for: board, or chip without what the board takes" }
 projection = { type = "VARCHAR", meaning = "why its key numbers are projections or estimates; empty where they are published" }
 unavailable = { type = "VARCHAR", meaning = "why it can be neither bought nor rented, or only at a price that is a guess; empty where it can" }
 doubts = { type = "VARCHAR[]", meaning = "what the sources disagree about" }
@@ -65,7 +64,6 @@ SELECT
         FROM energy_per_action AS e
         WHERE e.hardware_digest = h.hardware_digest AND e.basis = 'assumed'
     ) AS assumed_action_count,
-    v.boundary,
     h.projection,
     h.unavailable,
     v.doubts,

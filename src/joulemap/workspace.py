@@ -633,22 +633,23 @@ class Workspace:
             max_price_usd=max_price_usd or 0.0,
         )
 
-    def hardware(
-        self, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
-    ) -> HardwareAnswer:
+    def hardware(self, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
         """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
 
-        The numbers are those under its calibration and at a boundary, as for `compare`. Raises UnknownNameError,
-        CatalogueError for a file that breaks a rule, or UsageError for a boundary that is neither `board` nor `chip`.
+        The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
+        file that breaks a rule.
         """
         from joulemap.answer.hardware import describe_hardware
 
-        return describe_hardware(self._source, name, calibration, boundary)
+        return describe_hardware(self._source, name, calibration)
 
     def energy_reference(
         self, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
     ) -> Table[ActionPrice]:
-        """Return the energy reference table of one hardware; named, calibrated, bounded and raising as `hardware`."""
+        """Return the energy reference table of one hardware, as runs at this boundary use it.
+
+        Named, calibrated and raising as `hardware`; UsageError for a boundary that is neither `board` nor `chip`.
+        """
         from joulemap.answer.hardware import list_prices
 
         return list_prices(self._source, name, calibration, boundary)

@@ -21,7 +21,7 @@ from joulemap.catalog.calibration import (
 )
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
-from joulemap.catalog.spread import load_spreads
+from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.calibration import DETERMINED
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -31,6 +31,7 @@ from joulemap.domain.table import Table
 from joulemap.errors import NoMeasurementError, UnknownNameError, UsageError
 from joulemap.file import check_output
 from joulemap.model.version import formula_version
+from joulemap.plan.boundary import anchor_hardware
 from joulemap.plan.calibration import GIVEN, CalibrationUse
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
@@ -247,16 +248,18 @@ def fit_hardware(
         raise NoMeasurementError(_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
-    spreads = load_spreads(target.architecture)
+    spreads, anchored = load_spreads(target.architecture), anchor_hardware(target)
     entry = start.find(target)
     if entry is not None and entry.hardware != target.id:
         entry = None
     outcome = fit(
-        target,
+        anchored,
         observations,
         Freedom(
             coefficients={one.name: one.spread for one in spreads.coefficients},
-            scales=tuple((one.scale, one.spread) for one in spreads.energy_scales),
+            scales=tuple(
+                (one.scale, one.spread) for one in (*spreads.energy_scales, *scale_unattributed(anchored.reference))
+            ),
         ),
         formula_version=formula_version(target.architecture),
         start=start.load(entry, target.architecture) if entry else None,

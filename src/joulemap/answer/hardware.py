@@ -65,8 +65,6 @@ class HardwareSummary:
     action_count: int
     recalled_action_count: int
     assumed_action_count: int
-    boundary: str
-    """What its energies per action are for."""
     projection: str
     unavailable: str
     doubts: list[str]
@@ -293,15 +291,14 @@ class HardwareAnswer(Answer):
             f"{getattr(one, f'{basis}_action_count')} of {one.action_count} energies per action"
             for basis in ("recalled", "assumed")
         ]
-        lines.append(f"energies per action are those of the {one.boundary}")
         calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
         calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
         return [*lines, *calibrated, *describe_meanings(self.meanings)]
 
 
-def describe_hardware(source: Source, name: str, calibration: str | Calibration, boundary: Boundary) -> HardwareAnswer:
+def describe_hardware(source: Source, name: str, calibration: str | Calibration) -> HardwareAnswer:
     """Return every number of one hardware, as `Workspace.hardware` documents it."""
-    with opening_hardware(source, name, calibration, boundary) as (connection, found, used):
+    with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
             summaries=fetch(connection, HardwareSummary, hardware=found),
             ridge=fetch(connection, RidgePoint, hardware=found),
@@ -351,14 +348,15 @@ def list_hardware(
 
 @contextlib.contextmanager
 def opening_hardware(
-    source: Source, name: str, calibration: str | Calibration, boundary: Boundary
+    source: Source, name: str, calibration: str | Calibration, boundary: Boundary | None = None
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
     """Give out a connection whose catalogue holds this hardware, its id, and the calibration of its numbers.
 
-    `name` is an id or alias, with `@MODE` or without, or a file. The database is used where it
-    can answer. Raises UsageError for what is no boundary.
+    `name` is an id or alias, with `@MODE` or without, or a file. Without a boundary it is
+    as described, without an anchor. The database is used where it can answer. UsageError for what is no boundary.
     """
-    check_name("boundary", boundary, BOUNDARIES)
+    if boundary is not None:
+        check_name("boundary", boundary, BOUNDARIES)
     use = use_calibration(calibration)
     name = resolve_name(name)
     place, at, _ = name.partition("@")
@@ -366,7 +364,8 @@ def opening_hardware(
         entry = find_entry(known_hardware(), place)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
-            if use.find(entry) is None and boundary == entry.priced_at == BOARD:
+            is_described = boundary is None or boundary == entry.priced_at == BOARD
+            if use.find(entry) is None and is_described:
                 yield connection, entry.id, None
                 return
             plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
@@ -374,7 +373,10 @@ def opening_hardware(
         plain, mode = load_named(name)
         use.check({plain.id})
     used = use.find(plain)
-    hardware = bound_hardware(use.apply(plain, used), mode, boundary)
+    if boundary is None:
+        hardware = use.adjust(plain, used).in_mode(mode)
+    else:
+        hardware = bound_hardware(use.apply(plain, used), mode, boundary)
     calibrations = [] if used is None else [(used, use.load(used, plain.architecture), plain)]
     with opening_alone(hardware, *calibrations) as connection:
         yield connection, hardware.id, used

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import ActionKey
+from joulemap.domain.reference import BOARD, ActionKey
 from joulemap.errors import UnpricedActionError
 from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
+from joulemap.model.ledger import with_unattributed
 from joulemap.model.pipeline import place, place_parts, split
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
@@ -118,14 +119,20 @@ class Stack:
         Of each a line per row, with a column per scale and a last one for actions without a scale. `scales` gives the
         column of each action that has one. Raises UnpricedActionError as an evaluation does.
         """
-        joules_per_fj = (1.0 + hardware.reference.loss_j) / FJ_PER_J
         width = max(scales.values(), default=-1) + 2
         found = []
         for kernels in self.blocks:
             part, times = split(kernels, hardware)
             placement = place(part, hardware, architecture)
             columns = np.zeros((2, width, kernels.work.operator_count))
-            for key, count in architecture.count(part, placement, hardware).items():
+            counts = with_unattributed(
+                architecture.count(part, placement, hardware),
+                hardware,
+                part.precision,
+                placement.compute_s,
+                placement.memory_s,
+            )
+            for key, count in counts.items():
                 position = hardware.reference.position(key)
                 if position is None:
                     if count.any():
@@ -133,7 +140,8 @@ class Stack:
                     continue
                 action = hardware.reference.actions[position]
                 side = 0 if action.follows_voltage else 1
-                columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj * joules_per_fj)
+                taken = 1.0 if action.component == BOARD else 1.0 + hardware.reference.loss_j
+                columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj * taken / FJ_PER_J)
             found.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
         per_kernel = np.concatenate(found, axis=2)
         return np.array([np.stack([self.rows(column) for column in side], axis=1) for side in per_kernel])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from joulemap.catalog.calibration import split_actions
 from joulemap.catalog.load import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
-from joulemap.domain.reference import STATIC_ACTION
+from joulemap.domain.reference import BOARD, LOSS_ACTION, STATIC_ACTION, EnergyReference
 from joulemap.errors import CatalogueError
 
 
@@ -38,6 +40,18 @@ class Spreads:
     coefficients: tuple[CoefficientSpread, ...]
     energy_scales: tuple[ScaleSpread, ...]
     """That of static power among them, where it may be fitted."""
+
+
+UNATTRIBUTED_SPREAD: Final = 0.7
+"""Of the factor on what the power limit says beyond all prices: twice or half of it is one deviation off."""
+
+
+def scale_unattributed(reference: EnergyReference) -> tuple[ScaleSpread, ...]:
+    """Return the one factor on what is unattributed of a hardware; none where nothing is."""
+    actions = tuple(action.key for action in reference if action.component == BOARD and action.key != LOSS_ACTION)
+    meaning = "what the power limit says of busy units and memories beyond their circuits"
+    scale = EnergyScale(name="unattributed", factor=1.0, actions=actions, meaning=meaning)
+    return (ScaleSpread(scale=scale, spread=UNATTRIBUTED_SPREAD),) if actions else ()
 
 
 def load_spreads(architecture: str) -> Spreads:

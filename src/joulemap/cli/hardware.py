@@ -100,7 +100,7 @@ def show(
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     else:
-        answer = workspace.hardware(hardware, calibration=calibration, boundary=chosen)
+        answer = workspace.hardware(hardware, calibration=calibration)
         output.write(answer.document())
 
 

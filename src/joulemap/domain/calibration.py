@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import ActionKey, EnergyAction, EnergyReference
+from joulemap.domain.reference import BOARD, ActionKey, EnergyAction, EnergyReference
 
 UNCALIBRATED: Final = "none"
 """What a run without a calibration names in its place."""
@@ -100,11 +100,11 @@ class EnergyScale:
 def scale_reference(reference: EnergyReference, scales: Iterable[EnergyScale], source: str) -> EnergyReference:
     """Return a reference table with the energies of some actions multiplied, each as sure as its scale makes it.
 
-    Raises ValueError for an action that has no price.
+    Raises ValueError for an action that has no price; what is unattributed has one where the power limit says so.
     """
     scale_of = {key: scale for scale in scales for key in scale.actions}
     for key in scale_of:
-        if key not in reference:
+        if key not in reference and key[0] != BOARD:
             raise ValueError(f"energy_scales: no such action {'.'.join(key)}")
     return EnergyReference(tuple(_scaled(action, scale_of.get(action.key), source) for action in reference))
 

@@ -547,23 +547,28 @@ class Hardware:
             coefficients={**self.coefficients, **coefficients},
             static_power=static,
             reference=scale_reference(self.reference, calibration.energy_scales, source).with_static(static),
-            priced_at=BOARD if calibration.energy_count else self.priced_at,
             digest=calibrated_digest(self.digest, calibration.digest),
         )
 
-    def at_boundary(self, boundary: Boundary, version: str, unattributed: Iterable[EnergyAction] = ()) -> Hardware:
-        """Return this hardware, at its power mode, at a boundary; `unattributed` are the prices of its anchor.
+    def anchored(self, unattributed: Iterable[EnergyAction]) -> Hardware:
+        """Return this hardware, before any calibration, with the prices of what is unattributed.
 
-        `version` is of the formulas that found them. At `chip` what the board takes is in no energy of a run, and in
-        what the power limit holds as before, so that no time differs.
+        They follow from its description and the formulas, so that its digest stays.
+        """
+        return attrs.evolve(self, reference=self.reference.with_actions(unattributed))
+
+    def at_boundary(self, boundary: Boundary, version: str) -> Hardware:
+        """Return this hardware, with its anchor and at its power mode, at a boundary.
+
+        `version` is of the formulas that found the anchor. At `chip` what the board takes is in no energy of a run, and
+        in what the power limit holds as before, so that no time differs.
         """
         digest = bounded_digest(self.digest, boundary, self.priced_at, version)
         if digest == self.digest:
             return self
-        reference = self.reference.with_actions(unattributed)
         return attrs.evolve(
             self,
-            reference=reference if boundary == BOARD else reference.withheld(),
+            reference=self.reference if boundary == BOARD else self.reference.withheld(),
             boundary=boundary,
             described_digest=self.digest,
             digest=digest,

@@ -16,9 +16,9 @@ Time and not MACs or bytes is what is counted, because a chip at work draws most
 is used: convolutional models on one H200 draw 72 % of it at batch 32, in the median of 79, at 5 to 30 % of the peak.
 Per MAC or per byte of DRAM traffic, what is bound by on-chip memory or by vector units would add next to nothing.
 
-Prices that were fitted to what boards drew need no anchor, whatever they say of a probe. A chip whose off-chip memory
-is its host's waits for the link: a copy says nothing of it, and a product that the link bounds counts for the time of
-its units alone.
+A calibration scales them, as it does other prices. Prices that were fitted to what boards drew need no anchor, whatever
+they say of a probe. A chip whose off-chip memory is its host's waits for the link: a copy says nothing of it, and a
+product that the link bounds counts for the time of its units alone.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from joulemap.domain.configuration import BOARD
 from joulemap.errors import CatalogueError
 from joulemap.model.version import formula_version
 
@@ -13,20 +14,16 @@ if TYPE_CHECKING:
     from joulemap.domain.reference import EnergyAction
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
-"""(digest at the default power mode, formula version) -> prices of what is unattributed: probed once in a process."""
+"""(digest as described, formula version) -> prices of what is unattributed: probed once in a process."""
 
 
-def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
-    """Return a hardware, given at its default mode and under its calibration, at a power mode and a boundary.
+def anchor_hardware(hardware: Hardware) -> Hardware:
+    """Return a hardware as described, at its default mode, with the prices of what is unattributed.
 
-    Raises CatalogueError for one that cannot be mapped, KeyError or UnknownNameError as `Hardware.in_mode`.
+    Raises CatalogueError for one that cannot be mapped.
     """
-    return hardware.in_mode(power_mode).at_boundary(
-        boundary, formula_version(hardware.architecture), _find_anchor(hardware)
-    )
-
-
-def _find_anchor(hardware: Hardware) -> tuple[EnergyAction, ...]:
+    if hardware.priced_at == BOARD:
+        return hardware
     key = hardware.digest, formula_version(hardware.architecture)
     if key not in _ANCHORS:
         from joulemap.model.anchor import find_unattributed
@@ -35,7 +32,15 @@ def _find_anchor(hardware: Hardware) -> tuple[EnergyAction, ...]:
             _ANCHORS[key] = find_unattributed(hardware)
         except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
             raise describe_gap(hardware.id, error) from error
-    return _ANCHORS[key]
+    return hardware.anchored(_ANCHORS[key])
+
+
+def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
+    """Return a hardware, given with its anchor and under its calibration, at a power mode and a boundary.
+
+    Raises KeyError or UnknownNameError as `Hardware.in_mode`.
+    """
+    return hardware.in_mode(power_mode).at_boundary(boundary, formula_version(hardware.architecture))
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:

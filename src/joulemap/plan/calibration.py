@@ -21,6 +21,7 @@ from joulemap.catalog.calibration import (
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
 from joulemap.errors import CatalogueError, UsageError
 from joulemap.model.version import formula_version
+from joulemap.plan.boundary import anchor_hardware
 from joulemap.plan.catalogue import known_hardware
 
 if TYPE_CHECKING:
@@ -126,7 +127,14 @@ class CalibrationUse:
         return calibration
 
     def apply(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
-        """Return the hardware under a calibration, at the default mode; CatalogueError where it does not fit."""
+        """Return the hardware with its anchor and under a calibration, at the default mode.
+
+        CatalogueError where the calibration does not fit, or the hardware cannot be mapped.
+        """
+        return self.adjust(anchor_hardware(hardware), entry)
+
+    def adjust(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
+        """Return the hardware under a calibration, as it is otherwise; CatalogueError where that does not fit."""
         if entry is None:
             return hardware
         calibration = self._check(entry, hardware)
