@@ -65,7 +65,7 @@ def energy_j(run: RunColumns) -> float:
 
 
 def power_w(run: RunColumns) -> float:
-    return int(run.ledger.energy_fj.sum()) / int(run.operators.latency_fs.sum())
+    return int(run.ledger.energy_fj.sum()) / int(run.operators.interval_fs.sum())
 
 
 def line_fj(run: RunColumns, key: ActionKey) -> int:

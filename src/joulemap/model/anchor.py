@@ -8,9 +8,9 @@ in which units or memories are busy:
     per second of memory = (share x limit x T - E) / memory time          of the copy
     per clock of a unit  = (share x limit x T - E) / compute time / f U   of the product at each precision
 
-T and E are those of the probe at the default power mode, E with all other lines of the board, also what the other
-price adds to it; nothing is added where the probe draws as much by itself. A mode changes neither price: a clock
-or units that are off lower how often they are paid in a second.
+T and E are those of the probe at the default power mode, T from one batch to the next, E with all other lines of the
+board, also what the other price adds to it; nothing is added where the probe draws as much by itself. A mode changes
+neither price: a clock or units that are off lower how often they are paid in a second.
 
 Time and not MACs or bytes is what is counted, because a chip at work draws most of its limit however little of its peak
 is used: convolutional models on one H200 draw 72 % of it at batch 32, in the median of 79, at 5 to 30 % of the peak.
@@ -38,7 +38,7 @@ from joulemap.domain.reference import MEMORY_ACTION, ActionKey, EnergyAction, cy
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
-from joulemap.model.pipeline import share_latency, time_kernels
+from joulemap.model.pipeline import share_interval, share_latency, time_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.units import FJ_PER_J, FS_PER_S
 
@@ -124,11 +124,11 @@ def find_unattributed(hardware: Hardware) -> tuple[EnergyAction, ...]:
 def _probe(hardware: Hardware, operator: str, precision: str, name: str) -> Probe:
     kernels = form_kernels(_columns(operator), precision, RUNTIME)
     timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
-    latency_s = share_latency(timing, hardware) / FS_PER_S
-    counts = close_counts(timing.counts, hardware, latency_s, timing.row_factor)
+    interval_s = share_interval(timing, share_latency(timing, hardware)) / FS_PER_S
+    counts = close_counts(timing.counts, hardware, interval_s, timing.row_factor)
     spent_j = float(operator_fj(counts, hardware, timing.row_factor).sum()) / FJ_PER_J
     compute_s, memory_s = (float(one.sum()) for one in (timing.placement.compute_s, timing.placement.memory_s))
-    taken_s = float(latency_s.sum())
+    taken_s = float(interval_s.sum())
     if has_host_memory(hardware) and memory_s > compute_s:
         spent_j -= hardware.static_power.value * (taken_s - compute_s)
         taken_s = compute_s
