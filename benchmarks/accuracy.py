@@ -103,7 +103,8 @@ Agreement with a row that coefficients were chosen with says little. A row is
 | unseen family | rows of its hardware in view, but none of its family |
 | unseen hardware | no row of its hardware in view |
 
-Which rows those are stands in `src/joulemap/catalog/data/measurement/seen`; the view `measurement_splits` applies it.
+Which rows those are stands in `src/joulemap/catalog/data/measurement/seen` and in the column `seen` of published
+rows; the view `measurement_splits` applies it.
 """
 
 OPERATOR_TEXT: Final = """\

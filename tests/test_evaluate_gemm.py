@@ -133,8 +133,8 @@ def test_cpu_fp32() -> None:
 def test_an_engine_on_a_cpu_computes_small_windows_by_winograd() -> None:
     """Of 3 x 3 convolutions in lanes 1 / 1.75 of the MACs are left, in time and in energy."""
 
-    def convolve(kernel: int, precision: str, runtime: str) -> RunColumns:
-        module = nn.Conv2d(64, 64, kernel, padding=kernel // 2, bias=False, device="meta")
+    def convolve(kernel: int, precision: str, runtime: str, stride: int = 1) -> RunColumns:
+        module = nn.Conv2d(64, 64, kernel, stride, padding=kernel // 2, bias=False, device="meta")
         work = columns(module, torch.empty(1, 64, 32, 32, device="meta"))
         return evaluate(work, cpu(), Configuration(hardware="cpu", precision=precision, runtime=runtime))
 
@@ -146,9 +146,9 @@ def test_an_engine_on_a_cpu_computes_small_windows_by_winograd() -> None:
     assert count(plain, "vector_fma", "fp32_mac") == macs
     assert_close(count(engine, "vector_fma", "fp32_mac"), macs / 1.75, rel=1e-12)
     assert_close(busy_s(engine), busy_s(plain) / 1.75, rel=1e-9)
-    # dot products of bytes and windows of one tap are as they were
-    for precision, kernel in (("int8", 3), ("fp32", 1)):
-        alike = [busy_s(convolve(kernel, precision, runtime)) for runtime in ("fused", "engine")]
+    # dot products of bytes, windows of one tap and such as leave out positions are as they were
+    for precision, kernel, stride in (("int8", 3, 1), ("fp32", 1, 1), ("fp32", 3, 2)):
+        alike = [busy_s(convolve(kernel, precision, runtime, stride)) for runtime in ("fused", "engine")]
         assert_close(alike[0], alike[1], rel=1e-12)
 
 

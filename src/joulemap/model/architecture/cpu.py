@@ -9,7 +9,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     launch  = region_cost                                                          one thread fork and join
 
 In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
-3 x 3 convolution in lanes takes 1 / winograd_gain of its MACs.
+3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
 
 The rate of a GEMM is the core's, of what it has for the precision: a matrix unit (the hardware's geometry says so, e.g.
 AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
@@ -44,7 +44,7 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Booleans, Floats, Work
+from joulemap.model.workload import Booleans, Floats
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 """Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
@@ -55,8 +55,10 @@ CACHE_LEVELS: Final = ("l1", "l2", "l3")
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs that one thread takes of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
-WINOGRAD_CHANNELS: Final = 16.0
-"""Channels in from which Winograd's algorithm pays."""
+WINOGRAD_CHANNELS: Final = 8.0
+"""Channels on either side from which an engine takes Winograd's algorithm. Source: ncnn, convolution_arm.cpp."""
+STRIDED: Final = 1.9
+"""Input positions for each output position from which on a convolution leaves some out."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
 
@@ -133,11 +135,15 @@ def _idle_share(hardware: Hardware) -> float:
     return 0.0 if total is None else 1.0 - hardware.units / total.value
 
 
-def _is_winograd(work: Work) -> Booleans:
-    """Return the 3 x 3 convolutions that an engine computes by Winograd's algorithm."""
+def _is_winograd(kernels: KernelColumns) -> Booleans:
+    """Return the 3 x 3 convolutions of stride 1 that an engine computes by Winograd's algorithm."""
+    work = kernels.work
     channels = work.gemm_k / np.maximum(work.tap_count, 1.0)
-    mask: Booleans = work.of_kind("conv") & (work.tap_count == 9.0) & (channels >= WINOGRAD_CHANNELS)
-    return mask
+    elements = (kernels.own_read_bytes - kernels.own_weight_bytes) / kernels.item_bytes
+    positions = elements / np.maximum(channels * np.maximum(work.gemm_groups, 1.0), 1.0)
+    has_channels = np.maximum(channels, work.gemm_n) >= WINOGRAD_CHANNELS
+    mask: Booleans = work.of_kind("conv") & (work.tap_count == 9.0) & has_channels
+    return mask & (positions <= STRIDED * work.gemm_m)
 
 
 class Cpu:
@@ -180,7 +186,7 @@ class Cpu:
         dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
         saved = np.ones(work.operator_count)
         if kernels.runtime == "engine" and mode == "vector":
-            saved = np.where(_is_winograd(work), hardware.coefficient("winograd_gain"), saved)
+            saved = np.where(_is_winograd(kernels), hardware.coefficient("winograd_gain"), saved)
         dense_rate = dense_rate * saved
         fmas = hardware.coefficient("special_function_fmas")
         simple = (work.elementwise_count + fmas * work.special_count) / np.maximum(tiles, 1.0)
