@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration pages questions campaign ladder ladder-models clean
+.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration doubt pages questions campaign ladder ladder-models clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -79,6 +79,9 @@ profile: $(STAMP)  ## match the profiles that ship to traced operators again
 calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \
 		--output src/joulemap/catalog/data/calibration/h200_sxm.toml
+
+doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
+	$(BIN)/python -m joulemap.tools.doubt
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

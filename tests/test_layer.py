@@ -68,7 +68,19 @@ BELOW: dict[str, set[str]] = {
         "units",
         "workspace",
     },
-    "tools": {"catalog", "domain", "errors", "fuse", "model", "plan", "resource", "store", "trace", "workspace"},
+    "tools": {
+        "calibrate",
+        "catalog",
+        "domain",
+        "errors",
+        "fuse",
+        "model",
+        "plan",
+        "resource",
+        "store",
+        "trace",
+        "workspace",
+    },
 }
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 

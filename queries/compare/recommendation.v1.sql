@@ -15,6 +15,9 @@ unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the runner-up; null without one" }
 runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
 tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
+probability_best = { type = "DOUBLE", meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
+probability_ahead = { type = "DOUBLE", meaning = "that it is better than the runner-up; null without one and for memory" }
+rivals = { type = "VARCHAR[]", meaning = "runs that cannot be told apart from the winner: better than it with a probability above 0.2" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections or estimates" }
 published_hardware = { type = "VARCHAR", meaning = "the best whose key numbers are not; null without one" }
 published_value = { type = "DOUBLE", meaning = "its value, in unit" }
@@ -24,6 +27,7 @@ available_value = { type = "DOUBLE", meaning = "its value, in unit" }
 */
 WITH chosen AS (
     SELECT
+        r.run_id,
         n.label AS hardware,
         r.is_projection,
         r.is_available,
@@ -34,12 +38,13 @@ WITH chosen AS (
         r.throughput_per_s,
         r.peak_memory_bytes,
         r.edp_js
-    FROM runs AS r
+    FROM run_figures AS r
     JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),
 valued AS (
     SELECT
+        c.run_id,
         c.hardware,
         c.is_projection,
         c.is_available,
@@ -60,10 +65,31 @@ candidate AS (
         as_cost(is_higher_better(v.goal), v.value) AS cost
     FROM valued AS v
 ),
+drawn AS MATERIALIZED (
+    SELECT
+        c.goal,
+        c.run_id,
+        c.hardware,
+        d.draw,
+        as_cost(c.is_higher_better, ln(c.value) + metric_error(c.goal, d.latency_error, d.energy_error)) AS cost
+    FROM candidate AS c
+    JOIN draws_among($run_ids) AS d ON d.run_id = c.run_id
+    WHERE c.goal <> 'memory'
+),
+chance AS (
+    SELECT goal, run_id, count(*) / sum(count(*)) OVER (PARTITION BY goal) AS probability_best
+    FROM (
+        SELECT goal, draw, arg_min(run_id, cost) AS run_id
+        FROM drawn
+        GROUP BY goal, draw
+    )
+    GROUP BY goal, run_id
+),
 ranked AS (
     SELECT
         position,
         goal,
+        run_id,
         hardware,
         value,
         unit,
@@ -74,6 +100,7 @@ ranked AS (
         count(*) OVER (PARTITION BY goal, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,
         lead(hardware) OVER by_cost AS runner_up,
+        lead(run_id) OVER by_cost AS runner_up_id,
         first_value(CASE WHEN NOT is_projection THEN hardware END IGNORE NULLS) OVER everything AS published_hardware,
         first_value(CASE WHEN NOT is_projection THEN value END IGNORE NULLS) OVER everything AS published_value,
         first_value(CASE WHEN is_available THEN hardware END IGNORE NULLS) OVER everything AS available_hardware,
@@ -84,21 +111,45 @@ ranked AS (
         everything AS (
             PARTITION BY goal ORDER BY cost, hardware ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
         )
+),
+rival AS (
+    SELECT
+        w.goal,
+        d.run_id,
+        d.hardware,
+        avg(CAST(d.cost < b.cost AS INTEGER)) AS probability
+    FROM ranked AS w
+    JOIN drawn AS b ON b.goal = w.goal AND b.run_id = w.run_id
+    JOIN drawn AS d ON d.goal = w.goal AND d.draw = b.draw AND d.run_id <> w.run_id
+    WHERE w.rank = 1
+    GROUP BY w.goal, d.run_id, d.hardware
+),
+rivals AS (
+    SELECT goal, list(hardware ORDER BY probability DESC, hardware) AS names
+    FROM rival
+    WHERE probability > 1e0 - told_apart()
+    GROUP BY goal
 )
 SELECT
-    goal,
-    hardware,
-    value,
-    unit,
-    better_ratio(is_higher_better, value, next_value) AS advantage_ratio,
-    runner_up,
-    tied_count,
-    is_projection,
-    published_hardware,
-    published_value,
-    is_available,
-    available_hardware,
-    available_value
-FROM ranked
-WHERE rank = 1
-ORDER BY position
+    r.goal,
+    r.hardware,
+    r.value,
+    r.unit,
+    better_ratio(r.is_higher_better, r.value, r.next_value) AS advantage_ratio,
+    r.runner_up,
+    r.tied_count,
+    CASE WHEN r.goal <> 'memory' THEN coalesce(c.probability_best, 0e0) END AS probability_best,
+    1e0 - o.probability AS probability_ahead,
+    coalesce(v.names, []) AS rivals,
+    r.is_projection,
+    r.published_hardware,
+    r.published_value,
+    r.is_available,
+    r.available_hardware,
+    r.available_value
+FROM ranked AS r
+LEFT JOIN chance AS c ON c.goal = r.goal AND c.run_id = r.run_id
+LEFT JOIN rival AS o ON o.goal = r.goal AND o.run_id = r.runner_up_id
+LEFT JOIN rivals AS v ON v.goal = r.goal
+WHERE r.rank = 1
+ORDER BY r.position

@@ -42,6 +42,17 @@ throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts a
 assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
 recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
 unattributed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy that no circuit explains: what the power limit says of busy units and memories beyond all other prices" }
+energy_low_j = { type = "DOUBLE", unit = "J", meaning = "of energy_j: below it one time in ten" }
+energy_high_j = { type = "DOUBLE", unit = "J", meaning = "above it one time in ten" }
+energy_half_width = { type = "DOUBLE", meaning = "of that interval, of the natural logarithm" }
+energy_doubt = { type = "VARCHAR", meaning = "what the interval of the energy follows from" }
+latency_low_s = { type = "DOUBLE", unit = "s", meaning = "of latency_s: below it one time in ten" }
+latency_high_s = { type = "DOUBLE", unit = "s", meaning = "above it one time in ten" }
+latency_half_width = { type = "DOUBLE", meaning = "of that interval, of the natural logarithm" }
+latency_doubt = { type = "VARCHAR", meaning = "what the interval of the latency follows from" }
+probability_best = { type = "DOUBLE", meaning = "that it needs the least energy per inference of these runs" }
+likely_best = { type = "BOOLEAN", meaning = "it is predicted to need the least energy per inference, or cannot be told apart from the run that is" }
+fastest_probability = { type = "DOUBLE", meaning = "that it has the least latency of these runs" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
@@ -104,8 +115,41 @@ answered AS (
         uncapped_power_w,
         interval_s,
         throughput_limit
-    FROM runs
+    FROM run_figures
     WHERE list_contains($run_ids, run_id)
+),
+drawn AS MATERIALIZED (
+    SELECT
+        d.*,
+        ln(s.energy_per_inference_j) + d.energy_error AS energy,
+        ln(s.latency_s) + d.latency_error AS latency
+    FROM answered AS s
+    JOIN draws_among($run_ids) AS d ON d.run_id = s.run_id
+),
+best AS (
+    SELECT
+        draw,
+        arg_min(run_id, energy) AS energy_id,
+        arg_min(run_id, latency) AS latency_id,
+        any_value(energy) FILTER (
+            run_id = (SELECT min_by(s.run_id, [s.energy_per_inference_j, s.run_id]) FROM answered AS s)
+        ) AS predicted_best
+    FROM drawn
+    GROUP BY draw
+),
+chance AS (
+    SELECT
+        d.run_id,
+        any_value(d.latency_half_width) AS latency_half_width,
+        any_value(d.energy_half_width) AS energy_half_width,
+        any_value(d.latency_basis) AS latency_basis,
+        any_value(d.energy_basis) AS energy_basis,
+        avg(CAST(b.energy_id = d.run_id AS INTEGER)) AS probability_best,
+        avg(CAST(b.latency_id = d.run_id AS INTEGER)) AS fastest_probability,
+        avg(CAST(d.energy <= b.predicted_best AS INTEGER)) AS probability_ahead
+    FROM drawn AS d
+    JOIN best AS b ON b.draw = d.draw
+    GROUP BY d.run_id
 ),
 baseline AS (
     SELECT a.label, s.energy_per_inference_j, s.latency_s
@@ -149,6 +193,17 @@ SELECT
     c.assumed_energy_fraction,
     c.recalled_energy_fraction,
     c.unattributed_energy_fraction,
+    s.energy_j * exp(-u.energy_half_width) AS energy_low_j,
+    s.energy_j * exp(u.energy_half_width) AS energy_high_j,
+    u.energy_half_width,
+    u.energy_basis AS energy_doubt,
+    s.latency_s * exp(-u.latency_half_width) AS latency_low_s,
+    s.latency_s * exp(u.latency_half_width) AS latency_high_s,
+    u.latency_half_width,
+    u.latency_basis AS latency_doubt,
+    u.probability_best,
+    coalesce(u.probability_ahead > 1e0 - told_apart(), FALSE) AS likely_best,
+    u.fastest_probability,
     a.is_projection,
     a.is_available,
     coalesce(a.refusal, '') AS reason,
@@ -156,5 +211,6 @@ SELECT
 FROM asked AS a
 LEFT JOIN answered AS s ON s.run_id = a.run_id
 LEFT JOIN certainty AS c ON c.run_id = a.run_id
+LEFT JOIN chance AS u ON u.run_id = a.run_id
 LEFT JOIN baseline AS b ON TRUE
 ORDER BY s.energy_per_inference_j NULLS LAST, a.hardware, a.run_id

@@ -83,7 +83,7 @@ drawn AS (
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN host AS h ON h.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
-    LEFT JOIN runs AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
+    LEFT JOIN run_figures AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
     LEFT JOIN static AS c ON c.run_id = r.run_id
     LEFT JOIN measured AS m
         ON m.hardware = r.hardware

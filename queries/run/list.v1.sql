@@ -19,6 +19,6 @@ latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 created_at = { type = "TIMESTAMP", meaning = "when it was stored, UTC" }
 */
 SELECT run_id, model, configuration_name(hardware, power_mode) AS hardware, precision, batch, runtime, energy_j, latency_s, created_at
-FROM runs
+FROM run_figures
 WHERE $model = '' OR model = $model
 ORDER BY run_id DESC

@@ -931,3 +931,252 @@ SELECT
     s.separate_moved_bytes - s.moved_bytes AS saved_moved_bytes,
     1e0 - s.moved_bytes / nullif(s.separate_moved_bytes, 0e0) AS saved_moved_fraction
 FROM shared AS s;
+
+-- What a run is of, as errors of predictions are told apart: a whole model, or a kind of single operator.
+CREATE MACRO work_of(model) AS coalesce(nullif(operator_kind(model), ''), 'model');
+
+-- Groups of measurements that weigh as much as what was thought without them.
+CREATE MACRO full_groups() AS 2e0;
+
+-- Half-width of an 80 % interval of the standard logistic distribution, ln 9; and, over the mean of absolute errors, ln 5.
+CREATE MACRO logistic_width() AS ln(9e0);
+CREATE MACRO mean_to_width() AS ln(5e0);
+
+-- Whose errors an interval is made of: what tells a level of groups from the one above.
+CREATE MACRO scale_basis(level) AS
+    ['measurements of other classes, widened', 'measurements of other classes, widened', 'its class', 'its runtime',
+     'its precision', 'its own measurements'][level + 1];
+
+-- Of the logarithms of measured over predicted latency and energy of one run: that of the runs that have both.
+CREATE MACRO error_correlation() AS 0.7e0;
+
+-- Half-width of what each calibration was off on model families that its fit had not seen, by runtime and precision, and
+-- the largest of a runtime's for precisions that it has no rows of.
+CREATE MACRO left_out_widths() AS TABLE
+SELECT
+    n.calibration_digest,
+    n.hardware,
+    n.runtime,
+    coalesce(n.precision, '') AS "precision",
+    max(n.latency_width) AS latency_width,
+    max(n.energy_width) AS energy_width
+FROM (
+    SELECT
+        e.calibration_digest,
+        c.hardware,
+        e.runtime,
+        e.precision,
+        mean_to_width() * max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'latency')
+            AS latency_width,
+        mean_to_width() * max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'energy')
+            AS energy_width
+    FROM calibration_error AS e
+    JOIN calibration AS c ON c.calibration_digest = e.calibration_digest
+    WHERE e.split = 'cross_validated' AND e.family IS NULL AND e.runtime IS NOT NULL AND e.precision IS NOT NULL
+    GROUP BY e.calibration_digest, c.hardware, e.runtime, e.precision
+) AS n
+GROUP BY GROUPING SETS (
+    (n.calibration_digest, n.hardware, n.runtime, n.precision), (n.calibration_digest, n.hardware, n.runtime)
+);
+
+-- Half-widths of 80 % intervals of the logarithms of these runs' figures, of all that were evaluated for null, and where
+-- they come from (docs/doubt.md). Latency: what the run's calibration was off on model families that its fit had not
+-- seen, else the finest group of measurements that the run is in. Energy: the same, together with what the bases of its
+-- prices leave open, where parts of one basis err together, bases by themselves, and static energy with the time.
+CREATE MACRO uncertainty_among(run_ids) AS TABLE
+SELECT
+    t.run_id,
+    t.latency_half_width,
+    t.energy_half_width,
+    sqrt(pow(t.latency_half_width, 2) + pow(t.energy_half_width, 2)
+        + 2 * error_correlation() * t.latency_half_width * t.energy_half_width) AS edp_half_width,
+    sqrt(pow(t.latency_half_width, 2) + pow(t.energy_half_width, 2)
+        - 2 * error_correlation() * t.latency_half_width * t.energy_half_width) AS power_half_width,
+    t.price_half_width,
+    t.latency_basis,
+    t.energy_basis,
+    t.latency_group_count,
+    t.energy_group_count
+FROM (
+    SELECT
+        q.run_id,
+        q.latency_half_width,
+        q.price_half_width,
+        CASE
+            WHEN q.left_out_energy IS NOT NULL THEN q.left_out_energy
+            WHEN q.energy_scale.level < 2 THEN sqrt(pow(q.energy_scale.half_width, 2) + pow(q.price_half_width, 2))
+            ELSE sqrt(
+                (q.energy_scale.group_count * pow(q.energy_scale.half_width, 2)
+                    + full_groups() * pow(q.price_half_width, 2)) / (q.energy_scale.group_count + full_groups())
+            )
+        END AS energy_half_width,
+        CASE WHEN q.left_out_latency IS NULL THEN scale_basis(q.latency_scale.level) ELSE 'its calibration' END
+            AS latency_basis,
+        CASE
+            WHEN q.left_out_energy IS NULL THEN scale_basis(q.energy_scale.level) || ' and the bases of its prices'
+            ELSE 'its calibration'
+        END AS energy_basis,
+        CASE WHEN q.left_out_latency IS NULL THEN q.latency_scale.group_count END AS latency_group_count,
+        CASE WHEN q.left_out_energy IS NULL THEN q.energy_scale.group_count END AS energy_group_count
+    FROM (
+        SELECT
+            c.run_id,
+            c.latency_scale,
+            c.energy_scale,
+            c.left_out_latency,
+            c.left_out_energy,
+            c.latency_half_width,
+            sqrt(p.basis_square + pow(p.static_share * c.latency_half_width, 2)) AS price_half_width
+        FROM (
+            SELECT
+                n.run_id,
+                n.latency_scale,
+                n.energy_scale,
+                n.left_out_latency,
+                n.left_out_energy,
+                coalesce(n.left_out_latency, n.latency_scale.half_width) AS latency_half_width
+            FROM (
+                SELECT
+                    r.run_id,
+                    max_by(
+                        {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
+                    ) FILTER (s.quantity = 'latency') AS latency_scale,
+                    max_by(
+                        {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
+                    ) FILTER (s.quantity = 'energy') AS energy_scale,
+                    max_by(e.latency_width, e.precision) AS left_out_latency,
+                    max_by(e.energy_width, e.precision) AS left_out_energy
+                FROM run AS r
+                JOIN workload AS w ON w.workload_id = r.workload_id
+                JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+                JOIN error_scale AS s
+                    ON s.work IN ('', work_of(w.model))
+                    AND s.architecture IN ('', v.architecture)
+                    AND s.runtime IN ('', r.runtime)
+                    AND s.precision IN ('', r.precision)
+                    AND s.hardware IN ('', v.hardware)
+                LEFT JOIN left_out_widths() AS e
+                    ON e.calibration_digest = r.calibration_digest
+                    AND e.hardware = v.hardware
+                    AND e.runtime = r.runtime
+                    AND e.precision IN ('', r.precision)
+                    AND operator_kind(w.model) = ''
+                WHERE r.refusal IS NULL AND (run_ids IS NULL OR list_contains(run_ids, r.run_id))
+                GROUP BY r.run_id
+            ) AS n
+        ) AS c
+        JOIN (
+            SELECT
+                g.run_id,
+                sum(pow(b.half_width * g.energy_fj, 2)) / pow(sum(g.energy_fj), 2) AS basis_square,
+                sum(g.static_fj) / sum(g.energy_fj) AS static_share
+            FROM (
+                SELECT
+                    l.run_id,
+                    e.basis,
+                    CAST(sum(l.energy_fj) AS DOUBLE) AS energy_fj,
+                    CAST(sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS DOUBLE) AS static_fj
+                FROM ledger_line AS l
+                JOIN run AS r ON r.run_id = l.run_id
+                JOIN action AS a ON a.action_id = l.action_id
+                JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
+                WHERE run_ids IS NULL OR list_contains(run_ids, l.run_id)
+                GROUP BY l.run_id, e.basis
+            ) AS g
+            JOIN basis_spread AS b ON b.price_basis = g.basis
+            GROUP BY g.run_id
+        ) AS p ON p.run_id = c.run_id
+    ) AS q
+) AS t;
+
+-- What an error of latency and one of energy, as logarithms, make of a metric's logarithm.
+CREATE MACRO metric_error(metric_name, latency_error, energy_error) AS
+    find_metric(metric_name).latency_power * latency_error + find_metric(metric_name).energy_power * energy_error;
+
+-- Half-width of a metric's logarithm.
+CREATE MACRO metric_half_width(metric_name, latency_half_width, energy_half_width) AS sqrt(
+    pow(find_metric(metric_name).latency_power * latency_half_width, 2)
+    + pow(find_metric(metric_name).energy_power * energy_half_width, 2)
+    + 2 * error_correlation() * find_metric(metric_name).latency_power * find_metric(metric_name).energy_power
+        * latency_half_width * energy_half_width
+);
+
+-- Draws of what may be true of so many runs: enough for a percent, fewer where there are many to draw for.
+CREATE MACRO draw_count(run_count) AS CAST(greatest(100, least(500, 50000 // greatest(run_count, 1))) AS INTEGER);
+
+-- Probability from which on one run is said to be better than another.
+CREATE MACRO told_apart() AS 0.8e0;
+
+-- A draw of the logistic distribution whose 80 % interval is one wide to either side: of what a key names, the same
+-- whenever it is asked for.
+CREATE MACRO drawn(key, draw) AS -ln(18446744073709551616e0 / (hash(key || draw) + 0.5e0) - 1e0) / logistic_width();
+
+-- Factors of the errors of these runs: what runs share by being alike in it, and the rest of their own.
+CREATE MACRO error_factors(run_ids) AS TABLE
+WITH share AS (
+    SELECT
+        factor,
+        sum(CASE WHEN quantity = 'latency' THEN share ELSE 0e0 END) AS latency_share,
+        sum(CASE WHEN quantity = 'energy' THEN share ELSE 0e0 END) AS energy_share
+    FROM error_share
+    GROUP BY factor
+    UNION ALL
+    SELECT
+        'own',
+        1e0 - sum(CASE WHEN quantity = 'latency' THEN share ELSE 0e0 END),
+        1e0 - sum(CASE WHEN quantity = 'energy' THEN share ELSE 0e0 END)
+    FROM error_share
+)
+SELECT f.run_id, f.factor, f.key, s.latency_share, s.energy_share
+FROM (
+    SELECT
+        r.run_id,
+        unnest([
+            {'factor': 'class', 'key': v.architecture},
+            {'factor': 'board', 'key': v.hardware},
+            {'factor': 'model', 'key': concat_ws(' ', v.architecture, w.source)},
+            {'factor': 'board_model', 'key': concat_ws(' ', v.hardware, w.source)},
+            {'factor': 'case', 'key': concat_ws(' ', v.architecture, w.source, w.batch, r.precision, r.runtime)},
+            {'factor': 'own', 'key': r.run_key}
+        ], recursive := TRUE)
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    WHERE list_contains(run_ids, r.run_id) AND r.refusal IS NULL
+) AS f (run_id, factor, key)
+JOIN share AS s ON s.factor = f.factor;
+
+-- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted.
+CREATE MACRO draws_among(run_ids) AS TABLE
+SELECT
+    f.run_id,
+    d.draw,
+    any_value(u.latency_half_width) * sum(sqrt(f.latency_share) * drawn(f.factor || f.key, d.draw)) AS latency_error,
+    any_value(u.energy_half_width) * sum(sqrt(f.energy_share) * (
+        error_correlation() * drawn(f.factor || f.key, d.draw)
+        + sqrt(1e0 - pow(error_correlation(), 2)) * drawn('energy ' || f.factor || f.key, d.draw)
+    )) AS energy_error,
+    any_value(u.latency_half_width) AS latency_half_width,
+    any_value(u.energy_half_width) AS energy_half_width,
+    any_value(u.latency_basis) AS latency_basis,
+    any_value(u.energy_basis) AS energy_basis
+FROM error_factors(run_ids) AS f
+JOIN uncertainty_among(run_ids) AS u ON u.run_id = f.run_id
+CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d
+GROUP BY f.run_id, d.draw;
+
+-- The part of the variance of two errors that runs share: by what they are alike in.
+CREATE MACRO shared_part(shares, is_class, is_board, is_model, is_case) AS
+    CAST(is_class AS INTEGER) * shares['class']
+    + CAST(is_board AS INTEGER) * shares['board']
+    + CAST(is_class AND is_model AS INTEGER) * shares['model']
+    + CAST(is_board AND is_model AS INTEGER) * shares['board_model']
+    + CAST(is_class AND is_model AND is_case AS INTEGER) * shares['case'];
+
+-- The probability that a logarithm whose predicted value is `ahead` above 0 is above 0, for a half-width of its error.
+CREATE MACRO probability_above(ahead, half_width) AS
+    CASE
+        WHEN half_width > 0e0 THEN 1e0 / (1e0 + exp(-logistic_width() * ahead / half_width))
+        WHEN ahead = 0e0 THEN 0.5e0
+        ELSE CAST(ahead > 0e0 AS INTEGER)
+    END;

@@ -838,7 +838,9 @@ CREATE TABLE metric (
     column_name VARCHAR NOT NULL,
     per VARCHAR NOT NULL,
     is_higher_better BOOLEAN NOT NULL,
-    missing VARCHAR NOT NULL
+    missing VARCHAR NOT NULL,
+    latency_power DOUBLE NOT NULL,
+    energy_power DOUBLE NOT NULL
 );
 COMMENT ON TABLE metric IS 'What runs are compared, ranked and chosen by: the table of the program';
 COMMENT ON COLUMN metric.metric_index IS 'Order in the program';
@@ -849,6 +851,8 @@ COMMENT ON COLUMN metric.column_name IS 'Column that holds it, in runs or what a
 COMMENT ON COLUMN metric.per IS 'What one value is of: batch, inference, second, chip, million inferences';
 COMMENT ON COLUMN metric.is_higher_better IS 'Whether more of it is better';
 COMMENT ON COLUMN metric.missing IS 'What is not known where it is null; empty where it always is';
+COMMENT ON COLUMN metric.latency_power IS 'How its logarithm follows that of the latency';
+COMMENT ON COLUMN metric.energy_power IS 'How its logarithm follows that of the energy';
 
 CREATE TABLE table_digest (
     table_name VARCHAR PRIMARY KEY,
@@ -857,3 +861,56 @@ CREATE TABLE table_digest (
 COMMENT ON TABLE table_digest IS 'Digests of the tables that are replaced as a whole when the catalogue changes';
 COMMENT ON COLUMN table_digest.table_name IS 'Table';
 COMMENT ON COLUMN table_digest.content_digest IS 'Of all its rows, eight digits; `joulemap db check` compares them';
+
+CREATE TABLE error_scale (
+    scale_index INTEGER PRIMARY KEY CHECK (scale_index >= 0),
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy')),
+    level INTEGER NOT NULL CHECK (level >= 0),
+    work VARCHAR NOT NULL,
+    architecture VARCHAR NOT NULL,
+    runtime VARCHAR NOT NULL,
+    precision VARCHAR NOT NULL,
+    hardware VARCHAR NOT NULL,
+    half_width DOUBLE NOT NULL CHECK (half_width > 0),
+    group_count INTEGER NOT NULL CHECK (group_count > 0),
+    row_count INTEGER NOT NULL CHECK (row_count > 0)
+);
+COMMENT ON TABLE error_scale IS 'How far predictions were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
+COMMENT ON COLUMN error_scale.scale_index IS 'Order in the catalogue';
+COMMENT ON COLUMN error_scale.quantity IS 'latency or energy';
+COMMENT ON COLUMN error_scale.level IS 'How many of the following say something';
+COMMENT ON COLUMN error_scale.work IS 'model, or the kind of a single operator';
+COMMENT ON COLUMN error_scale.architecture IS 'Architecture class';
+COMMENT ON COLUMN error_scale.runtime IS 'eager, graph, fused or engine';
+COMMENT ON COLUMN error_scale.precision IS 'Of the runs';
+COMMENT ON COLUMN error_scale.hardware IS 'Catalogue id';
+COMMENT ON COLUMN error_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN error_scale.group_count IS 'Model families times boards with measurements';
+COMMENT ON COLUMN error_scale.row_count IS 'Measurements';
+
+CREATE TABLE error_share (
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy')),
+    factor VARCHAR NOT NULL CHECK (factor IN ('class', 'board', 'model', 'board_model', 'case')),
+    share DOUBLE NOT NULL CHECK (share BETWEEN 0 AND 1),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    PRIMARY KEY (quantity, factor)
+);
+COMMENT ON TABLE error_share IS 'The part of an error''s variance that runs share which are alike in something, of the current catalogue';
+COMMENT ON COLUMN error_share.quantity IS 'latency or energy';
+COMMENT ON COLUMN error_share.factor IS 'What they share: class, board, model (in a class), board_model, case (model, precision, runtime and batch in a class)';
+COMMENT ON COLUMN error_share.share IS 'Of the variance of ln(measured / predicted)';
+COMMENT ON COLUMN error_share.basis IS 'Where the number comes from';
+COMMENT ON COLUMN error_share.source IS 'Measurements or assumption';
+
+CREATE TABLE basis_spread (
+    price_basis VARCHAR PRIMARY KEY,
+    half_width DOUBLE NOT NULL CHECK (half_width > 0),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> '')
+);
+COMMENT ON TABLE basis_spread IS 'How far prices per action of a basis may be off together, of the current catalogue';
+COMMENT ON COLUMN basis_spread.price_basis IS 'Basis of the prices';
+COMMENT ON COLUMN basis_spread.half_width IS 'Of an 80 % interval of the natural logarithm';
+COMMENT ON COLUMN basis_spread.basis IS 'Where the number comes from';
+COMMENT ON COLUMN basis_spread.source IS 'Measurements or assumption';

@@ -245,7 +245,7 @@ COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, an
 -- one model reads the rows of its runs and not every row. Each view has one lateral join that refers to both run_id and
 -- workload_id: with two, or with run_id alone, the engine makes plain joins of them and sums everything first.
 -- Bytes are added as decimals, whose sum does not depend on the order.
-CREATE VIEW runs AS
+CREATE VIEW run_figures AS
 SELECT
     r.run_id,
     r.model,
@@ -332,10 +332,196 @@ JOIN LATERAL (
     ) AS o
 ) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL AND x.mac_count IS NOT NULL
 WHERE r.refusal IS NULL;
+COMMENT ON VIEW run_figures IS 'runs without intervals';
+COMMENT ON COLUMN run_figures.units_used_count IS 'Units with work: the mean over time, rounded up';
+COMMENT ON COLUMN run_figures.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
+COMMENT ON COLUMN run_figures.edp_js IS 'Energy x latency, per batch';
+
+CREATE VIEW runs AS
+SELECT
+    f.*,
+    f.latency_s * exp(-u.latency_half_width) AS latency_low_s,
+    f.latency_s * exp(u.latency_half_width) AS latency_high_s,
+    f.energy_j * exp(-u.energy_half_width) AS energy_low_j,
+    f.energy_j * exp(u.energy_half_width) AS energy_high_j,
+    f.average_power_w * exp(-u.power_half_width) AS power_low_w,
+    f.average_power_w * exp(u.power_half_width) AS power_high_w,
+    f.throughput_per_s * exp(-u.latency_half_width) AS throughput_low_per_s,
+    f.throughput_per_s * exp(u.latency_half_width) AS throughput_high_per_s,
+    f.edp_js * exp(-u.edp_half_width) AS edp_low_js,
+    f.edp_js * exp(u.edp_half_width) AS edp_high_js
+FROM run_figures AS f
+JOIN uncertainty_among(CAST(NULL AS INTEGER[])) AS u ON u.run_id = f.run_id;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; units_used_count is the mean over time of the units with work, rounded up';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
+
+CREATE VIEW run_uncertainty AS
+SELECT
+    r.run_id,
+    r.model,
+    r.hardware,
+    r.architecture,
+    r.power_mode,
+    r.precision,
+    r.batch,
+    r.runtime,
+    r.boundary,
+    r.is_newest,
+    u.* EXCLUDE (run_id)
+FROM run_configurations AS r
+JOIN uncertainty_among(CAST(NULL AS INTEGER[])) AS u ON u.run_id = r.run_id;
+COMMENT ON VIEW run_uncertainty IS 'How far each run may be off: a figure v lies between v exp(-h) and v exp(h) four times in five, h its half-width';
+
+-- Each of these runs against each other, in the metrics that follow from energy and latency: the probability that it is
+-- better, by what the two share of their errors.
+CREATE MACRO comparisons_among(run_ids) AS TABLE
+WITH share AS (
+    SELECT
+        map_from_entries(list({'k': factor, 'v': share}) FILTER (quantity = 'latency')) AS latency,
+        map_from_entries(list({'k': factor, 'v': share}) FILTER (quantity = 'energy')) AS energy
+    FROM error_share
+),
+one AS MATERIALIZED (
+    SELECT
+        f.run_id,
+        f.model,
+        f.hardware,
+        f.architecture,
+        f.precision,
+        f.batch,
+        f.runtime,
+        w.source,
+        configuration_label(f.hardware, f.power_mode, f.precision, f.batch, f.runtime) AS label,
+        u.latency_half_width,
+        u.energy_half_width,
+        f.latency_s,
+        f.energy_per_inference_j,
+        f.edp_per_inference_js,
+        f.throughput_per_s,
+        f.average_power_w
+    FROM run_figures AS f
+    JOIN workload AS w ON w.workload_id = f.workload_id
+    JOIN uncertainty_among(run_ids) AS u ON u.run_id = f.run_id
+    WHERE run_ids IS NULL OR list_contains(run_ids, f.run_id)
+),
+pair AS (
+    SELECT
+        a.model,
+        a.run_id,
+        a.hardware,
+        a.label,
+        b.run_id AS other_run_id,
+        b.hardware AS other_hardware,
+        b.label AS other_label,
+        a.latency_half_width AS t,
+        a.energy_half_width AS e,
+        b.latency_half_width AS other_t,
+        b.energy_half_width AS other_e,
+        shared_part(s.latency, a.architecture = b.architecture, a.hardware = b.hardware, a.source = b.source,
+            a.precision = b.precision AND a.batch = b.batch AND a.runtime = b.runtime) AS shared_t,
+        shared_part(s.energy, a.architecture = b.architecture, a.hardware = b.hardware, a.source = b.source,
+            a.precision = b.precision AND a.batch = b.batch AND a.runtime = b.runtime) AS shared_e,
+        unnest([
+            {'metric': 'energy_per_inference', 'value': a.energy_per_inference_j, 'other_value': b.energy_per_inference_j},
+            {'metric': 'latency', 'value': a.latency_s, 'other_value': b.latency_s},
+            {'metric': 'edp_per_inference', 'value': a.edp_per_inference_js, 'other_value': b.edp_per_inference_js},
+            {'metric': 'throughput', 'value': a.throughput_per_s, 'other_value': b.throughput_per_s},
+            {'metric': 'power', 'value': a.average_power_w, 'other_value': b.average_power_w}
+        ], recursive := TRUE)
+    FROM one AS a
+    JOIN one AS b ON b.run_id <> a.run_id AND b.source = a.source
+    CROSS JOIN share AS s
+)
+SELECT
+    model,
+    metric,
+    run_id,
+    other_run_id,
+    hardware,
+    other_hardware,
+    label,
+    other_label,
+    value,
+    other_value,
+    better_ratio(is_higher_better(metric), value, other_value) AS better_ratio,
+    half_width,
+    probability_above(ln(better_ratio(is_higher_better(metric), value, other_value)), half_width) AS probability_better
+FROM (
+    SELECT
+        p.*,
+        sqrt(greatest(
+            pow(m.latency_power, 2) * (p.t * p.t + p.other_t * p.other_t - 2 * p.shared_t * p.t * p.other_t)
+            + pow(m.energy_power, 2) * (p.e * p.e + p.other_e * p.other_e - 2 * p.shared_e * p.e * p.other_e)
+            + 2 * m.latency_power * m.energy_power * error_correlation() * (
+                p.t * p.e + p.other_t * p.other_e
+                - sqrt(p.shared_t * p.shared_e) * (p.t * p.other_e + p.other_t * p.e)
+            ),
+            0e0
+        )) AS half_width
+    FROM pair AS p
+    JOIN metric AS m ON m.name = p.metric
+);
+
+-- How these runs stand in a metric of runs, by draws of their errors together: the part in which each is the best, the
+-- part in which it is better than the one that is predicted to be, and whether it cannot be told apart from that one.
+CREATE MACRO chances_among(run_ids, metric_name) AS TABLE
+WITH one AS MATERIALIZED (
+    SELECT
+        f.run_id,
+        CASE WHEN is_higher_better(metric_name) THEN -1e0 ELSE 1e0 END AS direction,
+        ln(metric_value(metric_name, f)) AS size
+    FROM run_figures AS f
+    WHERE list_contains(run_ids, f.run_id)
+),
+drawn AS MATERIALIZED (
+    SELECT
+        o.run_id,
+        d.draw,
+        o.direction * (o.size + metric_error(metric_name, d.latency_error, d.energy_error)) AS cost
+    FROM one AS o
+    JOIN draws_among(run_ids) AS d ON d.run_id = o.run_id
+),
+winner AS (
+    SELECT d.draw, d.cost, d.run_id
+    FROM drawn AS d
+    WHERE d.run_id = (SELECT min_by(o.run_id, [o.direction * o.size, o.run_id]) FROM one AS o)
+),
+best AS (
+    SELECT draw, arg_min(run_id, cost) AS run_id
+    FROM drawn
+    GROUP BY draw
+)
+SELECT
+    d.run_id,
+    avg(CAST(b.run_id = d.run_id AS INTEGER)) AS probability_best,
+    avg(CASE WHEN w.run_id = d.run_id THEN 1e0 ELSE CAST(d.cost < w.cost AS INTEGER) END) AS probability_ahead,
+    avg(CASE WHEN w.run_id = d.run_id THEN 1e0 ELSE CAST(d.cost < w.cost AS INTEGER) END) > 1e0 - told_apart()
+        AS is_likely_best
+FROM drawn AS d
+JOIN winner AS w ON w.draw = d.draw
+JOIN best AS b ON b.draw = d.draw
+GROUP BY d.run_id;
+
+CREATE VIEW comparison_probability AS
+SELECT
+    c.model,
+    c.metric,
+    c.hardware,
+    c.other_hardware,
+    c.label,
+    c.other_label,
+    c.value,
+    c.other_value,
+    c.better_ratio,
+    c.half_width,
+    c.probability_better,
+    c.run_id,
+    c.other_run_id
+FROM comparisons_among((SELECT list(r.run_id) FROM newest_runs AS r)) AS c;
+COMMENT ON VIEW comparison_probability IS 'Each newest run of a model against each other, in a metric: how probable it is that it is better';
+COMMENT ON COLUMN comparison_probability.label IS 'Hardware, precision, batch and runtime';
 
 CREATE VIEW subgraph_results AS
 SELECT

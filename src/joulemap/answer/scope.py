@@ -37,6 +37,9 @@ FEW: Final = 0.8
 SHOWN_UNCALIBRATED: Final = 6
 """Hardware without a calibration that people see beside some with one."""
 
+MOST_SURE: Final = 0.99
+"""Draws say no more than this."""
+
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
 
@@ -366,6 +369,16 @@ def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
         return []
     share = show_share(fraction)
     return [f"{share} of the energy of {hardware} is priced by public numbers not checked at their source"]
+
+
+def describe_chance(probability: float | None, rivals: Sequence[str]) -> str:
+    """Return how sure a winner is: its probability, or what it cannot be told apart from; empty for None."""
+    if probability is None:
+        return ""
+    if not rivals:
+        return f"{min(probability, MOST_SURE) * 100:.0f} %"
+    more = f" and {len(rivals) - 1} more" if len(rivals) > 1 else ""
+    return f"cannot be told apart from {rivals[0]}{more}"
 
 
 def describe_advantage(ratio: float, other: str) -> str:

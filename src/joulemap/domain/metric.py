@@ -48,6 +48,10 @@ class Metric:
     is_higher_better: bool = False
     missing: str = ""
     """What is not known where it is null; empty where it always is."""
+    latency_power: float = 0.0
+    """How its logarithm follows that of the latency: what an error of latency does to it."""
+    energy_power: float = 0.0
+    """The same of the energy."""
 
     @property
     def best(self) -> str:
@@ -62,28 +66,31 @@ class Metric:
 
 
 METRICS: Final = (
-    Metric(name="energy", label="energy", unit="J", column="energy_j", per="batch"),
+    Metric(name="energy", label="energy", unit="J", column="energy_j", per="batch", energy_power=1.0),
     Metric(name="energy_per_inference", label="energy per inference", unit="J",
-           column="energy_per_inference_j", per="inference"),
-    Metric(name="latency", label="latency", unit="s", column="latency_s", per="batch"),
+           column="energy_per_inference_j", per="inference", energy_power=1.0),
+    Metric(name="latency", label="latency", unit="s", column="latency_s", per="batch", latency_power=1.0),
     Metric(name="throughput", label="throughput", unit="1/s",
-           column="throughput_per_s", per="second", is_higher_better=True),
-    Metric(name="edp", label="energy x delay", unit="Js", column="edp_js", per="batch"),
+           column="throughput_per_s", per="second", is_higher_better=True, latency_power=-1.0),
+    Metric(name="edp", label="energy x delay", unit="Js", column="edp_js", per="batch",
+           latency_power=1.0, energy_power=1.0),
     Metric(name="edp_per_inference", label="energy x delay per inference", unit="Js",
-           column="edp_per_inference_js", per="inference"),
+           column="edp_per_inference_js", per="inference", latency_power=1.0, energy_power=1.0),
     Metric(name="memory", label="memory", unit="B", column="peak_memory_bytes", per="batch"),
-    Metric(name="power", label="power", unit="W", column="average_power_w", per="second"),
+    Metric(name="power", label="power", unit="W", column="average_power_w", per="second",
+           latency_power=-1.0, energy_power=1.0),
     Metric(name="efficiency", label="inferences per joule", unit="1/J",
-           column="inferences_per_j", per="inference", is_higher_better=True),
+           column="inferences_per_j", per="inference", is_higher_better=True, energy_power=-1.0),
     Metric(name="utilization", label="compute utilization", unit="1",
-           column="compute_utilization_fraction", per="batch", is_higher_better=True),
+           column="compute_utilization_fraction", per="batch", is_higher_better=True, latency_power=-1.0),
     Metric(name="price", label="cloud price", unit="USD/h",
            column="price_cloud_usd_per_hour", per="chip", missing="cloud price"),
     Metric(name="purchase", label="purchase price", unit="USD",
            column="price_purchase_usd", per="chip", missing="purchase price"),
     Metric(name="cost", label="cost", unit="USD",
-           column="usd_per_million", per="million inferences", missing="cloud or purchase price"),
-    Metric(name="carbon", label="carbon", unit="g", column="gco2_per_million", per="million inferences"),
+           column="usd_per_million", per="million inferences", missing="cloud or purchase price", latency_power=1.0),
+    Metric(name="carbon", label="carbon", unit="g", column="gco2_per_million", per="million inferences",
+           energy_power=1.0),
 )  # fmt: skip
 
 METRIC: Final = {metric.name: metric for metric in METRICS}

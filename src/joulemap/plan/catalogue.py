@@ -124,11 +124,12 @@ def ensure_catalogue(connection: Connection) -> None:
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
+    from joulemap.catalog.doubt import load_doubt
     from joulemap.catalog.event import load_events
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_operators, load_regions
-    from joulemap.store.catalogue import write_catalogue, write_cost, write_events
+    from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
 
@@ -139,6 +140,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"))
     write_cost(connection, load_assumptions(), load_regions())
     write_events(connection, load_events())
+    write_doubt(connection, load_doubt())
     write_measurements(connection, load_measurements())
     clear_operator_measurements(connection)
     for profile in load_profiles():

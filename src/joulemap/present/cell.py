@@ -147,6 +147,17 @@ def show_share(value: float | None) -> str:
     return show(value, "share_fraction")
 
 
+WIDE: Final = 0.5
+"""Half-width of a logarithm from which on an interval is told as a factor: its ends are too unlike for one share."""
+
+
+def show_doubt(half_width: float | None) -> str:
+    """Return how far a figure may be off, of the half-width of its logarithm: `±12 %`, or `x/÷1.9`; empty for none."""
+    if half_width is None:
+        return ""
+    return f"±{math.sinh(half_width) * 100:.0f} %" if half_width < WIDE else f"x/÷{math.exp(half_width):.2g}"
+
+
 def show_count(count: int, noun: str, plural: str = "") -> str:
     """Return how many there are of a noun: `1 row`, `2 rows`."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

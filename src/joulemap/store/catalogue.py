@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
+from joulemap.domain.doubt import Doubt
 from joulemap.domain.event import Event
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
@@ -61,7 +62,8 @@ def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -
     insert_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
     rows = " ".join(
         f"WHEN '{one.name}' THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
-        f"is_higher_better: {one.is_higher_better}}}"
+        f"is_higher_better: {one.is_higher_better}, latency_power: {one.latency_power}, "
+        f"energy_power: {one.energy_power}}}"
         for one in metrics
     )
     known = ", ".join(one.name for one in metrics)
@@ -104,4 +106,27 @@ def write_events(connection: Connection, events: Sequence[Event]) -> None:
         [term for _, term in terms],
         event_index=[index for index, _ in terms],
         architecture=[events[index].architecture for index, _ in terms],
+    )
+
+
+def write_doubt(connection: Connection, doubt: Doubt) -> None:
+    """Replace what is stored of how far predictions may be off by this."""
+    for table in ("error_scale", "error_share", "basis_spread"):
+        connection.execute(f"DELETE FROM {table}")
+    insert_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
+    insert_records(
+        connection,
+        "error_share",
+        doubt.shares,
+        share=[one.share.value for one in doubt.shares],
+        basis=[one.share.basis for one in doubt.shares],
+        source=[one.share.source for one in doubt.shares],
+    )
+    insert_records(
+        connection,
+        "basis_spread",
+        doubt.spreads,
+        half_width=[one.half_width.value for one in doubt.spreads],
+        basis=[one.half_width.basis for one in doubt.spreads],
+        source=[one.half_width.source for one in doubt.spreads],
     )

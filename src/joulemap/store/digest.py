@@ -38,7 +38,7 @@ NAMED: Final = "named"
 
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "operator_measurement",
-    "event", "event_term",
+    "event", "event_term", "error_scale", "error_share", "basis_spread",
 )  # fmt: skip
 """Tables that are replaced as a whole when the catalogue changes."""
 

@@ -9,13 +9,13 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines, drop_options, find_place
 from joulemap.answer.run import OVERHEAD, FigureOutcome, overlaps
-from joulemap.answer.scope import TIE_RATIO, describe_advantage, describe_recalled, holding_scope
+from joulemap.answer.scope import TIE_RATIO, describe_advantage, describe_chance, describe_recalled, holding_scope
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
-from joulemap.present.cell import show_quantity, show_share, show_units
+from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.store.query import fetch, start
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 DOUBTFUL: Final = 0.1
 """Share of an energy that is unattributed from which on it is told."""
+
+SHOWN_NAMES: Final = 4
+"""Hardware that a sentence names."""
 
 SHOWN_INSIGHTS: Final = 6
 """Pairs that people see; programs get all."""
@@ -62,6 +65,22 @@ class Comparison(FigureOutcome):
     """The part whose price per action is a public number that was not checked against its source."""
     unattributed_energy_fraction: float | None
     """The part that no circuit explains: what the power limit says of busy units and memories."""
+    energy_low_j: float | None
+    energy_high_j: float | None
+    """The energy is between the two four times in five."""
+    energy_half_width: float | None
+    """Of that interval, of the natural logarithm."""
+    energy_doubt: str | None
+    """What it follows from."""
+    latency_low_s: float | None
+    latency_high_s: float | None
+    latency_half_width: float | None
+    latency_doubt: str | None
+    probability_best: float | None
+    """That it needs the least energy per inference."""
+    likely_best: bool
+    """Whether it is predicted to, or cannot be told apart from what is."""
+    fastest_probability: float | None
 
 
 @attrs.frozen
@@ -78,6 +97,12 @@ class Recommendation:
     runner_up: str | None
     tied_count: int
     """Runs that are exactly as good, the winner included."""
+    probability_best: float | None
+    """That it is the best of all; None for memory, which has no interval."""
+    probability_ahead: float | None
+    """That it is better than the runner-up."""
+    rivals: tuple[str, ...]
+    """What cannot be told apart from it."""
     is_projection: bool
     published_hardware: str | None
     """The best whose key numbers are neither projections nor estimates."""
@@ -146,9 +171,10 @@ class CompareAnswer(RunAnswer):
                 ("hardware", self._winner),
                 ("value", lambda row: show_quantity(row.value, row.unit)),
                 ("against the next", self._advantage),
+                ("how sure", self._sure),
                 *beside,
             ),
-            keep=("hardware", "value", "best available"),
+            keep=("hardware", "value", "how sure", "best available"),
         )
 
     def _goal(self, row: Recommendation) -> str:
@@ -166,6 +192,9 @@ class CompareAnswer(RunAnswer):
         if row.advantage_ratio is None or row.runner_up is None or row.tied_count > 1:
             return ""
         return describe_advantage(row.advantage_ratio, self.scope.mark(row.runner_up))
+
+    def _sure(self, row: Recommendation) -> str:
+        return describe_chance(row.probability_best, [self.scope.mark(name) for name in row.rivals])
 
     def _available(self, row: Recommendation) -> str:
         """Return the best run on what can be bought, where the winner cannot."""
@@ -191,7 +220,9 @@ class CompareAnswer(RunAnswer):
                 ("hardware", "hardware"),
                 *((name, name) for name in self.varying),
                 (label, lambda row: show_quantity(getattr(row, energy), "J") or "unsupported"),
+                ("80 %", lambda row: show_doubt(row.energy_half_width)),
                 ("latency", "latency_s"),
+                ("80 % of it", lambda row: show_doubt(row.latency_half_width)),
                 ("power", "average_power_w"),
                 ("utilization", "compute_utilization_fraction"),
                 ("overhead", "overhead_fraction"),
@@ -200,7 +231,6 @@ class CompareAnswer(RunAnswer):
                 ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
                 ("energy ratio", "energy_ratio"),
                 ("latency ratio", "latency_ratio"),
-                ("assumed", "assumed_energy_fraction"),
             ),
             keep=(*self.varying, label, "latency", "energy ratio") if self.varying else (),
             projected=self.scope.projected,
@@ -229,7 +259,7 @@ class CompareAnswer(RunAnswer):
         ]
         if any(row.assumed_energy_fraction for row in self.rows):
             lines.append(f"overhead: the part of the energy that is {OVERHEAD}")
-            lines.append("assumed: the part of the energy whose price per action is an assumption")
+            lines += self._doubts()
         for row in self.rows:
             lines += describe_recalled(row.recalled_energy_fraction, self._name(row))
         lines += [
@@ -239,6 +269,20 @@ class CompareAnswer(RunAnswer):
             if (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL
         ]
         return lines + scope.describe()
+
+    def _doubts(self) -> list[str]:
+        """Return what the intervals follow from, hardware with the same reason in one line."""
+        reasons: dict[tuple[str | None, str | None], list[str]] = {}
+        for row in self.rows:
+            if row.status == "ok":
+                reasons.setdefault((row.energy_doubt, row.latency_doubt), []).append(self._name(row))
+        lines = ["80 %: four times in five what is measured is within this of the figure"]
+        for (energy, latency), names in reasons.items():
+            more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+            shown = ", ".join(names[:SHOWN_NAMES]) + more
+            what = f"energy from {energy}, latency from {latency}"
+            lines.append(f"intervals of {shown}: {f'both from {energy}' if energy == latency else what}")
+        return lines
 
     def _name(self, row: Comparison) -> str:
         """Return a row's hardware, with what tells it from the other rows of this hardware."""

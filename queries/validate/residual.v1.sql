@@ -1,0 +1,69 @@
+/*
+name = "validate.residual"
+version = 1
+schema = 1
+summary = "The error of each prediction as a logarithm, with the groups that intervals are made of"
+grain = "one row per measurement and quantity with a prediction"
+order = ["quantity", "measurement_id"]
+[parameters]
+hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
+[columns]
+quantity = { type = "VARCHAR", meaning = "latency or energy" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+work = { type = "VARCHAR", meaning = "model, or the kind of a single operator" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
+precision = { type = "VARCHAR", meaning = "as measured" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
+model = { type = "VARCHAR", meaning = "model name" }
+batch = { type = "INTEGER", meaning = "samples in one input" }
+family = { type = "VARCHAR", meaning = "of the model; a single operator is one of its own" }
+measured = { type = "DOUBLE", meaning = "in s or J, per batch" }
+predicted = { type = "DOUBLE", meaning = "in s or J, per batch" }
+log_error = { type = "DOUBLE", meaning = "ln(measured / predicted)" }
+is_calibrated = { type = "BOOLEAN", meaning = "by a calibration of its own hardware with rows of this runtime, whose errors left out by family are known" }
+measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
+*/
+WITH pair AS (
+    SELECT
+        p.measurement_id,
+        p.architecture,
+        work_of(p.model) AS work,
+        p.runtime,
+        p.precision,
+        split_part(p.hardware, '@', 1) AS hardware,
+        p.model,
+        p.batch,
+        CASE WHEN work_of(p.model) = 'model' THEN p.family ELSE p.model END AS family,
+        p.run_id,
+        unnest([
+            {'quantity': 'latency', 'measured': p.measured_latency_s, 'predicted': p.predicted_latency_s},
+            {'quantity': 'energy', 'measured': p.measured_energy_j, 'predicted': p.predicted_energy_j}
+        ], recursive := TRUE)
+    FROM prediction_errors AS p
+    WHERE $hardware = '' OR p.hardware = $hardware
+),
+fitted AS (
+    SELECT DISTINCT calibration_digest, hardware, runtime
+    FROM left_out_widths()
+)
+SELECT
+    p.quantity,
+    p.architecture,
+    p.work,
+    p.runtime,
+    p.precision,
+    p.hardware,
+    p.model,
+    p.batch,
+    p.family,
+    p.measured,
+    p.predicted,
+    ln(p.measured / p.predicted) AS log_error,
+    p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated,
+    p.measurement_id
+FROM pair AS p
+LEFT JOIN run AS r ON r.run_id = p.run_id
+LEFT JOIN fitted AS f
+    ON f.calibration_digest = r.calibration_digest AND f.hardware = p.hardware AND f.runtime = p.runtime
+WHERE p.measured > 0e0 AND p.predicted > 0e0
+ORDER BY p.quantity, p.measurement_id

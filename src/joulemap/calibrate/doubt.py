@@ -1,0 +1,227 @@
+"""How far predictions may be off, from how far they were: scales by groups, what errors share, and how honest both are.
+
+Half-widths are of 80 % intervals of ln(measured / predicted). Those of a group are shrunk towards those of the group
+that it is part of, as in an empirical Bayes estimate of a variance:
+
+    h^2 = (n q^2 + F h_above^2) / (n + F)
+
+where 80 % of its absolute errors are below q, n is its number of groups of rows, and F is `FULL_GROUPS`.
+
+Rows of one model family on one board are one group of rows, whatever their number, and boards count with the square
+root of theirs, so that a board measured a hundred times does not speak for its class. What no class was measured for
+takes the spread of all classes, each counted once, widened.
+
+Runs that are alike in a factor share its part of the variance. The parts follow from products of standardized errors:
+of one board, of one model in a class, of one model on a board, of one case (model, batch, precision and runtime in a
+class), each the mean product of pairs that share it less what those pairs share besides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC, DoubtQuantity, ErrorScale, ErrorShare
+from joulemap.domain.quantity import Quantity
+
+LEVELS: Final = ("work", "architecture", "runtime", "precision", "hardware")
+"""What groups are alike in, from coarse to fine."""
+
+CLASS_LEVEL: Final = 2
+"""From here on groups are of one class."""
+
+WIDENED: Final = 1.5
+"""What the spread of measured classes is multiplied by for a class that nobody measured."""
+
+CLIPPED: Final = 2.5
+"""Half-widths beyond which an error says no more about what errors share."""
+
+Key = tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Residual:
+    """The error of one prediction."""
+
+    quantity: DoubtQuantity
+    architecture: str
+    work: str
+    runtime: str
+    precision: str
+    hardware: str
+    """Without its operating point."""
+    model: str
+    batch: int
+    family: str
+    error: float
+    """ln(measured / predicted)."""
+    predicted: float
+    measured: float
+
+    def key(self, level: int) -> Key:
+        """Return the group of a level that it is in."""
+        return tuple(getattr(self, name) for name in LEVELS[:level])
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """What its rows are one of."""
+        return self.hardware, self.family
+
+
+def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
+    """Return the half-width of every group that has rows, of one quantity, the coarsest first."""
+    if not residuals:
+        return ()
+    found: dict[Key, float] = {}
+    scales = []
+    for level in range(len(LEVELS) + 1):
+        groups: dict[Key, list[Residual]] = defaultdict(list)
+        for one in residuals:
+            groups[one.key(level)].append(one)
+        for key, rows in groups.items():
+            width = _quantile(rows, level)
+            count = len({one.group for one in rows})
+            if level > 0:
+                above = found[key[:-1]]
+                width = float(np.sqrt((count * width**2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS)))
+            found[key] = width
+            names = dict(zip(LEVELS, (*key, *[""] * (len(LEVELS) - level)), strict=True))
+            scales.append(
+                ErrorScale(
+                    quantity=rows[0].quantity,
+                    level=level,
+                    half_width=width if level >= CLASS_LEVEL else width * WIDENED,
+                    group_count=count,
+                    row_count=len(rows),
+                    **names,
+                )
+            )
+    return tuple(scales)
+
+
+def find_scale(scales: Iterable[ErrorScale], residual: Residual) -> ErrorScale | None:
+    """Return the finest group that has an error's attributes; None where there is none, not even of all."""
+    fitting = [one for one in scales if all(getattr(one, name) in ("", getattr(residual, name)) for name in LEVELS)]
+    return max(fitting, key=lambda one: one.level, default=None)
+
+
+def fit_shares(residuals: Sequence[Residual], scales: Sequence[ErrorScale]) -> tuple[ErrorShare, ...]:
+    """Return what runs share of their errors' variance, of one quantity."""
+    columns = {
+        name: np.array([str(getattr(one, name)) for one in residuals])
+        for name in ("architecture", "hardware", "family", "model", "runtime", "precision", "batch")
+    }
+    widths = np.array([scale.half_width if (scale := find_scale(scales, one)) else np.nan for one in residuals])
+    errors = np.clip(np.array([one.error for one in residuals]) / widths, -CLIPPED, CLIPPED)
+    sizes = Counter(one.hardware for one in residuals)
+    weights = np.array([sizes[one.hardware] ** -0.5 for one in residuals])
+    variance = float(np.average(errors**2, weights=weights))
+    same = {name: column[:, None] == column[None, :] for name, column in columns.items()}
+    apart = ~np.eye(len(residuals), dtype=bool)
+    products, pair_weights = errors[:, None] * errors[None, :], weights[:, None] * weights[None, :]
+
+    def correlate(*masks: NDArray[np.bool_]) -> tuple[float, int]:
+        mask = np.logical_and.reduce((apart, *masks))
+        total = float(pair_weights[mask].sum())
+        mean = float((products * pair_weights)[mask].sum()) / total / variance if total else 0.0
+        return mean, int(mask.sum()) // 2
+
+    of_class, board, model = same["architecture"], same["hardware"], same["model"]
+    case = same["runtime"] & same["precision"] & same["batch"]
+    measured = {
+        "class": correlate(of_class, ~board, ~same["family"]),
+        "board": correlate(board, ~same["family"]),
+        "model": correlate(of_class, ~board, model, ~case),
+        "board_model": correlate(board, model, ~case),
+        "case": correlate(of_class, ~board, model, case),
+    }
+    part: dict[str, float] = {}
+    for name, others in (
+        ("class", ()), ("board", ("class",)), ("model", ("class",)),
+        ("board_model", ("class", "board", "model")), ("case", ("class", "model")),
+    ):  # fmt: skip
+        part[name] = max(measured[name][0] - sum(part[other] for other in others), 0.0)
+    excess = max(sum(part.values()), 1.0)
+    return tuple(
+        ErrorShare(
+            quantity=residuals[0].quantity,
+            factor=name,
+            share=Quantity(
+                value=share / excess,
+                unit="1",
+                basis="measured",
+                source=f"mean product of {measured[name][1]:,} pairs of errors that share it (docs/doubt.md)",
+                note="",
+            ),
+        )
+        for name, share in part.items()
+    )
+
+
+def share_between(shares: Sequence[ErrorShare], one: Residual, other: Residual) -> float:
+    """Return the part of the variance of two errors that they share."""
+    is_class = one.architecture == other.architecture
+    is_board, is_model = one.hardware == other.hardware, one.model == other.model
+    is_case = (one.runtime, one.precision, one.batch) == (other.runtime, other.precision, other.batch)
+    held = {
+        "class": is_class,
+        "board": is_board,
+        "model": is_class and is_model,
+        "board_model": is_board and is_model,
+        "case": is_class and is_model and is_case,
+    }
+    return sum(share.share.value for share in shares if held[share.factor])
+
+
+def probability_below(
+    one: Residual, one_width: float, other: Residual, other_width: float, shares: Sequence[ErrorShare]
+) -> float:
+    """Return the probability that what is measured of `one` is less than of `other`."""
+    shared = share_between(shares, one, other) * one_width * other_width
+    width = np.sqrt(max(one_width**2 + other_width**2 - 2.0 * shared, 0.0))
+    return float(1.0 / (1.0 + np.exp(-LOGISTIC * np.log(other.predicted / one.predicted) / width)))
+
+
+def leave_out(
+    residuals: Sequence[Residual], part_of: Callable[[Residual], object]
+) -> list[tuple[Residual, ErrorScale]]:
+    """Return each residual beside the scale that follows without its part: its board, or its family."""
+    parts: dict[object, list[Residual]] = defaultdict(list)
+    for one in residuals:
+        parts[part_of(one)].append(one)
+    found = []
+    for name, rows in parts.items():
+        scales = fit_scales([one for one in residuals if part_of(one) != name])
+        kept: dict[Key, ErrorScale | None] = {}
+        for one in rows:
+            key = one.key(len(LEVELS))
+            if key not in kept:
+                kept[key] = find_scale(scales, one)
+            scale = kept[key]
+            if scale is not None:
+                found.append((one, scale))
+    return found
+
+
+def _quantile(rows: Sequence[Residual], level: int) -> float:
+    """Return what 80 % of a group's absolute errors are below, each family on a board weighing alike."""
+    sizes = Counter(one.group for one in rows)
+    weights = np.array([1.0 / sizes[one.group] for one in rows])
+    if level < len(LEVELS):
+        families = Counter(board for board, _ in sizes)
+        weights *= np.array([families[one.hardware] ** -0.5 for one in rows])
+    if level < CLASS_LEVEL:
+        totals: dict[str, float] = defaultdict(float)
+        for one, weight in zip(rows, weights, strict=True):
+            totals[one.architecture] += weight
+        weights /= np.array([totals[one.architecture] for one in rows])
+    errors = np.abs([one.error for one in rows])
+    order = np.argsort(errors)
+    weights = weights[order]
+    places = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+    return max(float(np.interp(0.8, places, errors[order])), 1e-3)

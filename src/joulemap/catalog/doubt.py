@@ -1,0 +1,90 @@
+"""The doubt that ships: how far predictions were off, what runs share of it, what bases of prices leave open."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from joulemap.catalog.digest import DATA
+from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare
+from joulemap.domain.quantity import Quantity
+
+FOLDER: Final = DATA / "doubt"
+SCALES: Final = FOLDER / "scale.csv"
+SHARES: Final = FOLDER / "share.csv"
+SPREADS: Final = FOLDER / "spread.csv"
+
+SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale))
+SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
+
+
+@cache
+def load_doubt() -> Doubt:
+    """Return the doubt that ships."""
+    return Doubt(
+        scales=tuple(
+            ErrorScale(
+                quantity="energy" if row["quantity"] == "energy" else "latency",
+                level=int(row["level"]),
+                half_width=float(row["half_width"]),
+                group_count=int(row["group_count"]),
+                row_count=int(row["row_count"]),
+                **{name: row[name] for name in ("architecture", "work", "runtime", "precision", "hardware")},
+            )
+            for row in _read(SCALES)
+        ),
+        shares=tuple(
+            ErrorShare(
+                quantity="energy" if row["quantity"] == "energy" else "latency",
+                factor=row["factor"],
+                share=_quantity(row, "share"),
+            )
+            for row in _read(SHARES)
+        ),
+        spreads=tuple(
+            BasisSpread(price_basis=row["price_basis"], half_width=_quantity(row, "half_width"))
+            for row in _read(SPREADS)
+        ),
+    )
+
+
+def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> None:
+    """Replace the scales and shares that ship."""
+    _write(SCALES, SCALE_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
+    _write(
+        SHARES,
+        SHARE_COLUMNS,
+        [
+            {
+                "quantity": one.quantity,
+                "factor": one.factor,
+                "share": f"{one.share.value:.2g}",
+                "basis": one.share.basis,
+                "source": one.share.source,
+            }
+            for one in shares
+        ],
+    )
+
+
+def _quantity(row: Mapping[str, str], column: str) -> Quantity:
+    return Quantity(value=float(row[column]), unit="1", basis=row["basis"], source=row["source"], note="")
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    if not path.exists():  # while `make doubt` makes it
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

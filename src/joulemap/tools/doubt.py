@@ -1,0 +1,95 @@
+"""Fit what intervals follow from to all that was measured, and write it (`make doubt`).
+
+python -m joulemap.tools.doubt [--database PATH]
+
+Everything measured, the public tables without a doubt included, is evaluated in a fresh database, or in that at PATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from joulemap.calibrate.doubt import CLASS_LEVEL, Residual, fit_scales, fit_shares
+from joulemap.catalog.doubt import write_doubt
+from joulemap.catalog.public import load_public_tables
+from joulemap.domain.doubt import MODEL, ErrorScale, ErrorShare
+from joulemap.domain.quantity import Quantity
+from joulemap.workspace import Workspace
+
+PRICES_SHARE: Final = 0.3
+"""Part of the variance of an energy's error that runs of one class share by the table of prices of their class."""
+
+PRICES_SOURCE: Final = (
+    f"as of latency, times {1.0 - PRICES_SHARE:.1f}, and {PRICES_SHARE} for the prices that boards of a class "
+    "have from one table: too few boards of a class have measured energies to tell"
+)
+
+
+def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tuple[Residual, ...]:
+    """Return the errors of what is evaluated: without the rows whose calibration knows its own, or only those."""
+    return tuple(
+        Residual(
+            error=row["log_error"],
+            **{field.name: row[field.name] for field in attrs.fields(Residual) if field.name != "error"},
+        )
+        for row in workspace.query("validate.residual").records()
+        if row["is_calibrated"] is is_calibrated
+    )
+
+
+def evaluate_all(path: Path) -> Workspace:
+    """Return a workspace in which all that was measured is evaluated."""
+    workspace = Workspace(path, talk=_tell)
+    for one in load_public_tables().values():
+        if not one.doubt:
+            workspace.import_measurements(one.address)
+    workspace.validate()
+    return workspace
+
+
+def fit_doubt(residuals: Sequence[Residual]) -> tuple[tuple[ErrorScale, ...], tuple[ErrorShare, ...]]:
+    """Return scales of both quantities, and what errors share: of energies after those of latency."""
+    latencies = [one for one in residuals if one.quantity == "latency"]
+    scales = fit_scales(latencies)
+    shares = fit_shares([one for one in latencies if one.work == MODEL], scales)
+    energies = fit_scales([one for one in residuals if one.quantity == "energy"])
+    return (*scales, *energies), (*shares, *(_share_prices(one) for one in shares))
+
+
+def _share_prices(share: ErrorShare) -> ErrorShare:
+    value = (1.0 - PRICES_SHARE) * share.share.value + (PRICES_SHARE if share.factor == "class" else 0.0)
+    return ErrorShare(
+        quantity="energy",
+        factor=share.factor,
+        share=Quantity(value=value, unit="1", basis="assumed", source=PRICES_SOURCE, note=""),
+    )
+
+
+def main() -> None:
+    """Write the scales and shares that ship."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+        workspace = evaluate_all(options.database or Path(folder) / "doubt.duckdb")
+        scales, shares = fit_doubt(read_residuals(workspace))
+    write_doubt(scales, shares)
+    _tell(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
+    for one in scales:
+        if one.level == CLASS_LEVEL and one.work == MODEL:
+            _tell(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")
+
+
+def _tell(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
