@@ -1068,14 +1068,15 @@ FROM (
         JOIN (
             SELECT
                 g.run_id,
-                sum(pow(b.half_width * g.energy_fj, 2)) / pow(sum(g.energy_fj), 2) AS basis_square,
-                sum(g.static_fj) / sum(g.energy_fj) AS static_share
+                list_sum(list(pow(b.half_width * CAST(g.energy_fj AS DOUBLE), 2) ORDER BY g.basis))
+                    / pow(CAST(sum(g.energy_fj) AS DOUBLE), 2) AS basis_square,
+                fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share
             FROM (
                 SELECT
                     l.run_id,
                     e.basis,
-                    CAST(sum(l.energy_fj) AS DOUBLE) AS energy_fj,
-                    CAST(sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS DOUBLE) AS static_fj
+                    sum(l.energy_fj) AS energy_fj,
+                    sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
                 FROM ledger_line AS l
                 JOIN run AS r ON r.run_id = l.run_id
                 JOIN action AS a ON a.action_id = l.action_id
@@ -1111,59 +1112,71 @@ CREATE MACRO told_apart() AS 0.8e0;
 -- whenever it is asked for.
 CREATE MACRO drawn(key, draw) AS -ln(18446744073709551616e0 / (hash(key || draw) + 0.5e0) - 1e0) / logistic_width();
 
--- Factors of the errors of these runs: what runs share by being alike in it, and the rest of their own.
-CREATE MACRO error_factors(run_ids) AS TABLE
-WITH share AS (
-    SELECT
-        factor,
-        sum(CASE WHEN quantity = 'latency' THEN share ELSE 0e0 END) AS latency_share,
-        sum(CASE WHEN quantity = 'energy' THEN share ELSE 0e0 END) AS energy_share
-    FROM error_share
-    GROUP BY factor
-    UNION ALL
-    SELECT
-        'own',
-        1e0 - sum(CASE WHEN quantity = 'latency' THEN share ELSE 0e0 END),
-        1e0 - sum(CASE WHEN quantity = 'energy' THEN share ELSE 0e0 END)
-    FROM error_share
-)
-SELECT f.run_id, f.factor, f.key, s.latency_share, s.energy_share
-FROM (
-    SELECT
-        r.run_id,
-        unnest([
-            {'factor': 'class', 'key': v.architecture},
-            {'factor': 'board', 'key': v.hardware},
-            {'factor': 'model', 'key': concat_ws(' ', v.architecture, w.source)},
-            {'factor': 'board_model', 'key': concat_ws(' ', v.hardware, w.source)},
-            {'factor': 'case', 'key': concat_ws(' ', v.architecture, w.source, w.batch, r.precision, r.runtime)},
-            {'factor': 'own', 'key': r.run_key}
-        ], recursive := TRUE)
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    WHERE list_contains(run_ids, r.run_id) AND r.refusal IS NULL
-) AS f (run_id, factor, key)
-JOIN share AS s ON s.factor = f.factor;
+-- Parts of the variance of errors by factor, with what is left for each run alone: {factor, latency_share, energy_share}.
+CREATE MACRO error_shares() AS TABLE
+SELECT
+    factor,
+    coalesce(max(share) FILTER (quantity = 'latency'), 0e0) AS latency_share,
+    coalesce(max(share) FILTER (quantity = 'energy'), 0e0) AS energy_share
+FROM error_share
+GROUP BY factor
+UNION ALL
+SELECT
+    'own',
+    1e0 - list_sum(list(share ORDER BY factor) FILTER (quantity = 'latency')),
+    1e0 - list_sum(list(share ORDER BY factor) FILTER (quantity = 'energy'))
+FROM error_share;
 
--- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted.
+-- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Runs that are
+-- alike in a factor have its draw in common.
 CREATE MACRO draws_among(run_ids) AS TABLE
 SELECT
     f.run_id,
     d.draw,
-    any_value(u.latency_half_width) * sum(sqrt(f.latency_share) * drawn(f.factor || f.key, d.draw)) AS latency_error,
-    any_value(u.energy_half_width) * sum(sqrt(f.energy_share) * (
-        error_correlation() * drawn(f.factor || f.key, d.draw)
-        + sqrt(1e0 - pow(error_correlation(), 2)) * drawn('energy ' || f.factor || f.key, d.draw)
+    f.latency_half_width * list_sum(list_transform(
+        f.factors, lambda one: one.latency_weight * drawn(one.key, d.draw)
+    )) AS latency_error,
+    f.energy_half_width * list_sum(list_transform(
+        f.factors,
+        lambda one: one.energy_weight * (
+            error_correlation() * drawn(one.key, d.draw)
+            + sqrt(1e0 - pow(error_correlation(), 2)) * drawn('energy ' || one.key, d.draw)
+        )
     )) AS energy_error,
-    any_value(u.latency_half_width) AS latency_half_width,
-    any_value(u.energy_half_width) AS energy_half_width,
-    any_value(u.latency_basis) AS latency_basis,
-    any_value(u.energy_basis) AS energy_basis
-FROM error_factors(run_ids) AS f
-JOIN uncertainty_among(run_ids) AS u ON u.run_id = f.run_id
-CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d
-GROUP BY f.run_id, d.draw;
+    f.latency_half_width,
+    f.energy_half_width,
+    f.latency_basis,
+    f.energy_basis
+FROM (
+    SELECT
+        r.run_id,
+        any_value(u.latency_half_width) AS latency_half_width,
+        any_value(u.energy_half_width) AS energy_half_width,
+        any_value(u.latency_basis) AS latency_basis,
+        any_value(u.energy_basis) AS energy_basis,
+        list(
+            {
+                'key': concat_ws(' ', s.factor, CASE s.factor
+                    WHEN 'class' THEN v.architecture
+                    WHEN 'board' THEN v.hardware
+                    WHEN 'model' THEN concat_ws(' ', v.architecture, w.source)
+                    WHEN 'board_model' THEN concat_ws(' ', v.hardware, w.source)
+                    WHEN 'case' THEN concat_ws(' ', v.architecture, w.source, w.batch, r.precision, r.runtime)
+                    ELSE r.run_key
+                END),
+                'latency_weight': sqrt(s.latency_share),
+                'energy_weight': sqrt(s.energy_share)
+            } ORDER BY s.factor
+        ) AS factors
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN uncertainty_among(run_ids) AS u ON u.run_id = r.run_id
+    CROSS JOIN error_shares() AS s
+    WHERE list_contains(run_ids, r.run_id)
+    GROUP BY r.run_id
+) AS f
+CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d;
 
 -- The part of the variance of two errors that runs share: by what they are alike in.
 CREATE MACRO shared_part(shares, is_class, is_board, is_model, is_case) AS
