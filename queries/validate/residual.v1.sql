@@ -20,6 +20,7 @@ family = { type = "VARCHAR", meaning = "of the model; a single operator is one o
 measured = { type = "DOUBLE", meaning = "in s or J, per batch" }
 predicted = { type = "DOUBLE", meaning = "in s or J, per batch" }
 log_error = { type = "DOUBLE", meaning = "ln(measured / predicted)" }
+half_width = { type = "DOUBLE", meaning = "of the 80 % interval that the run states, of the natural logarithm; null for a single operator" }
 is_calibrated = { type = "BOOLEAN", meaning = "by a calibration of its own hardware with rows of this runtime, whose errors left out by family are known" }
 measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
 */
@@ -59,11 +60,14 @@ SELECT
     p.measured,
     p.predicted,
     ln(p.measured / p.predicted) AS log_error,
+    CASE WHEN p.quantity = 'latency' THEN u.latency_half_width ELSE u.energy_half_width END AS half_width,
     p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated,
     p.measurement_id
 FROM pair AS p
 LEFT JOIN run AS r ON r.run_id = p.run_id
 LEFT JOIN fitted AS f
     ON f.calibration_digest = r.calibration_digest AND f.hardware = p.hardware AND f.runtime = p.runtime
+LEFT JOIN uncertainty_among((SELECT list(DISTINCT a.run_id) FROM pair AS a WHERE a.run_id IS NOT NULL)) AS u
+    ON u.run_id = p.run_id
 WHERE p.measured > 0e0 AND p.predicted > 0e0
 ORDER BY p.quantity, p.measurement_id

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 import attrs
@@ -62,6 +63,8 @@ class Residual:
     """ln(measured / predicted)."""
     predicted: float
     measured: float
+    half_width: float | None = None
+    """Of the interval that the run states; None for a single operator."""
 
     def key(self, level: int) -> Key:
         """Return the group of a level that it is in."""
@@ -187,10 +190,84 @@ def probability_below(
     return float(1.0 / (1.0 + np.exp(-LOGISTIC * np.log(other.predicted / one.predicted) / width)))
 
 
-def leave_out(
-    residuals: Sequence[Residual], part_of: Callable[[Residual], object]
-) -> list[tuple[Residual, ErrorScale]]:
-    """Return each residual beside the scale that follows without its part: its board, or its family."""
+Judged = tuple[Residual, float]
+"""An error beside the half-width of the interval that was stated for it."""
+
+
+@attrs.frozen(kw_only=True)
+class Coverage:
+    """How often what was measured is within its 80 % interval."""
+
+    part: str
+    row_count: int
+    covered_fraction: float
+    median_half_width: float
+
+
+@attrs.frozen(kw_only=True)
+class Reliability:
+    """How often the better of two hardware is the one that was said to be, of pairs called with like probabilities."""
+
+    least: float
+    most: float
+    """Of the probabilities that pairs were called with."""
+    pair_count: int
+    called_fraction: float
+    """Mean probability of being right."""
+    right_fraction: float
+
+
+CALLS: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 1.0)
+"""Bounds of the probabilities that are looked at together."""
+
+
+def score_coverage(judged: Iterable[Judged], part_of: Callable[[Residual], str]) -> tuple[Coverage, ...]:
+    """Return how often intervals hold what was measured, part by part."""
+    parts: dict[str, list[Judged]] = defaultdict(list)
+    for residual, width in judged:
+        parts[part_of(residual)].append((residual, width))
+    return tuple(
+        Coverage(
+            part=part,
+            row_count=len(rows),
+            covered_fraction=float(np.mean([abs(residual.error) <= width for residual, width in rows])),
+            median_half_width=float(np.median([width for _, width in rows])),
+        )
+        for part, rows in sorted(parts.items())
+    )
+
+
+def score_pairs(judged: Iterable[Judged], shares: Sequence[ErrorShare]) -> tuple[Reliability, ...]:
+    """Return how pairs of hardware with the same measured model and batch were called, and how often rightly."""
+    questions: dict[tuple[str, int], list[Judged]] = defaultdict(list)
+    for residual, width in judged:
+        questions[residual.model, residual.batch].append((residual, width))
+    calls: list[tuple[float, bool]] = []
+    for rows in questions.values():
+        for index, (one, one_width) in enumerate(rows):
+            for other, other_width in rows[:index]:
+                if one.hardware != other.hardware:
+                    called = probability_below(one, one_width, other, other_width, shares)
+                    is_right = one.measured < other.measured
+                    calls.append((called, is_right) if called >= 0.5 else (1.0 - called, not is_right))
+    found = []
+    for least, most in pairwise(CALLS):
+        part = [one for one in calls if least <= one[0] < most or one[0] == most == CALLS[-1]]
+        if part:
+            found.append(
+                Reliability(
+                    least=least,
+                    most=most,
+                    pair_count=len(part),
+                    called_fraction=float(np.mean([called for called, _ in part])),
+                    right_fraction=float(np.mean([is_right for _, is_right in part])),
+                )
+            )
+    return tuple(found)
+
+
+def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], object]) -> list[Judged]:
+    """Return each error beside the half-width that follows without its part: its board, or its family."""
     parts: dict[object, list[Residual]] = defaultdict(list)
     for one in residuals:
         parts[part_of(one)].append(one)
@@ -204,7 +281,7 @@ def leave_out(
                 kept[key] = find_scale(scales, one)
             scale = kept[key]
             if scale is not None:
-                found.append((one, scale))
+                found.append((one, scale.half_width))
     return found
 
 

@@ -1,0 +1,241 @@
+"""Intervals and probabilities: worked out by hand, and as measurements have it.
+
+docs/doubt.md says the same in words.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from compare import assert_close
+from joulemap.calibrate.doubt import (
+    WIDENED,
+    Residual,
+    find_scale,
+    fit_scales,
+    fit_shares,
+    leave_out,
+    probability_below,
+    score_coverage,
+    score_pairs,
+)
+from joulemap.catalog.doubt import load_doubt
+from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC, MEAN_TO_WIDTH, TOLD_APART, ErrorShare
+from joulemap.domain.quantity import BASES, Quantity
+from joulemap.workspace import Workspace
+
+A = Residual(
+    quantity="latency",
+    architecture="gpu",
+    work="model",
+    runtime="fused",
+    precision="fp16",
+    hardware="a",
+    model="resnet50",
+    batch=1,
+    family="resnet",
+    error=0.2,
+    predicted=1.0,
+    measured=math.exp(0.2),
+)
+
+
+def share(factor: str, value: float) -> ErrorShare:
+    """Return a share of latencies."""
+    return ErrorShare(
+        quantity="latency", factor=factor, share=Quantity(value=value, unit="1", basis="assumed", source="s", note="")
+    )
+
+
+def test_one_group_of_errors_is_its_own_interval() -> None:
+    # all errors 0.2: every level's 80 % is 0.2, whatever is shrunk towards what; of other classes it is widened
+    scales = fit_scales([A, attrs.evolve(A, batch=8, error=-0.2)])
+    for one in scales:
+        assert_close(one.half_width, 0.2 * (WIDENED if one.level < 2 else 1.0), rel=1e-12)
+    assert [one.level for one in scales] == [0, 1, 2, 3, 4, 5]
+    assert scales[-1].group_count == 1
+    assert scales[-1].row_count == 2
+
+
+def test_a_group_is_shrunk_towards_the_one_above() -> None:
+    # two boards, one group of rows each, errors 0.1 and 0.4: above, 80 % of two equal weights is at their places
+    # 0.25 and 0.75, so at the larger; of the board itself h^2 = (1 x 0.1^2 + F x above^2) / (1 + F)
+    scales = fit_scales([attrs.evolve(A, error=0.1), attrs.evolve(A, error=0.4, hardware="b")])
+    above, *_ = [one.half_width for one in scales if one.level == 4]
+    assert_close(above, 0.4, rel=1e-12)
+    board = next(one for one in scales if one.hardware == "a")
+    assert_close(board.half_width, math.sqrt((0.01 + FULL_GROUPS * 0.16) / (1.0 + FULL_GROUPS)), rel=1e-12)
+    found = find_scale(scales, attrs.evolve(A, hardware="b"))
+    assert found is not None
+    assert found.hardware == "b"
+    unseen = find_scale(scales, attrs.evolve(A, hardware="c"))
+    assert unseen is not None
+    assert (unseen.level, unseen.hardware) == (4, "")
+    other = find_scale(scales, attrs.evolve(A, architecture="kpu"))
+    assert other is not None
+    assert_close(other.half_width, 0.4 * WIDENED, rel=1e-12)
+
+
+def test_many_rows_of_one_family_weigh_as_one() -> None:
+    many = [attrs.evolve(A, error=0.1, batch=batch) for batch in range(1, 100)]
+    few = [attrs.evolve(A, error=0.5, family="vit", model="vit_b_16")]
+    board = [one for one in fit_scales([*many, *few]) if one.level == 5]
+    assert [one.group_count for one in board] == [2]
+    assert board[0].half_width > 0.3  # half of the weight is at 0.5
+
+
+@pytest.mark.parametrize(
+    ("predicted", "shared", "expected"),
+    [
+        (1.0, 0.0, 0.5),
+        # twice as fast, half-widths 0.3 and 0.4 that share nothing: ln 2 of 0.5
+        (2.0, 0.0, 1.0 / (1.0 + math.exp(-LOGISTIC * math.log(2.0) / 0.5))),
+        # sharing half: 0.09 + 0.16 - 2 x 0.5 x 0.12
+        (2.0, 0.5, 1.0 / (1.0 + math.exp(-LOGISTIC * math.log(2.0) / math.sqrt(0.13)))),
+    ],
+)
+def test_what_two_runs_share_does_not_part_them(predicted: float, shared: float, expected: float) -> None:
+    other = attrs.evolve(A, hardware="b", predicted=predicted)
+    assert_close(probability_below(A, 0.3, other, 0.4, [share("class", shared)]), expected, rel=1e-12)
+
+
+def test_shares_and_intervals_are_found_again() -> None:
+    """Of errors made with known shares: 0.3 of the board, 0.2 of the model, the rest of each alone; standard 0.2."""
+    made = np.random.default_rng(7)
+    boards, models = made.normal(size=40), made.normal(size=30)
+    rows = [
+        attrs.evolve(
+            A,
+            hardware=f"board {board}",
+            model=f"model {model}",
+            family=f"family {model}",
+            precision=("fp16", "fp32")[(board + model) % 2],
+            error=(error := 0.2 * float(
+                math.sqrt(0.3) * boards[board] + math.sqrt(0.2) * models[model] + math.sqrt(0.5) * made.normal()
+            )),
+            measured=math.exp(error),
+        )
+        for board in range(40)
+        for model in range(30)
+    ]  # fmt: skip
+    scales = fit_scales(rows)
+    found = {one.factor: one.share.value for one in fit_shares(rows, scales)}
+    assert 0.1 < found["board"] < 0.42  # a board far off is told to be by its own interval too
+    assert 0.1 < found["model"] + found["case"] < 0.32
+    assert found["class"] < 0.06
+    for part in ("hardware", "family"):
+        judged = leave_out(rows, lambda one, part=part: getattr(one, part))  # type: ignore[misc]
+        (coverage,) = score_coverage(judged, lambda one: one.architecture)
+        assert 0.76 < coverage.covered_fraction < 0.84
+        assert 0.23 < coverage.median_half_width < 0.29  # 0.2 x 1.28
+    for one in score_pairs(leave_out(rows, lambda one: one.hardware), fit_shares(rows, scales)):
+        assert abs(one.called_fraction - one.right_fraction) < 0.08 or one.pair_count < 200
+
+
+def test_what_ships_is_complete() -> None:
+    doubt = load_doubt()
+    assert {one.price_basis for one in doubt.spreads} == set(BASES)
+    for quantity in ("latency", "energy"):
+        assert 0.0 < sum(one.share.value for one in doubt.shares if one.quantity == quantity) < 1.0
+        levels = {one.level for one in doubt.scales if one.quantity == quantity}
+        assert levels == {0, 1, 2, 3, 4, 5}
+
+
+def test_a_stated_constant_is_one(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    workspace.compare("alexnet", hardware=["l4"])
+    ((groups, logistic, mean, apart),) = workspace.sql(
+        "SELECT full_groups(), logistic_width(), mean_to_width(), told_apart()"
+    )
+    assert_close(groups, FULL_GROUPS, rel=1e-12)
+    assert_close(logistic, LOGISTIC, rel=1e-12)
+    assert_close(mean, MEAN_TO_WIDTH, rel=1e-12)
+    assert_close(apart, TOLD_APART, rel=1e-12)
+
+
+def test_intervals_of_runs(tmp_path: Path) -> None:
+    """Each figure is in the middle of its interval, and as sure as its hardware was measured."""
+    workspace = Workspace(tmp_path / "a.duckdb")
+    answer = workspace.compare("resnet18", hardware=["h200_sxm", "l4", "kpu_t64"], precision="fp16", runtime="graph")
+    widths = {row.hardware: row.latency_half_width for row in answer.rows if row.latency_half_width is not None}
+    assert widths["h200_sxm"] < 0.15
+    assert 0.25 < widths["l4"] < 0.4
+    assert widths["kpu_t64"] > 0.5
+    reasons = {row.hardware: row.latency_doubt for row in answer.rows}
+    assert reasons["h200_sxm"] == "its calibration"
+    assert reasons["kpu_t64"] == "measurements of other classes, widened"
+    for low, value, high in workspace.sql(
+        "SELECT unnest([latency_low_s, energy_low_j, power_low_w, throughput_low_per_s, edp_low_js]), "
+        "unnest([latency_s, energy_j, average_power_w, throughput_per_s, edp_js]), "
+        "unnest([latency_high_s, energy_high_j, power_high_w, throughput_high_per_s, edp_high_js]) FROM runs"
+    ):
+        assert_close(low * high, value * value, rel=1e-9)
+        assert low < value < high
+
+
+def test_pairs_agree_with_draws(tmp_path: Path) -> None:
+    """The closed form of a pair, and the part of draws in which it is so, are two ways to one number."""
+    workspace = Workspace(tmp_path / "a.duckdb")
+    workspace.compare("resnet18", hardware=["t4", "l4", "tpu_v4", "raspberry_pi_5"], precision="int8")
+    pairs = list(
+        workspace.sql(
+            "SELECT metric, run_id, other_run_id, better_ratio, probability_better FROM comparison_probability"
+        )
+    )
+    assert len(pairs) == 4 * 3 * 5
+    known = {(metric, one, other): probability for metric, one, other, _, probability in pairs}
+    for (metric, one, other), probability in known.items():
+        assert_close(probability + known[metric, other, one], 1.0, rel=1e-9)
+    assert all((ratio > 1.0) == (probability > 0.5) for *_, ratio, probability in pairs if ratio != 1.0)
+    for metric in ("latency", "energy_per_inference", "edp_per_inference"):
+        rows = workspace.sql(
+            "WITH ids AS (SELECT list(run_id) AS all_ids FROM run_figures), cost AS ("
+            "SELECT f.run_id, d.draw, ln(metric_value($metric, f)) "
+            "+ metric_error($metric, d.latency_error, d.energy_error) AS size "
+            "FROM run_figures AS f JOIN draws_among((SELECT all_ids FROM ids)) AS d ON d.run_id = f.run_id) "
+            "SELECT a.run_id, b.run_id, avg(CAST(a.size < b.size AS INTEGER)) FROM cost AS a "
+            "JOIN cost AS b ON a.draw = b.draw AND a.run_id <> b.run_id GROUP BY ALL",
+            {"metric": metric},
+        )
+        for one, other, drawn in rows:
+            assert abs(drawn - known[metric, one, other]) < 0.08
+
+
+def test_one_board_is_told_apart_from_itself_before_another(tmp_path: Path) -> None:
+    """At the same ratio, two batches of one board share more than two boards of a class, and those than two classes."""
+    workspace = Workspace(tmp_path / "a.duckdb")
+    workspace.compare("resnet18", hardware=["l4", "l40"], precision="fp16")
+    workspace.compare("resnet18", hardware=["l4", "tpu_v4"], precision="bf16")
+    widths = {
+        (one, other): width
+        for one, other, width in workspace.sql(
+            "SELECT label, other_label, half_width FROM comparison_probability WHERE metric = 'energy_per_inference'"
+        )
+    }
+    board = widths["l4 fp16 batch 1", "l4 bf16 batch 1"]
+    boards = widths["l4 fp16 batch 1", "l40 fp16 batch 1"]
+    classes = widths["l4 bf16 batch 1", "tpu_v4 bf16 batch 1"]
+    assert board < classes
+    assert boards < classes
+
+
+def test_a_hardware_file_of_ones_own_gets_the_doubt_of_its_class(tmp_path: Path) -> None:
+    from joulemap.catalog.digest import DATA
+
+    text = (DATA / "hardware" / "l4.toml").read_text(encoding="utf-8")
+    import re
+
+    text = re.sub(r"^id = .*$", 'id = "mine"', text, flags=re.MULTILINE)
+    text = re.sub(r"^aliases = .*$", "aliases = []", text, flags=re.MULTILINE)
+    file = tmp_path / "mine.toml"
+    file.write_text(text, encoding="utf-8")
+    workspace = Workspace(tmp_path / "a.duckdb")
+    answer = workspace.compare("resnet18", hardware=[str(file)], precision="int8")
+    (row,) = answer.rows
+    assert row.latency_doubt in ("its class", "its runtime", "its precision")
+    assert 0.2 < (row.latency_half_width or 0.0) < 0.6
