@@ -34,6 +34,9 @@ memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
 memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "B minus A, exact" }
 memory_ratio = { type = "DOUBLE", meaning = "peak memory of B over that of A" }
+energy_probability = { type = "DOUBLE", meaning = "that the run predicted to need less energy per inference does; null of a subgraph" }
+latency_probability = { type = "DOUBLE", meaning = "that the run predicted to have less latency does; null of a subgraph" }
+edp_probability = { type = "DOUBLE", meaning = "that the run predicted to have less energy x delay per inference does; null of a subgraph" }
 architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }
@@ -53,6 +56,13 @@ delay AS (
         sum(latency_fs) FILTER (WHERE run_id = $run_a) AS latency_a_fs,
         sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs
     FROM subgraphs_of_pair($run_a, $run_b, $subgraph)
+),
+chance AS (
+    SELECT
+        max(probability_better) FILTER (metric = 'energy_per_inference') AS energy,
+        max(probability_better) FILTER (metric = 'latency') AS latency,
+        max(probability_better) FILTER (metric = 'edp_per_inference') AS edp
+    FROM comparisons_among([$run_a, $run_b])
 )
 SELECT
     w.model,
@@ -81,6 +91,9 @@ SELECT
     (b.weight_bytes + b.activation_bytes) - (a.weight_bytes + a.activation_bytes) AS memory_difference_bytes,
     (b.weight_bytes + b.activation_bytes) / nullif(CAST(a.weight_bytes + a.activation_bytes AS DOUBLE), 0e0)
         AS memory_ratio,
+    CASE WHEN $subgraph = '' THEN c.energy END AS energy_probability,
+    CASE WHEN $subgraph = '' THEN c.latency END AS latency_probability,
+    CASE WHEN $subgraph = '' THEN c.edp END AS edp_probability,
     v.architecture AS architecture_a,
     u.architecture AS architecture_b,
     a.batch,
@@ -90,6 +103,7 @@ SELECT
     b.run_id AS run_b
 FROM total AS t
 CROSS JOIN delay AS d
+CROSS JOIN chance AS c
 JOIN run AS a ON a.run_id = $run_a
 JOIN run AS b ON b.run_id = $run_b
 JOIN workload AS w ON w.workload_id = a.workload_id

@@ -13,7 +13,7 @@ from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_count, show_share
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
 from joulemap.store.query import fetch
 from joulemap.store.run import find_conditions, find_configurations, find_outcomes, find_projected_hardware
 
@@ -36,9 +36,6 @@ FEW: Final = 0.8
 
 SHOWN_UNCALIBRATED: Final = 6
 """Hardware without a calibration that people see beside some with one."""
-
-MOST_SURE: Final = 0.99
-"""Draws say no more than this."""
 
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
@@ -376,7 +373,7 @@ def describe_chance(probability: float | None, rivals: Sequence[str]) -> str:
     if probability is None:
         return ""
     if not rivals:
-        return f"{min(probability, MOST_SURE) * 100:.0f} %"
+        return show_chance(probability)
     more = f" and {len(rivals) - 1} more" if len(rivals) > 1 else ""
     return f"cannot be told apart from {rivals[0]}{more}"
 

@@ -147,6 +147,15 @@ def show_share(value: float | None) -> str:
     return show(value, "share_fraction")
 
 
+MOST_SURE: Final = 0.99
+"""No probability is told as more."""
+
+
+def show_chance(probability: float) -> str:
+    """Return a probability as people read it: `93 %`."""
+    return f"{min(probability, MOST_SURE) * 100:.0f} %"
+
+
 WIDE: Final = 0.5
 """Half-width of a logarithm from which on an interval is told as a factor: its ends are too unlike for one share."""
 

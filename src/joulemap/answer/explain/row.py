@@ -182,6 +182,12 @@ class RunPair(_Sides):
     memory_b_bytes: int
     memory_difference_bytes: int
     memory_ratio: float | None
+    energy_probability: float | None
+    """That the run predicted to need less energy per inference does; None of a subgraph."""
+    latency_probability: float | None
+    """The same of latency."""
+    edp_probability: float | None
+    """The same of energy x delay per inference."""
     architecture_a: str
     architecture_b: str
     batch: int

@@ -7,8 +7,9 @@ from typing import Final
 from joulemap.answer.explain.pair import PairAnswer
 from joulemap.answer.explain.row import Effect, MetricTerm
 from joulemap.answer.run import overlaps
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
-from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
+from joulemap.present.cell import show_chance, show_count, show_quantity, show_share, show_signed
 
 SMALL: Final = 0.01
 """Of the difference: what is smaller is not mentioned."""
@@ -39,7 +40,22 @@ def _compare(answer: PairAnswer) -> str:
     if difference == 0:
         return f"{name_b} needs exactly as much {what} as {name_a} {at}"
     text = f"{name_b} needs {'less' if difference < 0 else 'more'} {what} than {name_a} {at}"
-    return text if ratio is None else f"{text}: {ratio:.3g}x"
+    return (text if ratio is None else f"{text}: {ratio:.3g}x") + _sure(answer)
+
+
+def _sure(answer: PairAnswer) -> str:
+    """Return how sure the direction of the difference is; empty where that is not known."""
+    total = answer.total
+    probability = {
+        "energy": total.energy_probability,
+        "latency": total.latency_probability,
+        "edp": total.edp_probability,
+    }.get(answer.metric)
+    if probability is None:
+        return ""
+    if probability < TOLD_APART:
+        return f"; the two cannot be told apart ({show_chance(probability)} for this direction)"
+    return f" ({show_chance(probability)} sure)"
 
 
 def _effects(answer: PairAnswer) -> list[str]:
