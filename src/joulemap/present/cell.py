@@ -148,12 +148,13 @@ def show_share(value: float | None) -> str:
 
 
 MOST_SURE: Final = 0.99
-"""No probability is told as more."""
+"""Beyond it a probability is told as more than this: errors are not known so well."""
 
 
 def show_chance(probability: float) -> str:
-    """Return a probability as people read it: `93 %`."""
-    return f"{min(probability, MOST_SURE) * 100:.0f} %"
+    """Return a probability as people read it: `93 %`, `over 99 %`."""
+    over = "over " if probability > MOST_SURE else ""
+    return f"{over}{min(probability, MOST_SURE) * 100:.0f} %"
 
 
 WIDE: Final = 0.5
