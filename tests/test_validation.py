@@ -34,7 +34,7 @@ def test_what_ships_names_models_hardware_and_sources() -> None:
         assert row.model in known or is_operator(row.model)
         assert row.source
         assert row.conditions
-        assert row.latency_s or row.power_w
+        assert row.latency_s or row.throughput_per_s or row.power_w or row.wall_power_w
     assert {row.hardware for row in rows if not row.seen} >= {"rtx_4090", "a100_sxm4_40gb", "v100_sxm2", "t4"}
     unseen = {row.model for row in rows if row.hardware == "h200_sxm" and not row.seen}
     assert unseen == {"bert_encoder_128", "bert_encoder_384"}
@@ -112,7 +112,7 @@ WRONG = {
     "unknown model": ("H100,resnet19,fp16,1,graph,0.001,,x", "line 3: unknown model 'resnet19'; did you mean resnet18"),
     "unknown hardware": ("H1,resnet18,fp16,1,graph,0.001,,x", "line 3: unknown hardware 'H1'"),
     "negative latency": ("H100,resnet18,fp16,1,graph,-0.001,,x", "latency_s is '-0.001', expected a number above 0"),
-    "nothing measured": ("H100,resnet18,fp16,1,graph,,,x", "none of latency_s, energy_j, power_w"),
+    "nothing measured": ("H100,resnet18,fp16,1,graph,,,x", "none of latency_s, throughput_per_s, energy_j, power_w, wall_power_w"),
     "no number": ("H100,resnet18,fp16,1,graph,soon,,x", "latency_s is 'soon', expected a number"),
     "endless": ("H100,resnet18,fp16,1,graph,inf,,x", "latency_s is 'inf', expected a finite number"),
     "half a batch": ("H100,resnet18,fp16,0.5,graph,0.001,,x", "batch is '0.5', expected a whole number from 1"),

@@ -48,6 +48,8 @@ class PredictionScore:
     worst_error_fraction: float
     worst_case: str
     rank_correlation: float | None
+    exceeded_count: int | None
+    """Of wall power: rows whose system drew less than is predicted for its boards."""
     seen_fraction: float
     seen: str
     calibration: str
