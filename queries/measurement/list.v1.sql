@@ -21,6 +21,7 @@ throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per se
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 power_w = { type = "DOUBLE", unit = "W", meaning = "average" }
 wall_power_w = { type = "DOUBLE", unit = "W", meaning = "average of the whole system at the wall plug, over its devices" }
+device_count = { type = "INTEGER", meaning = "devices of the system at the wall plug; null without wall_power_w" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "as the framework reports it" }
 scope = { type = "VARCHAR", meaning = "what it covers" }
 seen = { type = "VARCHAR", meaning = "which coefficients were chosen with this row in view; empty where none was" }
@@ -39,6 +40,7 @@ SELECT
     energy_j,
     power_w,
     wall_power_w,
+    device_count,
     peak_memory_bytes,
     scope,
     seen,

@@ -21,6 +21,7 @@ mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error
 median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
 bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
 worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the row that is furthest off" }
+highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative error" }
 worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime" }
 rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
 exceeded_count = { type = "BIGINT", meaning = "of wall power: rows whose system drew less than is predicted for its boards, which cannot be; null for all else" }
@@ -103,6 +104,7 @@ SELECT
     median(abs(error_fraction)) AS median_error_fraction,
     avg(error_fraction) AS bias_fraction,
     arg_max(error_fraction, abs(error_fraction)) AS worst_error_fraction,
+    max(error_fraction) AS highest_error_fraction,
     arg_max(label, abs(error_fraction)) AS worst_case,
     CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
     CASE WHEN quantity = 'wall power' THEN count(*) FILTER (WHERE error_fraction > 0e0) END AS exceeded_count,

@@ -4,14 +4,14 @@ version = 1
 schema = 1
 summary = "The predictions that are furthest from their measurements, on each hardware"
 grain = "one row per quantity, hardware and rank"
-order = ["quantity, in the order latency, rate, energy, power, wall power, memory", "hardware", "rank"]
+order = ["quantity, in the order latency, rate, energy, power, memory", "hardware", "rank"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
 limit = { type = "INTEGER", default = 3, meaning = "rows of each quantity and hardware" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "latency, rate, energy, power, wall power (of the system around a board) or memory" }
+quantity = { type = "VARCHAR", meaning = "latency, rate, energy, power or memory" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 rank = { type = "BIGINT", meaning = "1 is the furthest off" }
 model = { type = "VARCHAR", meaning = "model name" }
@@ -36,9 +36,8 @@ WITH pair AS (
             },
             {'position': 3, 'quantity': 'energy', 'measured': measured_energy_j, 'predicted': predicted_energy_j},
             {'position': 4, 'quantity': 'power', 'measured': measured_power_w, 'predicted': predicted_power_w},
-            {'position': 5, 'quantity': 'wall power', 'measured': measured_wall_power_w, 'predicted': predicted_power_w},
             {
-                'position': 6,
+                'position': 5,
                 'quantity': 'memory',
                 'measured': CAST(measured_memory_bytes AS DOUBLE),
                 'predicted': CAST(predicted_memory_bytes AS DOUBLE)

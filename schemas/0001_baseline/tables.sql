@@ -550,6 +550,7 @@ CREATE TABLE measurement (
     energy_j DOUBLE CHECK (energy_j > 0),
     power_w DOUBLE CHECK (power_w > 0),
     wall_power_w DOUBLE CHECK (wall_power_w > 0),
+    device_count INTEGER CHECK (device_count > 0),
     peak_memory_bytes BIGINT CHECK (peak_memory_bytes > 0),
     source VARCHAR NOT NULL CHECK (source <> ''),
     conditions VARCHAR NOT NULL,
@@ -570,6 +571,7 @@ COMMENT ON COLUMN measurement.throughput_per_s IS 'Inferences per second of one 
 COMMENT ON COLUMN measurement.energy_j IS 'Per batch';
 COMMENT ON COLUMN measurement.power_w IS 'Average';
 COMMENT ON COLUMN measurement.wall_power_w IS 'Average at the wall plug of the whole system, over its devices: a board draws less';
+COMMENT ON COLUMN measurement.device_count IS 'Devices of the system at the wall plug; null where not known';
 COMMENT ON COLUMN measurement.peak_memory_bytes IS 'As the framework reports it';
 COMMENT ON COLUMN measurement.source IS 'Where the row comes from';
 COMMENT ON COLUMN measurement.conditions IS 'Versions, clocks, cooling: what the number depends on';

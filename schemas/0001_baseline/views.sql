@@ -888,6 +888,7 @@ SELECT
     energy_j,
     power_w,
     wall_power_w,
+    device_count,
     peak_memory_bytes,
     source,
     conditions,

@@ -60,6 +60,8 @@ class ListedMeasurement:
     power_w: float | None
     wall_power_w: float | None
     """Of the whole system, over its devices."""
+    device_count: int | None
+    """Of that system."""
     peak_memory_bytes: int | None
     scope: str
     seen: str

@@ -37,6 +37,8 @@ class Measurement:
     power_w: float | None = None
     wall_power_w: float | None = None
     """At the wall plug of the whole system, over its devices: a board draws less than with its host and supply."""
+    device_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Devices of the system at the wall plug: the more there are, the less of the power is the host's."""
     peak_memory_bytes: int | None = None
     source: str
     conditions: str
