@@ -17,7 +17,7 @@ from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.operator.workload import describe
 from joulemap.domain.reference import MEMORY_ACTION, STATIC_ACTION, cycle_action
-from joulemap.errors import ExitCode
+from joulemap.errors import CatalogueError, ExitCode
 from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
@@ -159,6 +159,12 @@ def test_loads_are_stored_and_the_ledger_is_conserved(tmp_path: Path) -> None:
     assert [row["hardware"] for row in rows] == ["dpu_b4096x3_zcu102", "hailo_8"]
     for row in rows:
         assert 0.85 <= row["average_power_w"] / row["power_w"] <= 1.15
+
+
+def test_a_load_of_a_program_is_one_that_ships() -> None:
+    lone = attrs.evolve(CATALOGUE["hailo_8"], loads=(load(3.0, precision="int8"),), digest="of a program")
+    with pytest.raises(CatalogueError, match=r"hailo_8: loads\.copy\.model: copy does not ship"):
+        anchor_hardware(lone)
 
 
 FILE: Final = (

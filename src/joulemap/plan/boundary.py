@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import ZOO
+from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.configuration import BOARD
 from joulemap.errors import CatalogueError
 from joulemap.model.version import formula_version
@@ -38,9 +39,15 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
-    """Return the workloads of the loads under which a hardware was measured, as they ship."""
+    """Return the workloads of the loads under which a hardware was measured, as they ship.
+
+    Raises CatalogueError for one that does not.
+    """
     if not hardware.loads:
         return ()
+    for load in hardware.loads:
+        if load.model not in load_shipped():
+            raise CatalogueError(f"{hardware.id}: loads.{load.name}.model: {load.model} does not ship")
     from joulemap.store.connection import open_in_memory, using
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import read_shipped
