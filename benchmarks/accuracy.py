@@ -37,7 +37,15 @@ README: Final = ROOT / "README.md"
 PARAGRAPH: Final = re.compile(r"- `joulemap validate` scores .*?(?=\n- |\n\n)", re.DOTALL)
 """Of README.md, on accuracy."""
 
-QUANTITIES: Final = ("latency", "energy", "power", "memory")
+TIMES: Final[tuple[str, ...]] = ("latency", "rate")
+"""Quantities that have all their figures in a table."""
+
+OTHERS: Final = ("energy", "power", "memory")
+"""Quantities whose mean error stands beside them."""
+
+WALL: Final = "wall power"
+"""The quantity that bounds a prediction and scores none."""
+
 DIVISIONS: Final[Mapping[ScoreDivision, str]] = {
     "scope": "By scope: what was timed",
     "runtime": "By runtime",
@@ -83,13 +91,20 @@ and median absolute relative error, bias (mean signed error; positive is predict
 and Spearman's rank correlation, which says whether predictions order the rows as measured. The rows behind it are the
 view `prediction_errors`, one per measurement, with both numbers.
 
+A rate, inferences per second of one device in its steady state, is scored against the predicted rate and never against
+1 / latency: of what overlaps batches these are two numbers. Power is energy over the time from one batch to the next.
+Watts at a wall plug are those of a whole system, over its devices: what hosts, fans and supplies take of them is not
+published, so that they score no prediction and bound it, because boards cannot draw more than the system around them.
+
 Rows whose image size or device count is not that of one run are left out: MLPerf server results, those of an Orin whose
-accelerators work beside its GPU, those of an L4 that name one card and give the rate of several. Of MLPerf offline
-there is a rate and no batch; 256 is taken, 64 of small boards, and of results alike the median. `fp16` of published
-rows is mixed precision; a framework's compiler is runtime `fused`, an inference engine `engine`, a framework's own loop
-`eager`. Memory of a GPU is scored where a row tells how many streams its process had used, because the framework's
-allocator keeps a workspace for each ([model.md](model.md)). Single operators (`, operators`) stand apart from models:
-many of them take less time than a launch.
+accelerators work beside its GPU, multi-stream results of systems that share the samples over several cards, results at
+a lowered power limit (MaxQ) that is not told. Where it is told, the row is of that mode, as `h100_pcie@215W`. Of MLPerf
+offline there is a rate and no batch; 256 is taken, 64 of cards up to 75 W, and of results alike the median. Of streams
+on a CPU 64 is taken too; a multi-thread rate of a DPU and a streaming rate of Hailo are those of single images. `fp16`
+of published rows is mixed precision; a framework's compiler is runtime `fused`, an inference engine `engine`, a
+framework's own loop `eager`. Memory of a GPU is scored where a row tells how many streams its process had used, because
+the framework's allocator keeps a workspace for each ([model.md](model.md)). Single operators (`, operators`) stand
+apart from models: many of them take less time than a launch.
 """
 
 SPLIT_TEXT: Final = """\
@@ -144,10 +159,24 @@ says what each effect of the model buys. Whole models stand last, with each fami
 that of each kernel, one after the other.
 """
 
+WALL_TEXT: Final = """\
+## Boards and the systems around them
+Predicted power of a board over what its system drew at the wall plug, over its devices. The rest is that of hosts,
+fans and power supplies, or a fault of the prediction; above 1 it can only be a fault.
+"""
+
 PAIR_TEXT: Final = """\
 ## Which is faster
 Two hardware that were measured on the same model, precision, batch and runtime make a pair. A prediction names the
-faster rightly where it has the same order.
+faster rightly where it has the same order. Pairs of rates are of the same model, precision and runtime, each hardware
+at the batch of its row.
+"""
+
+EFFICIENCY_TEXT: Final = """\
+## Which is more efficient
+Energy per inference: as measured, or power over rate. Pairs are of the same model, precision, batch and runtime, rates
+at the batch of each row; of boards with boards, and of systems at the wall plug with systems in the same scope. What is
+predicted is the energy of the board: of a system with few devices, the host decides much of what was measured.
 """
 
 PAIRS: Final = """
@@ -169,6 +198,83 @@ SELECT
 FROM apart
 GROUP BY runtime
 ORDER BY runtime
+"""
+
+RATE_PAIRS: Final = """
+WITH rate AS (
+    SELECT
+        hardware,
+        model,
+        precision,
+        runtime,
+        1e0 / measured_throughput_per_s AS measured,
+        1e0 / predicted_throughput_per_s AS predicted
+    FROM prediction_errors
+    WHERE measured_throughput_per_s IS NOT NULL
+),
+apart AS (
+    SELECT
+        'rate, ' || a.runtime AS part,
+        (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
+        abs(ln(a.measured / b.measured)) > ln(1.1) AS is_far
+    FROM rate AS a
+    JOIN rate AS b USING (model, precision, runtime)
+    WHERE split_part(a.hardware, '@', 1) < split_part(b.hardware, '@', 1)
+)
+SELECT
+    part AS runtime,
+    count(*) AS pairs,
+    avg(is_right::INT) AS right,
+    count(*) FILTER (is_far) AS far_pairs,
+    avg(is_right::INT) FILTER (is_far) AS far_right
+FROM apart
+GROUP BY part
+ORDER BY part
+"""
+
+EFFICIENCY_PAIRS: Final = """
+WITH told AS (
+    SELECT
+        e.hardware,
+        e.model,
+        e.precision,
+        e.runtime,
+        CASE WHEN e.measured_throughput_per_s IS NULL THEN e.batch ELSE 0 END AS batch,
+        CASE
+            WHEN e.measured_wall_power_w IS NULL THEN 'boards'
+            WHEN m.device_count >= 4 THEN 'systems of four devices and more'
+            ELSE 'systems of up to three devices'
+        END AS part,
+        CASE WHEN e.measured_wall_power_w IS NULL THEN '' ELSE regexp_replace(m.scope, ', MaxQ$', '') END AS scope,
+        coalesce(
+            e.measured_energy_j / e.batch,
+            coalesce(e.measured_wall_power_w, e.measured_power_w)
+            / coalesce(e.measured_throughput_per_s, e.batch / e.measured_latency_s)
+        ) AS measured,
+        e.predicted_energy_j / e.batch AS predicted
+    FROM prediction_errors AS e
+    JOIN measurements AS m ON m.measurement_id = e.measurement_id
+),
+apart AS (
+    SELECT
+        a.part,
+        (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
+        abs(ln(a.measured / b.measured)) > ln(1.1) AS is_far
+    FROM told AS a
+    JOIN told AS b USING (model, precision, runtime, batch, part, scope)
+    WHERE split_part(a.hardware, '@', 1) < split_part(b.hardware, '@', 1)
+        AND a.measured IS NOT NULL
+        AND b.measured IS NOT NULL
+)
+SELECT
+    part AS runtime,
+    count(*) AS pairs,
+    avg(is_right::INT) AS right,
+    count(*) FILTER (is_far) AS far_pairs,
+    avg(is_right::INT) FILTER (is_far) AS far_right
+FROM apart
+GROUP BY part
+ORDER BY part
 """
 
 PEER_TEXT: Final = """\
@@ -214,10 +320,11 @@ PEERS: Final = (
 TAIL: Final = """\
 ## Your own rows
 A CSV file with a header, or a JSON list of objects: `hardware` (id or alias, with `@MODE`), `model`, `precision`,
-`batch`, `runtime`, `source`, at least one of `latency_s`, `energy_j`, `power_w`, `peak_memory_bytes` (per batch), and
-optionally `scope`, `conditions`, `seen` (which coefficients were chosen with the row in view) and `stream_count`. A
-file with a wrong line is refused whole, with the lines and what was expected; a row that is stored already is not
-stored twice.
+`batch`, `runtime`, `source`, at least one of `latency_s`, `energy_j`, `peak_memory_bytes` (per batch),
+`throughput_per_s` (inferences per second of one device), `power_w` and `wall_power_w` (of a system, over its devices),
+and optionally `device_count` (of that system), `scope`, `conditions`, `seen` (which coefficients were chosen with the
+row in view) and `stream_count`. A file with a wrong line is refused whole, with the lines and what was expected; a row
+that is stored already is not stored twice.
 """
 
 
@@ -241,32 +348,58 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[s
 
 
 def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
-    """Yield the table of a `validate.score` answer: a row per hardware and part, with all quantities."""
+    """Yield the table of a `validate.score` answer: a row per hardware, part and what was timed.
+
+    Energy, power and memory stand in the first row of a part. Wall power is left out.
+    """
     groups: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
     for row in answer:
-        groups[row["hardware"], row["part"]][row["quantity"]] = row
+        if row["quantity"] != WALL:
+            groups[row["hardware"], row["part"]][row["quantity"]] = row
     order = sorted(groups, key=lambda key: (key[0], _position(key[1])))
-    header = ("hardware", part, "rows", "mean", "median", "bias", "worst", "rank", "energy", "power", "memory", "seen")
+    header = ("hardware", part, "of", "rows", "mean", "median", "bias", "worst", "rank", *OTHERS, "seen")
     rows = []
     for key in order:
         found = groups[key]
-        latency = found.get("latency")
-        seen = next(iter(found.values()))["seen_fraction"]
-        figures = (
-            ("-",) * 6
-            if latency is None
-            else (
-                latency["measurement_count"],
-                percent(latency["mean_error_fraction"]),
-                percent(latency["median_error_fraction"]),
-                percent(latency["bias_fraction"]),
-                percent(latency["worst_error_fraction"]),
-                number(latency["rank_correlation"]),
+        others = [percent(found[name]["mean_error_fraction"]) if name in found else "-" for name in OTHERS]
+        for name in [name for name in TIMES if name in found] or [""]:
+            one = found.get(name) or next(iter(found.values()))
+            rows.append(
+                (*key, name or "-", *(_figures(one) if name else ("-",) * 6), *others, percent(one["seen_fraction"]))
             )
-        )
-        others = (percent(found[name]["mean_error_fraction"]) if name in found else "-" for name in QUANTITIES[1:])
-        rows.append((*key, *figures, *others, percent(seen)))
+            others = ["-"] * len(OTHERS)
     yield from table(header, rows)
+
+
+def _figures(row: Row) -> tuple[object, ...]:
+    return (
+        row["measurement_count"],
+        percent(row["mean_error_fraction"]),
+        percent(row["median_error_fraction"]),
+        percent(row["bias_fraction"]),
+        percent(row["worst_error_fraction"]),
+        number(row["rank_correlation"]),
+    )
+
+
+def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of what a `validate.score` answer by scope says of boards in systems at the wall plug."""
+    header = ("hardware", "scope", "rows", "board over system, mean", "most", "rows above 1")
+    yield from table(
+        header,
+        (
+            (
+                row["hardware"],
+                row["part"],
+                row["measurement_count"],
+                f"{1.0 + row['bias_fraction']:.2f}",
+                f"{1.0 + row['highest_error_fraction']:.2f}",
+                row["exceeded_count"],
+            )
+            for row in answer
+            if row["quantity"] == WALL
+        ),
+    )
 
 
 def _position(part: str) -> tuple[int, str]:
@@ -527,15 +660,15 @@ def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[Calibra
     return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
 
 
-def pair_lines(workspace: Workspace) -> Iterator[str]:
-    """Yield the table of how often the faster of two hardware is named, of those with the same measured question."""
-    rows = workspace.sql(PAIRS).records()
-    header = ("runtime", "pairs", "named rightly", "pairs more than 10 % apart", "named rightly")
+def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iterator[str]:
+    """Yield the table of how often the better of two hardware is named, of those with the same measured question."""
+    header = (of, "pairs", "named rightly", "pairs more than 10 % apart", "named rightly")
     yield from table(
         header,
         (
             (row["runtime"], row["pairs"], percent(row["right"]), row["far_pairs"], percent(row["far_right"]))
-            for row in rows
+            for query in queries
+            for row in workspace.sql(query).records()
         ),
     )
 
@@ -580,19 +713,25 @@ def write_page(
         lines += operator_lines(workspace.validate_operators(precision=precision).records())
     lines += [
         "## All rows",
-        "Rows, mean, median, bias, worst and rank are of latency; of all else the mean error.",
+        "Rows, mean, median, bias, worst and rank are of latency, or of the rate; of all else the mean error.",
         "",
     ]
     for by, title in DIVISIONS.items():
         lines += [f"### {title}"]
         lines += score_lines(divided[by], by)
+    lines += [WALL_TEXT]
+    lines += wall_lines(divided["scope"])
     lines += [PAIR_TEXT]
-    lines += pair_lines(workspace)
+    lines += pair_lines(workspace, PAIRS, RATE_PAIRS)
+    lines += [EFFICIENCY_TEXT]
+    lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
     if tables:
         lines += [PUBLIC_TEXT]
         lines += public_lines(tables)
         lines += [KIND_TEXT]
         lines += kind_lines(score_kinds(workspace, tables))
+        lines += ["Which of two is more efficient, as above, with these rows:", ""]
+        lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
         lines += [LADDER_TEXT]
         lines += left_out
         lines += [PEER_TEXT]

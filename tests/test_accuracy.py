@@ -128,6 +128,49 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
     assert all(line.endswith("|") for line in tables)
 
 
+def scored(quantity: str, part: str, mean: float, **more: object) -> dict[str, object]:
+    return {"quantity": quantity, "hardware": "a", "part": part, "measurement_count": 3, "mean_error_fraction": mean,
+            "median_error_fraction": mean, "bias_fraction": -mean, "worst_error_fraction": mean,
+            "highest_error_fraction": -mean / 2, "rank_correlation": None, "exceeded_count": None,
+            "seen_fraction": 0.0, **more}  # fmt: skip
+
+
+def test_a_rate_has_a_row_of_its_own_and_a_bound_none() -> None:
+    answer = [scored("latency", "x", 0.1), scored("rate", "x", 0.2), scored("power", "x", 0.3),
+              scored("rate", "y", 0.4), scored("energy", "z", 0.5),
+              scored("wall power", "x", 0.6, exceeded_count=0)]  # fmt: skip
+    lines = list(benchmark()["score_lines"](answer, "scope"))[2:-1]
+    assert lines == [
+        "| a | x | latency | 3 | 10.0 % | 10.0 % | -10.0 % | 10.0 % | - | - | 30.0 % | - | 0.0 % |",
+        "| a | x | rate | 3 | 20.0 % | 20.0 % | -20.0 % | 20.0 % | - | - | - | - | 0.0 % |",
+        "| a | y | rate | 3 | 40.0 % | 40.0 % | -40.0 % | 40.0 % | - | - | - | - | 0.0 % |",
+        "| a | z | - | - | - | - | - | - | - | 50.0 % | - | - | 0.0 % |",
+    ]
+    assert list(benchmark()["wall_lines"](answer))[2] == "| a | x | 3 | 0.40 | 0.70 | 0 |"
+
+
+def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    names = ["hailo_8", "coral_edge_tpu"]
+    workspace.compare("resnet18", hardware=names, precision="int8", runtime="engine")
+    rows = {row["hardware"]: row for row in workspace.sql("SELECT * FROM runs").records()}
+    better, worse = sorted(names, key=lambda name: rows[name]["energy_per_inference_j"])
+    path = tmp_path / "mine.csv"
+    head = "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,device_count,scope,source\n"
+    told = [f"{better},resnet18,int8,1,engine,1000,1,,,a,x", f"{worse},resnet18,int8,1,engine,1000,2,,,b,x",
+            f"{better},resnet18,int8,1,engine,1000,,9,4,c,x", f"{worse},resnet18,int8,1,engine,1000,,4,8,c,x",
+            f"{worse},resnet18,int8,1,engine,1000,,40,1,c,x",
+            f"{worse},resnet18,int8,1,engine,1000,,40,8,d,x"]  # fmt: skip
+    path.write_text(head + "\n".join(told))
+    workspace.import_measurements(path)
+    found = {row["runtime"]: row for row in workspace.sql(benchmark()["EFFICIENCY_PAIRS"]).records()}
+    # one pair of boards, in order; of systems one in the same scope with four devices at least, the other way round
+    assert {name: (row["pairs"], row["right"]) for name, row in found.items()} == {
+        "boards": (1, 1.0),
+        "systems of four devices and more": (1, 0.0),
+    }
+
+
 def score(kind: str, hardware: str, quantity: str, mean: float) -> dict[str, object]:
     return {"quantity": quantity, "hardware": hardware, "part": kind, "measurement_count": 7,
             "mean_error_fraction": mean, "median_error_fraction": mean / 2, "bias_fraction": -mean,

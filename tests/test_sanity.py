@@ -38,7 +38,7 @@ def test_no_probe_draws_more_than_the_cap_or_attains_more_than_the_peak(everythi
 
 def test_what_is_not_ok_has_a_reason(everything: list[dict[str, object]]) -> None:
     for row in everything:
-        assert row["status"] in ("ok", "anchored", "low", "unsupported"), row
+        assert row["status"] in ("ok", "anchored", "measured", "low", "unsupported"), row
         if row["status"] != "ok":
             assert row["reason"], row
 
@@ -65,12 +65,24 @@ def test_an_anchored_probe_draws_the_share_of_the_limit(everything: list[dict[st
         assert "the power limit says" in str(row["reason"])
 
 
+def test_a_probe_is_measured_where_a_load_was(everything: list[dict[str, object]]) -> None:
+    catalogue = load_catalogue().hardware
+    measured = [row for row in everything if row["status"] == "measured"]
+    assert {row["hardware"] for row in measured} == {one.id for one in catalogue.values() if one.loads}
+    for row in measured:
+        for load in catalogue[str(row["hardware"])].loads:
+            assert f"{load.model} at {load.precision}" in str(row["reason"]) or "the clock gives way" in str(
+                row["reason"]
+            ), row
+
+
 def test_a_copy_of_a_chips_own_memory_is_anchored_where_its_prices_are_of_circuits(
     everything: list[dict[str, object]],
 ) -> None:
     for row in everything:
         chip = load_catalogue().hardware[str(row["hardware"])]
-        if row["model"] == "stream_copy" and chip.priced_at == "chip" and not has_host_memory(chip):
+        is_anchored = chip.priced_at == "chip" and not has_host_memory(chip) and not chip.loads
+        if row["model"] == "stream_copy" and is_anchored:
             assert float(str(row["power_ratio"])) >= LEAST_SHARE, row
 
 

@@ -34,7 +34,7 @@ def test_what_ships_names_models_hardware_and_sources() -> None:
         assert row.model in known or is_operator(row.model)
         assert row.source
         assert row.conditions
-        assert row.latency_s or row.power_w
+        assert row.latency_s or row.throughput_per_s or row.power_w or row.wall_power_w
     assert {row.hardware for row in rows if not row.seen} >= {"rtx_4090", "a100_sxm4_40gb", "v100_sxm2", "t4"}
     unseen = {row.model for row in rows if row.hardware == "h200_sxm" and not row.seen}
     assert unseen == {"bert_encoder_128", "bert_encoder_384"}
@@ -108,11 +108,73 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert {row["part"] for row in by_family} == {"resnet", "block"}
 
 
+def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
+    # a fabric: images overlap, so that a rate is no reciprocal of a latency and power is over the interval
+    workspace = Workspace(tmp_path / "own.duckdb")
+    names = {"resnet18": 0.8, "resnet34": 1.25}
+    rows = {
+        model: workspace.compare(model, hardware=["hailo_8"], precision="int8", runtime="engine").rows[0]
+        for model in names
+    }
+    path = tmp_path / "mine.csv"
+    head = "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,scope,source\n"
+    lines = []
+    for model, factor in names.items():
+        row = rows[model]
+        assert row.throughput_per_s is not None and row.average_power_w is not None and row.latency_s is not None
+        assert row.throughput_per_s > 1.5 / row.latency_s
+        figures = f"{row.throughput_per_s / factor!r},{row.average_power_w!r},{row.average_power_w / factor!r}"
+        lines.append(f"hailo_8,{model},int8,1,engine,{figures},made up,a bench")
+    path.write_text(head + "\n".join(lines))
+    assert workspace.import_measurements(path) == (2, 0)
+    assert workspace.import_measurements(path) == (0, 2)
+    listed = [row for row in workspace.measurements("hailo_8").records() if row["source"] == "a bench"]
+    assert [row["latency_s"] for row in listed] == [None, None]
+    assert all(row["throughput_per_s"] and row["wall_power_w"] for row in listed)
+    found = {row["quantity"]: row for row in workspace.validate("hailo_8", by="scope", source="a bench").records()}
+    assert set(found) == {"rate", "power", "wall power"}
+    # errors: -0.2 and 0.25
+    assert_close(found["rate"]["mean_error_fraction"], 0.225, rel=1e-9)
+    assert_close(found["rate"]["bias_fraction"], 0.025, rel=1e-9)
+    assert found["rate"]["worst_case"] == "resnet34 int8 batch 1 engine"
+    assert found["power"]["mean_error_fraction"] < 1e-9
+    assert found["rate"]["exceeded_count"] is found["power"]["exceeded_count"] is None
+    assert found["wall power"]["exceeded_count"] == 1
+    assert_close(found["wall power"]["highest_error_fraction"], 0.25, rel=1e-9)
+    errors = workspace.sql(
+        "SELECT e.throughput_error_fraction, e.predicted_throughput_per_s = r.throughput_per_s, "
+        "e.predicted_power_w = r.average_power_w, e.latency_error_fraction FROM prediction_errors AS e "
+        "JOIN measurements AS m USING (measurement_id) JOIN runs AS r USING (run_id) WHERE m.source = 'a bench' "
+        "ORDER BY e.model"
+    ).rows
+    assert [row[1:] for row in errors] == [(True, True, None)] * 2
+    assert_close(errors[0][0], -0.2, rel=1e-9)
+    path.write_text(head + "hailo_8,resnet18,int8,1,engine,-5,,,x,y\n")
+    with pytest.raises(CatalogueError, match="throughput_per_s is '-5', expected a number above 0"):
+        workspace.import_measurements(path)
+
+
+def test_rates_that_ship_are_no_reciprocals_of_latencies() -> None:
+    rows = load_measurements()
+    offline = [row for row in rows if row.scope.startswith("MLPerf Inference, offline")]
+    assert offline and all(row.latency_s is None for row in offline)
+    assert {row.hardware for row in rows if row.throughput_per_s} >= {
+        "hailo_8", "cloud_ai_100_pro", "dpu_b4096x3_zcu102", "xeon_8490h", "h100_pcie@215W", "l4", "l40s", "t4"
+    }  # fmt: skip
+    for row in rows:
+        assert not (row.power_w and row.wall_power_w)
+        if row.wall_power_w:
+            assert "wall plug" in row.conditions or "over three cards" in row.conditions
+
+
 WRONG = {
     "unknown model": ("H100,resnet19,fp16,1,graph,0.001,,x", "line 3: unknown model 'resnet19'; did you mean resnet18"),
     "unknown hardware": ("H1,resnet18,fp16,1,graph,0.001,,x", "line 3: unknown hardware 'H1'"),
     "negative latency": ("H100,resnet18,fp16,1,graph,-0.001,,x", "latency_s is '-0.001', expected a number above 0"),
-    "nothing measured": ("H100,resnet18,fp16,1,graph,,,x", "none of latency_s, energy_j, power_w"),
+    "nothing measured": (
+        "H100,resnet18,fp16,1,graph,,,x",
+        "none of latency_s, throughput_per_s, energy_j, power_w, wall_power_w",
+    ),
     "no number": ("H100,resnet18,fp16,1,graph,soon,,x", "latency_s is 'soon', expected a number"),
     "endless": ("H100,resnet18,fp16,1,graph,inf,,x", "latency_s is 'inf', expected a finite number"),
     "half a batch": ("H100,resnet18,fp16,0.5,graph,0.001,,x", "batch is '0.5', expected a whole number from 1"),

@@ -12,7 +12,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
-status = { type = "VARCHAR", meaning = "ok, anchored, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where it does so because the power limit says it" }
+status = { type = "VARCHAR", meaning = "ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where it does so because the power limit says it, measured where its prices are those at which a load draws what was measured" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", meaning = "average power over the cap" }
@@ -46,6 +46,27 @@ static AS (
     WHERE list_contains($run_ids, l.run_id)
     GROUP BY l.run_id
 ),
+loaded AS (
+    SELECT
+        l.hardware_digest,
+        bool_or(l.covers = 'board') AS is_of_board,
+        string_agg(
+            printf(
+                '%s at %s, batch %d, draws %.3g W%s',
+                l.model,
+                l.precision,
+                l.batch,
+                f.value,
+                CASE WHEN l.covers = 'board' THEN '' ELSE ' with the system around it' END
+            ),
+            ' and '
+            ORDER BY l.load_index
+        ) AS told
+    FROM hardware_load AS l
+    JOIN hardware_fact AS f
+        ON f.hardware_digest = l.hardware_digest AND f.quantity = 'load.' || l.load || '.power'
+    GROUP BY l.hardware_digest
+),
 host AS (
     SELECT l.hardware_digest, max(f.value) AS bandwidth_bytes_per_s
     FROM hardware_link AS l
@@ -74,6 +95,8 @@ drawn AS (
         c.unattributed_j / s.energy_j AS unattributed_share_fraction,
         r.memory_bandwidth_bytes_per_s <= 1.03e0 * h.bandwidth_bytes_per_s AS has_host_memory,
         v.priced_at,
+        d.is_of_board AS has_load_of_board,
+        d.told AS load,
         m.power_w AS measured_power_w,
         s.average_power_w / m.power_w AS measured_ratio,
         r.peak_ops_per_s,
@@ -82,6 +105,7 @@ drawn AS (
     FROM run_configurations AS r
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN host AS h ON h.hardware_digest = r.hardware_digest
+    LEFT JOIN loaded AS d ON d.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
     LEFT JOIN run_figures AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
     LEFT JOIN static AS c ON c.run_id = r.run_id
@@ -103,8 +127,10 @@ judged AS (
             WHEN refusal IS NOT NULL THEN 'unsupported'
             WHEN model = 'stream_copy' AND measured_ratio < 0.75e0 THEN 'low'
             WHEN model = 'stream_copy' AND measured_ratio > 1.25e0 THEN 'high'
+            WHEN model = 'matrix_product' AND power_ratio < 0.6e0 AND load IS NOT NULL THEN 'measured'
             WHEN model = 'matrix_product' AND power_ratio < 0.6e0 THEN 'low'
             WHEN power_ratio > 1e0 + 1e-9 THEN 'high'
+            WHEN has_load_of_board AND unattributed_share_fraction > 0e0 THEN 'measured'
             WHEN power_ratio >= 0.6e0 AND power_ratio * (1e0 - unattributed_share_fraction) < 0.6e0 THEN 'anchored'
             ELSE 'ok'
         END AS status,
@@ -121,6 +147,7 @@ judged AS (
         unattributed_share_fraction,
         has_host_memory,
         priced_at,
+        load,
         measured_power_w,
         measured_ratio,
         peak_ops_per_s,
@@ -158,6 +185,12 @@ SELECT
                 'would draw %.2f of the cap at the full clock: the clock gives way to %.0f %%',
                 uncapped_ratio,
                 clock_fraction * 100e0
+            )
+            WHEN status = 'measured' THEN printf(
+                'circuits explain %.2f of the cap, with what is unattributed %.2f: %s, which was measured',
+                power_ratio * (1e0 - unattributed_share_fraction),
+                power_ratio,
+                load
             )
             WHEN status = 'anchored' THEN printf(
                 'circuits explain %.2f of the cap; %.0f %% of the energy is unattributed, which the power limit says',

@@ -4,7 +4,7 @@ version = 1
 schema = 1
 summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
 grain = "one row per group and measured quantity"
-order = ["quantity, in the order latency, energy, power, memory", "hardware", "part"]
+order = ["quantity, in the order latency, rate, energy, power, wall power, memory", "hardware", "part"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
@@ -13,7 +13,7 @@ by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware
 source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware with none of them is scored without" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "latency, energy, power or memory" }
+quantity = { type = "VARCHAR", meaning = "latency, rate (inferences per second), energy, power, wall power (of the system around a board, which the prediction for the board may not exceed) or memory" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 part = { type = "VARCHAR", meaning = "value of what divides the rows; single operators stand apart from models" }
 measurement_count = { type = "BIGINT", meaning = "measurements that have this quantity and a prediction" }
@@ -21,8 +21,10 @@ mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error
 median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
 bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positive is predicted too high" }
 worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the row that is furthest off" }
+highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative error" }
 worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime" }
 rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
+exceeded_count = { type = "BIGINT", meaning = "of wall power: rows whose system drew less than is predicted for its boards, which cannot be; null for all else" }
 seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients, or a calibration, were chosen with their family in view" }
 seen = { type = "VARCHAR", meaning = "which coefficients and calibrations those are; empty where none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
@@ -31,10 +33,17 @@ WITH pair AS (
     SELECT
         unnest([
             {'position': 1, 'quantity': 'latency', 'measured': measured_latency_s, 'predicted': predicted_latency_s},
-            {'position': 2, 'quantity': 'energy', 'measured': measured_energy_j, 'predicted': predicted_energy_j},
-            {'position': 3, 'quantity': 'power', 'measured': measured_power_w, 'predicted': predicted_power_w},
             {
-                'position': 4,
+                'position': 2,
+                'quantity': 'rate',
+                'measured': measured_throughput_per_s,
+                'predicted': predicted_throughput_per_s
+            },
+            {'position': 3, 'quantity': 'energy', 'measured': measured_energy_j, 'predicted': predicted_energy_j},
+            {'position': 4, 'quantity': 'power', 'measured': measured_power_w, 'predicted': predicted_power_w},
+            {'position': 5, 'quantity': 'wall power', 'measured': measured_wall_power_w, 'predicted': predicted_power_w},
+            {
+                'position': 6,
                 'quantity': 'memory',
                 'measured': CAST(measured_memory_bytes AS DOUBLE),
                 'predicted': CAST(predicted_memory_bytes AS DOUBLE)
@@ -95,8 +104,10 @@ SELECT
     median(abs(error_fraction)) AS median_error_fraction,
     avg(error_fraction) AS bias_fraction,
     arg_max(error_fraction, abs(error_fraction)) AS worst_error_fraction,
+    max(error_fraction) AS highest_error_fraction,
     arg_max(label, abs(error_fraction)) AS worst_case,
     CASE WHEN count(DISTINCT predicted_rank) >= 3 THEN corr(measured_rank, predicted_rank) END AS rank_correlation,
+    CASE WHEN quantity = 'wall power' THEN count(*) FILTER (WHERE error_fraction > 0e0) END AS exceeded_count,
     CAST(count(*) FILTER (WHERE seen <> '') AS DOUBLE) / count(*) AS seen_fraction,
     coalesce(
         array_to_string(

@@ -546,8 +546,11 @@ CREATE TABLE measurement (
     runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
     scope VARCHAR NOT NULL,
     latency_s DOUBLE CHECK (latency_s > 0),
+    throughput_per_s DOUBLE CHECK (throughput_per_s > 0),
     energy_j DOUBLE CHECK (energy_j > 0),
     power_w DOUBLE CHECK (power_w > 0),
+    wall_power_w DOUBLE CHECK (wall_power_w > 0),
+    device_count INTEGER CHECK (device_count > 0),
     peak_memory_bytes BIGINT CHECK (peak_memory_bytes > 0),
     source VARCHAR NOT NULL CHECK (source <> ''),
     conditions VARCHAR NOT NULL,
@@ -564,8 +567,11 @@ COMMENT ON COLUMN measurement.batch IS 'Samples in one input';
 COMMENT ON COLUMN measurement.runtime IS 'eager, graph or fused';
 COMMENT ON COLUMN measurement.scope IS 'What the measurement covers, e.g. whole board';
 COMMENT ON COLUMN measurement.latency_s IS 'Per batch';
+COMMENT ON COLUMN measurement.throughput_per_s IS 'Inferences per second of one device, one batch after another without a pause';
 COMMENT ON COLUMN measurement.energy_j IS 'Per batch';
 COMMENT ON COLUMN measurement.power_w IS 'Average';
+COMMENT ON COLUMN measurement.wall_power_w IS 'Average at the wall plug of the whole system, over its devices: a board draws less';
+COMMENT ON COLUMN measurement.device_count IS 'Devices of the system at the wall plug; null where not known';
 COMMENT ON COLUMN measurement.peak_memory_bytes IS 'As the framework reports it';
 COMMENT ON COLUMN measurement.source IS 'Where the row comes from';
 COMMENT ON COLUMN measurement.conditions IS 'Versions, clocks, cooling: what the number depends on';
@@ -663,6 +669,28 @@ COMMENT ON COLUMN hardware_link.link IS 'Name, e.g. nvlink';
 COMMENT ON COLUMN hardware_link.generation IS 'As its vendor or standard counts; empty where there is but one';
 COMMENT ON COLUMN hardware_link.connects IS 'device: others of its kind; host: the processor that it is attached to';
 COMMENT ON COLUMN hardware_link.topology IS 'How devices are joined: pair, mesh, ring, torus_2d, torus_3d, switch; empty for a host or where it is not known';
+
+CREATE TABLE hardware_load (
+    hardware_digest VARCHAR NOT NULL,
+    load_index INTEGER NOT NULL CHECK (load_index >= 0),
+    load VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    precision VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
+    covers VARCHAR NOT NULL CHECK (covers IN ('board', 'system')),
+    tracer_version VARCHAR NOT NULL
+);
+COMMENT ON TABLE hardware_load IS 'Workloads under which somebody measured what a board draws; the power is hardware_fact load.NAME.power';
+COMMENT ON COLUMN hardware_load.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN hardware_load.load_index IS 'Order in the description';
+COMMENT ON COLUMN hardware_load.load IS 'Name';
+COMMENT ON COLUMN hardware_load.model IS 'Of the workload, one that ships';
+COMMENT ON COLUMN hardware_load.precision IS 'Of the workload';
+COMMENT ON COLUMN hardware_load.batch IS 'Samples in one input';
+COMMENT ON COLUMN hardware_load.runtime IS 'eager, graph, fused or engine';
+COMMENT ON COLUMN hardware_load.covers IS 'board; or system: more than the board, which draws no more';
+COMMENT ON COLUMN hardware_load.tracer_version IS 'Of the workload';
 
 CREATE TABLE calibration (
     calibration_digest VARCHAR PRIMARY KEY,

@@ -1070,8 +1070,11 @@ SELECT
     runtime,
     scope,
     latency_s,
+    throughput_per_s,
     energy_j,
     power_w,
+    wall_power_w,
+    device_count,
     peak_memory_bytes,
     source,
     conditions,
@@ -1081,6 +1084,7 @@ FROM measurement;
 COMMENT ON VIEW measurements IS 'What somebody measured';
 COMMENT ON COLUMN measurements.energy_j IS 'Per batch, as measured';
 COMMENT ON COLUMN measurements.latency_s IS 'Per batch, as measured';
+COMMENT ON COLUMN measurements.throughput_per_s IS 'Inferences per second of one device, as measured';
 COMMENT ON COLUMN measurements.peak_memory_bytes IS 'As the framework reports it';
 COMMENT ON COLUMN measurements.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
 
@@ -1141,6 +1145,7 @@ SELECT
     e.estimate_key,
     e.hardware_digest,
     e.latency_fs,
+    e.interval_fs,
     e.energy_fj
 FROM estimate AS e
 JOIN hardware_version AS v ON v.hardware_digest = e.hardware_digest;
@@ -1162,13 +1167,17 @@ SELECT
     n.measured_latency_s,
     seconds(n.latency_fs) AS predicted_latency_s,
     seconds(n.latency_fs) / n.measured_latency_s - 1e0 AS latency_error_fraction,
+    n.measured_throughput_per_s,
+    n.batch / seconds(n.interval_fs) AS predicted_throughput_per_s,
+    n.batch / seconds(n.interval_fs) / n.measured_throughput_per_s - 1e0 AS throughput_error_fraction,
     n.measured_energy_j,
     joules(n.energy_fj) AS predicted_energy_j,
     joules(n.energy_fj) / n.measured_energy_j - 1e0 AS energy_error_fraction,
-    CAST(n.energy_fj AS DOUBLE) / CAST(n.latency_fs AS DOUBLE) / n.measured_power_w - 1e0 AS power_error_fraction,
+    CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) / n.measured_power_w - 1e0 AS power_error_fraction,
     n.predicted_memory_bytes / CAST(n.measured_memory_bytes AS DOUBLE) - 1e0 AS memory_error_fraction,
     n.measured_power_w,
-    CAST(n.energy_fj AS DOUBLE) / CAST(n.latency_fs AS DOUBLE) AS predicted_power_w,
+    n.measured_wall_power_w,
+    CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) AS predicted_power_w,
     n.measured_memory_bytes,
     n.predicted_memory_bytes,
     scored_family(n.model, e.family) AS family,
@@ -1193,8 +1202,10 @@ FROM (
         r.batch,
         r.runtime,
         r.measured_latency_s,
+        r.measured_throughput_per_s,
         r.measured_energy_j,
         r.measured_power_w,
+        r.measured_wall_power_w,
         r.measured_memory_bytes,
         r.measurement_seen,
         r.predicted_memory_bytes,
@@ -1202,6 +1213,7 @@ FROM (
         r.calibration_digest,
         r.architecture,
         x.latency_fs,
+        x.interval_fs,
         x.energy_fj
     FROM (
         SELECT
@@ -1214,8 +1226,10 @@ FROM (
             m.batch,
             m.runtime,
             m.latency_s AS measured_latency_s,
+            m.throughput_per_s AS measured_throughput_per_s,
             m.energy_j AS measured_energy_j,
             m.power_w AS measured_power_w,
+            m.wall_power_w AS measured_wall_power_w,
             m.peak_memory_bytes AS measured_memory_bytes,
             m.seen AS measurement_seen,
             allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count)
@@ -1239,12 +1253,17 @@ FROM (
         ) = 1
     ) AS r
     JOIN LATERAL (
-        SELECT s.latency_fs, l.energy_fj
+        SELECT s.latency_fs, p.interval_fs, l.energy_fj
         FROM (
             SELECT sum(t.latency_fs) AS latency_fs
             FROM run_subgraph AS t
             WHERE t.run_id = r.run_id
         ) AS s
+        CROSS JOIN (
+            SELECT sum(o.interval_fs) AS interval_fs
+            FROM run_operator AS o
+            WHERE o.run_id = r.run_id
+        ) AS p
         CROSS JOIN (
             SELECT sum(q.energy_fj) AS energy_fj
             FROM ledger_line AS q
@@ -1262,8 +1281,10 @@ FROM (
         m.batch,
         m.runtime,
         m.latency_s,
+        m.throughput_per_s,
         m.energy_j,
         m.power_w,
+        m.wall_power_w,
         m.peak_memory_bytes,
         m.seen,
         allocated_bytes(s.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count),
@@ -1271,6 +1292,7 @@ FROM (
         s.calibration_digest,
         s.architecture,
         s.latency_fs,
+        s.interval_fs,
         s.energy_fj
     FROM measurement AS m
     JOIN estimates AS s
@@ -1299,12 +1321,16 @@ SELECT
     measured_latency_s,
     predicted_latency_s,
     latency_error_fraction,
+    measured_throughput_per_s,
+    predicted_throughput_per_s,
+    throughput_error_fraction,
     measured_energy_j,
     predicted_energy_j,
     energy_error_fraction,
     power_error_fraction,
     memory_error_fraction,
     measured_power_w,
+    measured_wall_power_w,
     predicted_power_w,
     measured_memory_bytes,
     predicted_memory_bytes,

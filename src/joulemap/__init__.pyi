@@ -228,6 +228,7 @@ from joulemap.domain.configuration import (
 from joulemap.domain.hardware import (
     Hardware as Hardware,
     Link as Link,
+    Load as Load,
     MemoryLevel as MemoryLevel,
     Peak as Peak,
     PowerMode as PowerMode,

@@ -55,8 +55,13 @@ class ListedMeasurement:
     batch: int
     runtime: str
     latency_s: float | None
+    throughput_per_s: float | None
     energy_j: float | None
     power_w: float | None
+    wall_power_w: float | None
+    """Of the whole system, over its devices."""
+    device_count: int | None
+    """Of that system."""
     peak_memory_bytes: int | None
     scope: str
     seen: str

@@ -31,7 +31,7 @@ COPY: Final = "stream_copy"
 RUNTIME: Final = "graph"
 """One kernel without the host, as the measurements were taken."""
 
-STATES: Final = ("ok", "anchored", "low", "high", "unsupported")
+STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
 
 
 @attrs.frozen
@@ -57,7 +57,7 @@ class Probe:
     bandwidth_utilization_fraction: float | None
     static_share_fraction: float | None
     unattributed_share_fraction: float | None
-    """What the power limit says beyond all other prices."""
+    """What the power limit, or power measured under a load, says beyond all other prices."""
     measured_power_w: float | None
     measured_ratio: float | None
     peak_ops_per_s: float | None

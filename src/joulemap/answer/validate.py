@@ -46,8 +46,12 @@ class PredictionScore:
     bias_fraction: float
     """Mean signed relative error; positive is predicted too high."""
     worst_error_fraction: float
+    highest_error_fraction: float
+    """Signed: of wall power, how near a board comes to its system."""
     worst_case: str
     rank_correlation: float | None
+    exceeded_count: int | None
+    """Of wall power: rows whose system drew less than is predicted for its boards."""
     seen_fraction: float
     seen: str
     calibration: str

@@ -17,18 +17,22 @@ from joulemap.catalog.schema import (
     ChipQuantities,
     HardwareFile,
     LinkEntry,
+    LoadEntry,
     PeakEntry,
     PowerModeEntry,
     QuantityEntry,
 )
-from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import (
     LINK_ENDS,
     LINK_TOPOLOGIES,
+    LOAD_COVERS,
     TOLERANCE,
     UNITS,
     Hardware,
     Link,
+    Load,
     MemoryLevel,
     Peak,
     PowerMode,
@@ -166,6 +170,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         memory_levels=levels or complete_levels(quantities, peaks, shared),
         peaks=peaks,
         links=tuple(_resolve_link(link, resolve) for link in chip.links),
+        loads=tuple(_resolve_load(load, resolve, peaks) for load in chip.loads),
         power_modes=modes,
         coefficients=coefficients,
         reference=resolve_reference(
@@ -221,6 +226,7 @@ def _check_texts(chip: HardwareFile) -> None:
         ("power_modes", [mode.name for mode in chip.power_modes]),
         ("memory_levels", [level.name for level in chip.memory_levels]),
         ("links", [link.name for link in chip.links]),
+        ("loads", [load.name for load in chip.loads]),
     ):
         for name in names:
             if names.count(name) > 1:
@@ -273,6 +279,30 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
             "give the mode a static_power of its own"
         )
     return resolved
+
+
+def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
+    """Return a load of a model that ships, at a precision that the target has."""
+    key = f"loads.{entry.name}"
+    _check_choice(f"{key}.runtime", entry.runtime, RUNTIMES)
+    _check_choice(f"{key}.covers", entry.covers, LOAD_COVERS)
+    _check_choice(f"{key}.precision", entry.precision, tuple(peaks))
+    _check_choice(f"{key}.model", entry.model, tuple(load_shipped()))
+    if entry.batch < 1:
+        raise ValueError(f"{key}.batch: {entry.batch} is not a whole number from 1")
+    shipped = load_shipped()[entry.model]
+    if entry.batch > 1 and not shipped.is_affine:
+        raise ValueError(f"{key}.batch: {entry.model} ships at batch 1 only")
+    return Load(
+        name=entry.name,
+        model=entry.model,
+        precision=entry.precision,
+        batch=entry.batch,
+        runtime=entry.runtime,
+        covers=entry.covers,
+        power=resolve(f"{key}.power", entry.power, "W"),
+        tracer_version=shipped.tracer_version,
+    )
 
 
 def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:

@@ -35,8 +35,8 @@ FOLDER: Final = DATA / "measurement"
 BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled": "fused"}
 """Mode of a bench -> runtime."""
 
-FIGURES: Final = ("latency_s", "energy_j", "power_w", "peak_memory_bytes")
-COUNTS: Final = ("batch", "stream_count")
+FIGURES: Final = ("latency_s", "throughput_per_s", "energy_j", "power_w", "wall_power_w", "peak_memory_bytes")
+COUNTS: Final = ("batch", "stream_count", "device_count")
 WHOLE: Final = ("peak_memory_bytes", *COUNTS)
 TEXTS: Final = ("hardware", "model", "precision", "source")
 

@@ -81,6 +81,19 @@ class LinkEntry:
 
 
 @attrs.frozen(kw_only=True)
+class LoadEntry:
+    """A measured load as written in a file."""
+
+    name: str
+    model: str
+    precision: str
+    batch: int
+    runtime: str
+    power: QuantityEntry
+    covers: str = "board"
+
+
+@attrs.frozen(kw_only=True)
 class PowerModeEntry:
     """A power mode as written in a file."""
 
@@ -183,6 +196,7 @@ class HardwareFile:
     memory_levels: list[LevelEntry] = attrs.field(factory=list)
     """Nearest to the units first; none at all for those of the class's defaults."""
     links: list[LinkEntry] = attrs.field(factory=list)
+    loads: list[LoadEntry] = attrs.field(factory=list)
     projection: str = ""
     unavailable: str = ""
     """Why it can be neither bought nor rented, and who says so."""

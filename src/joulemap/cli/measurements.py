@@ -14,8 +14,8 @@ from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
 
 SHOWN: Final = (
-    "hardware", "model", "precision", "batch", "runtime", "latency_s", "energy_j", "power_w", "peak_memory_bytes",
-    "seen",
+    "hardware", "model", "precision", "batch", "runtime", "latency_s", "throughput_per_s", "energy_j", "power_w",
+    "wall_power_w", "peak_memory_bytes", "seen",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def list_(
     joulemap measurements list --hardware H200 --model resnet50
     """
     rows = output.workspace().measurements(hardware, model)
-    output.write_table(rows, SHOWN, keep=("model", "latency_s", "energy_j", "precision", "batch"))
+    output.write_table(rows, SHOWN, keep=("model", "latency_s", "throughput_per_s", "energy_j", "precision", "batch"))
 
 
 @app.command("import")
@@ -52,9 +52,11 @@ def import_(
 ) -> None:
     """Store the measurements of a file: all of its rows, or none with the lines that are wrong.
 
-    Columns: hardware, model, precision, batch, runtime, source, and at least one of latency_s, energy_j, power_w and
-    peak_memory_bytes, per batch; optional scope, conditions, seen and stream_count: on a GPU the framework's peak holds
-    a workspace for each stream that the process had used, so it is scored where that count is given.
+    Columns: hardware, model, precision, batch, runtime, source, and at least one of latency_s, energy_j and
+    peak_memory_bytes, per batch, throughput_per_s (inferences per second of one device at its steady rate), power_w
+    and wall_power_w (of a whole system at the wall plug, over its devices); optional device_count (of that system),
+    scope, conditions, seen and stream_count: on a GPU the framework's peak holds a workspace for each stream that the
+    process had used, so it is scored where that count is given.
     A model is whatever `compare` takes: a name, an operator as gemm(m=128,n=4096,k=4096), in quotes in a CSV, a file.
 
     public:NAME is one of the tables that others published, mostly of single operators; docs/accuracy.md lists them.

@@ -14,7 +14,8 @@ from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
     "quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
-    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "seen_fraction", "calibration",
+    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "exceeded_count", "seen_fraction",
+    "calibration",
 )  # fmt: skip
 
 OPERATORS: Final = (
@@ -54,8 +55,10 @@ def validate(
 
     Every measured configuration that is not stored is evaluated first (half a minute for all that ships). `seen` is the
     part of the rows that coefficients of the model were chosen with in view: those score no prediction; `--by split`
-    separates them. Single operators that were measured alone stand apart from models: `--by kind` divides them by what
-    they are. `--by operator` scores device times inside models, by kind of operator.
+    separates them. A rate is scored against the predicted rate, never against 1 / latency. Wall power is that of a
+    system over its boards: `exceeded` counts the rows where a board would draw more. Single operators that were
+    measured alone stand apart from models: `--by kind` divides them by what they are. `--by operator` scores device
+    times inside models, by kind of operator.
 
     \b
     joulemap validate --hardware h200_sxm

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.calibration import calibrated_digest, scale_reference
-from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP
+from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, RUNTIMES
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import EnergyReference
@@ -74,6 +74,10 @@ LINK_ENDS: Final = ("device", "host")
 LINK_TOPOLOGIES: Final = ("pair", "mesh", "ring", "torus_2d", "torus_3d", "switch")
 """Two devices; each with each other one by links of their own; neighbours in one, two or three dimensions; each with
 each other one at all of its bandwidth."""
+
+
+LOAD_COVERS: Final = ("board", "system")
+"""What the power that was measured under a load is of. A system is more than its board, which draws no more."""
 
 
 def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
@@ -147,6 +151,28 @@ class Link:
     """Bytes per second in one direction, all links of the device together."""
     domain_size: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
     """Devices that the links can join, this one included."""
+
+
+@attrs.frozen(kw_only=True)
+class Load:
+    """A workload under which somebody measured what a board draws at its default power mode."""
+
+    name: str
+    """Once on a hardware."""
+    model: str
+    precision: str
+    batch: int = attrs.field(validator=attrs.validators.ge(1))
+    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
+    covers: str = attrs.field(default="board", validator=attrs.validators.in_(LOAD_COVERS))
+    power: Quantity = attrs.field(validator=_in_unit("W"))
+    """Average, one batch after another without a pause."""
+    tracer_version: str
+    """Of the workload that ships: another one is another load."""
+
+    @property
+    def label(self) -> str:
+        """What is run, in words."""
+        return f"{self.model} at {self.precision}, batch {self.batch}, {self.runtime}"
 
 
 @attrs.frozen(kw_only=True)
@@ -269,6 +295,8 @@ class Hardware:
     peaks: Mapping[str, Peak]
     """precision -> peak."""
     links: tuple[Link, ...] = ()
+    loads: tuple[Load, ...] = ()
+    """What was measured under loads: the board's prices give it."""
     power_modes: tuple[PowerMode, ...] = ()
     power_mode: str = "default"
     """The one of them that these numbers are of."""
@@ -295,6 +323,13 @@ class Hardware:
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least.value > most.value:
                 raise ValueError(f"{low}: {least.value:g} {least.unit} is above {high} of {most.value:g} {most.unit}")
+        for load in self.loads:
+            most_w = self.tdp.value if load.covers == "board" else math.inf
+            if self.power_mode == "default" and not self.static_power.value < load.power.value <= most_w:
+                raise ValueError(
+                    f"loads.{load.name}.power: {load.power.value:g} W is not above the static power of "
+                    f"{self.static_power.value:g} W and within the tdp of {self.tdp.value:g} W"
+                )
         if not self.peaks:
             raise ValueError("peaks: there is none")
         for precision, peak in self.peaks.items():
@@ -550,12 +585,12 @@ class Hardware:
             digest=calibrated_digest(self.digest, calibration.digest),
         )
 
-    def anchored(self, unattributed: Iterable[EnergyAction]) -> Hardware:
-        """Return this hardware, before any calibration, with the prices of what is unattributed.
+    def anchored(self, rows: Iterable[EnergyAction]) -> Hardware:
+        """Return this hardware, before any calibration, with the prices that its anchor adds or changes.
 
         They follow from its description and the formulas, so that its digest stays.
         """
-        return attrs.evolve(self, reference=self.reference.with_actions(unattributed))
+        return attrs.evolve(self, reference=self.reference.with_actions(rows))
 
     def at_boundary(self, boundary: Boundary, version: str) -> Hardware:
         """Return this hardware, with its anchor and at its power mode, at a boundary.
@@ -593,6 +628,8 @@ class Hardware:
                 value = getattr(link, field.name)
                 if isinstance(value, Quantity):
                     yield f"link.{link.name}.{field.name}", value
+        for load in self.loads:
+            yield f"load.{load.name}.power", load.power
         for mode in self.power_modes:
             for field in attrs.fields(PowerMode):
                 value = getattr(mode, field.name)

@@ -30,9 +30,15 @@ class Measurement:
     """What is covered, e.g. `board`."""
     latency_s: float | None = None
     """Per batch."""
+    throughput_per_s: float | None = None
+    """Inferences per second of one device, one batch after another without a pause."""
     energy_j: float | None = None
     """Per batch."""
     power_w: float | None = None
+    wall_power_w: float | None = None
+    """At the wall plug of the whole system, over its devices: a board draws less than with its host and supply."""
+    device_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    """Devices of the system at the wall plug: the more there are, the less of the power is the host's."""
     peak_memory_bytes: int | None = None
     source: str
     conditions: str

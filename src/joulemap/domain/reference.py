@@ -145,8 +145,10 @@ class EnergyReference:
         )
 
     def with_actions(self, actions: Iterable[EnergyAction]) -> EnergyReference:
-        """Return the same table with further rows."""
-        return EnergyReference((*self.actions, *actions))
+        """Return the same table with these rows: in place of those of the same action, or behind all."""
+        changed = {action.key: action for action in actions}
+        kept = [changed.pop(action.key, action) for action in self.actions]
+        return EnergyReference((*kept, *changed.values()))
 
     def position(self, key: ActionKey) -> int | None:
         """Return the row of `key`, or None if the action has no price."""

@@ -1,8 +1,8 @@
-"""The anchor: what the power limit says that a chip at work draws beyond the prices of its circuits.
+"""The anchor: what the power limit, or power measured under a load, says of a chip beyond the prices of its circuits.
 
 Energies of circuits leave out what nobody published of a chip: clock trees, sequencers, interfaces, links, units that
 wait. A chip that is sold with a power limit comes near it in a large dense product and in a copy of its memory; one
-that draws less than `LEAST_SHARE` of it there is taken to draw that share, and the difference has a price for the time
+that draws less than a share of it there is taken to draw that share, and the difference has a price for the time
 in which units or memories are busy:
 
     per second of memory = (share x limit x T - E) / memory time          of the copy
@@ -12,9 +12,20 @@ T and E are those of the probe at the default power mode, T from one batch to th
 board, also what the other price adds to it; nothing is added where the probe draws as much by itself. A mode changes
 neither price: a clock or units that are off lower how often they are paid in a second.
 
+The share is `LEAST_SHARE`, unless power was measured under loads. Then it is the one at which these draw what was
+measured, in the geometric mean of several; of loads whose power is of more than the board, at most that:
+
+    power of a load = (E + memory price x memory time + unit price x f U x compute time) / T     = measured
+
+Where a load draws more than was measured with nothing unattributed, circuits are priced too high: all prices
+but static power and the shares of regulators are lowered by one factor, so that
+
+    power of a load = static power + factor x (E / T - static power)                             = measured
+
 Time and not MACs or bytes is what is counted, because a chip at work draws most of its limit however little of its peak
 is used: convolutional models on one H200 draw 72 % of it at batch 32, in the median of 79, at 5 to 30 % of the peak.
 Per MAC or per byte of DRAM traffic, what is bound by on-chip memory or by vector units would add next to nothing.
+Where batches overlap, the time is that of all units together for a batch, which ends an interval and not a latency.
 
 A calibration scales them, as it does other prices. Prices that were fitted to what boards drew need no anchor, whatever
 they say of a probe. A chip whose off-chip memory is its host's waits for the link: a copy says nothing of it, and a
@@ -23,18 +34,27 @@ product that the link bounds counts for the time of its units alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
 import attrs
 
 from joulemap.domain.configuration import CHIP
-from joulemap.domain.hardware import TOLERANCE, Hardware
+from joulemap.domain.hardware import TOLERANCE, Hardware, Load
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.operator.workload import describe
-from joulemap.domain.reference import MEMORY_ACTION, ActionKey, EnergyAction, cycle_action
+from joulemap.domain.quantity import least_sure
+from joulemap.domain.reference import (
+    BOARD,
+    MEMORY_ACTION,
+    STATIC_ACTION,
+    ActionKey,
+    EnergyAction,
+    cycle_action,
+)
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
@@ -43,14 +63,17 @@ from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.units import FJ_PER_J, FS_PER_S
 
 LEAST_SHARE: Final = 0.6
-"""Of the power limit that a large product and a copy draw at least. Measured on one H200 of 700 W: products 653 to
-714 W, a copy 603 W."""
+"""Of the power limit that a large product and a copy draw at least, where no load was measured. Measured on one H200 of
+700 W: products 653 to 714 W, a copy 603 W."""
 
 MARGIN: Final = 1e-9
 """Above it, so that rounded lines do not add up to less."""
 
 TIGHT: Final = 1e-12
 """Relative change of a price from which on it is found."""
+
+MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
+"""That a load may call for: no probe is above the limit."""
 
 STEPS: Final = 1000
 """At most, to find the prices: each probe has time of units and of memory."""
@@ -83,21 +106,52 @@ class Probe:
 
     name: str
     spent_j: float
+    static_j: float
+    """Of that, static power."""
     limit_j: float
     """What it would take at the power limit."""
     compute_s: float
     """Of its units, at the full clock."""
     memory_s: float
 
-    def missing_w(self, busy_s: float, other_j: float) -> float:
+    def missing_w(self, share: float, busy_s: float, other_j: float) -> float:
         """Return the power that is missing in a part of its time, where other prices add so much energy; 0 for none."""
-        missing_j = LEAST_SHARE * (1.0 + MARGIN) * self.limit_j - self.spent_j - other_j
+        missing_j = share * (1.0 + MARGIN) * self.limit_j - self.spent_j - other_j
         return max(missing_j / busy_s, 0.0) if busy_s > 0.0 else 0.0
 
 
-def find_unattributed(hardware: Hardware) -> tuple[EnergyAction, ...]:
-    """Return the prices of what is unattributed, of a hardware at its default power mode; none where prices are whole.
+@attrs.frozen(kw_only=True)
+class Measured:
+    """What a load takes without what is unattributed, and what was measured."""
 
+    load: Load
+    probe: Probe
+    measured_j: float
+    """In the time that is predicted."""
+
+    def excess(self, found: Prices) -> float:
+        """Return the logarithm of its energy at these prices over what was measured."""
+        units_j = found.units_w[self.load.precision] * self.probe.compute_s
+        return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
+
+    @property
+    def factor(self) -> float:
+        """What all but static power is to be multiplied by."""
+        return (self.measured_j - self.probe.static_j) / (self.probe.spent_j - self.probe.static_j)
+
+
+@attrs.frozen(kw_only=True)
+class Prices:
+    """What is unattributed, in power while memory, or units at a precision, are busy."""
+
+    memory_w: float
+    units_w: Mapping[str, float]
+
+
+def find_anchor(hardware: Hardware, workloads: Sequence[WorkloadColumns] = ()) -> tuple[EnergyAction, ...]:
+    """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
+
+    `workloads` are those of the hardware's loads, in their order. There is no row where prices are whole.
     Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
     if hardware.priced_at != CHIP:
@@ -108,40 +162,137 @@ def find_unattributed(hardware: Hardware) -> tuple[EnergyAction, ...]:
         precision: _probe(hardware, PRODUCT, precision, f"a product of 4096 x 4096 x 4096 at {precision}")
         for precision in hardware.peaks
     }
+    measured = [_measure(hardware, load, work) for load, work in zip(hardware.loads, workloads, strict=bool(workloads))]
+
+    def solve(share: float) -> Prices:
+        return _solve(share, copy, copied, products)
+
+    share = _find_share(measured, solve)
+    found = solve(share)
+    told = _tell(measured)
+    rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, told)] if copy is not None else []
+    rows += [
+        _price(hardware, one, cycle_action(name), found.units_w[name], share, told) for name, one in products.items()
+    ]
+    factor = _find_factor(measured) if share == 0.0 else 1.0
+    return (*_scale(hardware, factor, told), *(one for one in rows if one.energy_per_action_fj > 0.0))
+
+
+def _solve(share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe]) -> Prices:
+    """Return the prices at which each probe draws at least this share of the limit."""
     memory_w, units_w = 0.0, dict.fromkeys(products, 0.0)
     for _ in range(STEPS):
         before = memory_w
         if copy is not None:
-            memory_w = copy.missing_w(copy.memory_s, units_w[copied] * copy.compute_s)
-        units_w = {name: one.missing_w(one.compute_s, memory_w * one.memory_s) for name, one in products.items()}
+            memory_w = copy.missing_w(share, copy.memory_s, units_w[copied] * copy.compute_s)
+        units_w = {name: one.missing_w(share, one.compute_s, memory_w * one.memory_s) for name, one in products.items()}
         if abs(memory_w - before) <= TIGHT * memory_w:
             break
-    found = [_price(hardware, copy, MEMORY_ACTION, memory_w)] if copy is not None else []
-    found += [_price(hardware, one, cycle_action(name), units_w[name]) for name, one in products.items()]
-    return tuple(one for one in found if one.energy_per_action_fj > 0.0)
+    return Prices(memory_w=memory_w, units_w=units_w)
+
+
+def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices]) -> float:
+    """Return the share at which the loads draw what was measured, and those of a system no more; 0 for the least."""
+    whole = [one for one in measured if one.load.covers == "board"]
+    share = _meet(whole, solve, MOST_SHARE) if whole else LEAST_SHARE
+    for one in measured:
+        if one.load.covers != "board":
+            share = _meet([one], solve, share)
+    return share
+
+
+def _meet(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
+    """Return the share up to `most` at which loads draw what was measured in the geometric mean."""
+
+    def excess(share: float) -> float:
+        found = solve(share)
+        return sum(one.excess(found) for one in measured)
+
+    low, high = 0.0, most
+    if excess(high) <= 0.0:
+        return high
+    if excess(low) >= 0.0:
+        return low
+    while high - low > TIGHT:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if excess(middle) > 0.0 else (middle, high)
+    return low
+
+
+def _find_factor(measured: Sequence[Measured]) -> float:
+    """Return what prices of circuits are multiplied by where they alone draw more than was measured; at most 1."""
+    whole = [one.factor for one in measured if one.load.covers == "board"]
+    mean = math.exp(sum(math.log(one) for one in whole) / len(whole)) if whole else 1.0
+    return min([1.0, mean, *(one.factor for one in measured if one.load.covers != "board")])
+
+
+def _scale(hardware: Hardware, factor: float, told: str) -> tuple[EnergyAction, ...]:
+    """Return all prices but those of static power and regulators, lowered; none at the factor 1."""
+    if factor == 1.0:
+        return ()
+    return tuple(
+        attrs.evolve(
+            row,
+            energy_per_action_fj=row.energy_per_action_fj * factor,
+            low_fj=None if row.low_fj is None else row.low_fj * factor,
+            high_fj=None if row.high_fj is None else row.high_fj * factor,
+            basis=least_sure("scaled", row.basis),
+            source=f"{row.source}; x {factor:.4g}: {told}",
+        )
+        for row in hardware.reference
+        if row.key != STATIC_ACTION and row.component != BOARD
+    )
+
+
+def _tell(measured: Sequence[Measured]) -> str:
+    """Return what was measured, in words; empty where nothing was."""
+    return "; ".join(
+        f"{one.load.label} draws {one.load.power.value:.4g} W"
+        + ("" if one.load.covers == "board" else " with the system around it")
+        + f", {one.load.power.basis}: {one.load.power.source}"
+        for one in measured
+    )
+
+
+def _measure(hardware: Hardware, load: Load, work: WorkloadColumns) -> Measured:
+    probe = _run(hardware, work, load.precision, load.runtime, load.label)
+    taken_s = probe.limit_j / hardware.tdp.value
+    return Measured(load=load, probe=probe, measured_j=load.power.value * taken_s)
 
 
 def _probe(hardware: Hardware, operator: str, precision: str, name: str) -> Probe:
-    kernels = form_kernels(_columns(operator), precision, RUNTIME)
+    probe = _run(hardware, _columns(operator), precision, RUNTIME, name)
+    if not has_host_memory(hardware) or probe.memory_s <= probe.compute_s:
+        return probe
+    static_w = hardware.static_power.value
+    waits_s = probe.limit_j / hardware.tdp.value - probe.compute_s
+    return attrs.evolve(
+        probe,
+        spent_j=probe.spent_j - static_w * waits_s,
+        static_j=static_w * probe.compute_s,
+        limit_j=hardware.tdp.value * probe.compute_s,
+    )
+
+
+def _run(hardware: Hardware, work: WorkloadColumns, precision: str, runtime: str, name: str) -> Probe:
+    kernels = form_kernels(work, precision, runtime)
     timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
     interval_s = share_interval(timing, share_latency(timing, hardware)) / FS_PER_S
     counts = close_counts(timing.counts, hardware, interval_s, timing.row_factor)
     spent_j = float(operator_fj(counts, hardware, timing.row_factor).sum()) / FJ_PER_J
-    compute_s, memory_s = (float(one.sum()) for one in (timing.placement.compute_s, timing.placement.memory_s))
+    compute_s, memory_s = (float(one.sum()) for one in timing.placement.busy_s)
     taken_s = float(interval_s.sum())
-    if has_host_memory(hardware) and memory_s > compute_s:
-        spent_j -= hardware.static_power.value * (taken_s - compute_s)
-        taken_s = compute_s
     return Probe(
         name=name,
         spent_j=spent_j,
+        static_j=hardware.static_power.value * taken_s,
         limit_j=hardware.tdp.value * taken_s,
         compute_s=compute_s,
         memory_s=memory_s,
     )
 
 
-def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float) -> EnergyAction:
+def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, share: float, told: str) -> EnergyAction:
     is_memory = key == MEMORY_ACTION
     component, action = key
     busy_s = probe.memory_s if is_memory else probe.compute_s
@@ -159,8 +310,9 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float) -> 
         high_fj=most_w * per_count,
         basis="derived",
         source=(
-            f"{probe.name} draws {LEAST_SHARE:g} of the power limit of {hardware.tdp.value:g} W at least; circuits, "
+            f"{probe.name} draws {share:.4g} of the power limit of {hardware.tdp.value:g} W at least; circuits, "
             f"memory, regulators and static power are {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it"
+            + (f"; {told}" if told else "")
         ),
         count_formula="memory time" if is_memory else "compute time · f · U",
     )

@@ -312,8 +312,7 @@ def _count(
         architecture.count(part, placement, hardware),
         hardware,
         part.precision,
-        placement.compute_s,
-        placement.memory_s,
+        *placement.busy_s,
     )
     counts = count_matrix(counted, hardware, part.work.operator_count)
     if part is kernels:

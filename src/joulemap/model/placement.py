@@ -106,6 +106,13 @@ class Placement:
         """Read and written off chip."""
         return self.dram_read_bytes + self.dram_write_bytes
 
+    @property
+    def busy_s(self) -> tuple[Floats, Floats]:
+        """Time of all units and of memory that a batch takes: where batches overlap, of those that work for it."""
+        if self.overlap is None:
+            return self.compute_s, self.memory_s
+        return self.overlap.compute_s, self.overlap.shared_s
+
     def with_whole_bytes(self) -> Self:
         """Return it with whole bytes off chip and of passes, which tiles and shares of passes may cut."""
         return attrs.evolve(

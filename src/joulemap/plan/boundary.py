@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from joulemap.catalog.digest import ZOO
+from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.configuration import BOARD
 from joulemap.errors import CatalogueError
 from joulemap.model.version import formula_version
@@ -12,13 +14,14 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
+    from joulemap.model.workload import WorkloadColumns
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
-"""(digest as described, formula version) -> prices of what is unattributed: probed once in a process."""
+"""(digest as described, formula version) -> rows that the anchor adds or changes: probed once in a process."""
 
 
 def anchor_hardware(hardware: Hardware) -> Hardware:
-    """Return a hardware as described, at its default mode, with the prices of what is unattributed.
+    """Return a hardware as described, at its default mode, with the prices that its anchor adds or changes.
 
     Raises CatalogueError for one that cannot be mapped.
     """
@@ -26,13 +29,39 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
         return hardware
     key = hardware.digest, formula_version(hardware.architecture)
     if key not in _ANCHORS:
-        from joulemap.model.anchor import find_unattributed
+        from joulemap.model.anchor import find_anchor
 
         try:
-            _ANCHORS[key] = find_unattributed(hardware)
+            _ANCHORS[key] = find_anchor(hardware, read_loads(hardware))
         except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
             raise describe_gap(hardware.id, error) from error
     return hardware.anchored(_ANCHORS[key])
+
+
+def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
+    """Return the workloads of the loads under which a hardware was measured, as they ship.
+
+    Raises CatalogueError for one that does not.
+    """
+    if not hardware.loads:
+        return ()
+    for load in hardware.loads:
+        if load.model not in load_shipped():
+            raise CatalogueError(f"{hardware.id}: loads.{load.name}.model: {load.model} does not ship")
+    from joulemap.store.connection import open_in_memory, using
+    from joulemap.store.workload import read_columns
+    from joulemap.store.zoo import read_shipped
+
+    places = dict.fromkeys((load.model, load.batch) for load in hardware.loads)
+    with using(open_in_memory(), "the shipped workloads") as scratch:
+        found = {
+            (model, batch): read_columns(
+                scratch,
+                read_shipped(scratch, ZOO, model, batch=batch, workload_key=f"{model}:{batch}", input_spec=""),
+            )
+            for model, batch in places
+        }
+    return tuple(found[load.model, load.batch] for load in hardware.loads)
 
 
 def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:

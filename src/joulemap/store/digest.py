@@ -91,6 +91,7 @@ HARDWARE: Final = Seal(
         "hardware_precision",
         "hardware_level",
         "hardware_link",
+        "hardware_load",
         "hardware_power_mode",
         "energy_per_action",
     ),

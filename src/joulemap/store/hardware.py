@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.domain.hardware import Hardware, Link, MemoryLevel, Peak, PowerMode
+from joulemap.domain.hardware import Hardware, Link, Load, MemoryLevel, Peak, PowerMode
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
 from joulemap.errors import DatabaseError
@@ -13,7 +13,7 @@ from joulemap.store.connection import Connection
 from joulemap.store.digest import HARDWARE, Digester
 from joulemap.store.row import insert_columns, insert_records, next_id
 
-PREFIXES: Final = ("geometry", "memory", "peak", "link", "power_mode", "coefficient")
+PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
 """What a fact belongs to that is not a field of `Hardware` itself."""
 
 
@@ -76,6 +76,9 @@ def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_ve
     digests, numbers, links = parts(lambda one: one.links)
     names = [link.name for link in links]
     insert_records(connection, "hardware_link", links, hardware_digest=digests, link_index=numbers, link=names)
+    digests, numbers, loads = parts(lambda one: one.loads)
+    names = [load.name for load in loads]
+    insert_records(connection, "hardware_load", loads, hardware_digest=digests, load_index=numbers, load=names)
     ids = _action_ids(connection, fresh)
     digests, numbers, actions = parts(lambda one: one.reference)
     insert_records(
@@ -167,6 +170,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     )
     levels = rows("hardware_level", "level, kind, per", "level_index")
     links = rows("hardware_link", "link, connects, generation, topology", "link_index")
+    loads = rows("hardware_load", "load, model, precision, batch, runtime, covers, tracer_version", "load_index")
     modes = rows("hardware_power_mode", "power_mode", "mode_index")
     priced = "energy_per_action JOIN action USING (action_id)"
     actions = rows(priced, ", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index")
@@ -174,7 +178,9 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
         if not versions[digest] or not actions[digest]:
             raise DatabaseError(f"the hardware version {digest} is not in the database")
     return {
-        digest: _assemble(digest, *(found[digest] for found in (versions, facts, peaks, levels, links, modes, actions)))
+        digest: _assemble(
+            digest, *(found[digest] for found in (versions, facts, peaks, levels, links, loads, modes, actions))
+        )
         for digest in wanted
     }
 
@@ -186,6 +192,7 @@ def _assemble(
     peaks: list[tuple[Any, ...]],
     levels: list[tuple[Any, ...]],
     links: list[tuple[Any, ...]],
+    loads: list[tuple[Any, ...]],
     modes: list[tuple[Any, ...]],
     actions: list[tuple[Any, ...]],
 ) -> Hardware:
@@ -230,6 +237,19 @@ def _assemble(
         links=tuple(
             Link(name=name, connects=connects, generation=generation, topology=topology, **_under(name, of["link"]))
             for name, connects, generation, topology in links
+        ),
+        loads=tuple(
+            Load(
+                name=name,
+                model=model,
+                precision=precision,
+                batch=batch,
+                runtime=runtime,
+                covers=covers,
+                tracer_version=tracer_version,
+                **_under(name, of["load"]),
+            )
+            for name, model, precision, batch, runtime, covers, tracer_version in loads
         ),
         power_modes=tuple(PowerMode(name=mode, **_under(mode, of["power_mode"])) for (mode,) in modes),
         coefficients=of["coefficient"],
