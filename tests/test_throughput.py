@@ -19,8 +19,9 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
-from joulemap.model.pipeline import evaluate
+from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import THROUGHPUT_LIMITS, RunColumns
+from joulemap.model.workload import Floats
 from joulemap.units import FS_PER_S
 from models import shipped
 from variants import uncapped, with_bandwidth, with_units
@@ -55,6 +56,17 @@ PUBLISHED: Final = (
 def interval_s(found: RunColumns) -> float:
     """Return the time from one batch to the next."""
     return found.interval_fs / FS_PER_S
+
+
+def subgraph_utilizations(found: RunColumns) -> tuple[Floats, Floats]:
+    """Return what each subgraph uses of peak and bandwidth within its latency."""
+    rows = found.subgraphs
+    latency_s = rows.latency_fs / FS_PER_S
+    shown = latency_s > 0.0
+    return (
+        FLOPS_PER_MAC * rows.computed_mac_count[shown] / latency_s[shown] / found.peak_ops_per_s,
+        rows.dram_bytes[shown] / latency_s[shown] / found.memory_bandwidth_bytes_per_s,
+    )
 
 
 def with_geometry(hardware: Hardware, **geometry: float) -> Hardware:
@@ -175,22 +187,27 @@ def test_coral_runs_a_large_batch_image_by_image() -> None:
 
 
 @pytest.mark.parametrize("hardware", EVERY)
-@pytest.mark.parametrize("model", ["resnet18", "vit_b_16"])
+@pytest.mark.parametrize("model", ["resnet18", "vit_b_16", "mobilenet_v2", "squeezenet1_1"])
 def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardware, model: str) -> None:
-    for precision, peak in hardware.peaks.items():
-        for batch in (1, 3):
+    for batch, runtime in ((1, "fused"), (3, "engine")):
+        evaluator = Evaluator(shipped(model, batch))
+        for precision, peak in hardware.peaks.items():
             try:
-                found = evaluate(
-                    shipped(model, batch), hardware, Configuration(hardware=hardware.id, precision=precision)
+                found = evaluator.evaluate(
+                    hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
                 )
             except UnsupportedError:
                 continue
             assert 0 < found.interval_fs <= found.latency_fs
             assert found.throughput_limit in THROUGHPUT_LIMITS
             assert (np.abs(found.operators.interval_fs) <= found.operators.latency_fs + 1).all()
-            at_peak = FLOPS_PER_MAC * found.mac_count / peak.rate.value
+            computed = found.subgraphs.computed_mac_count.sum()
+            assert computed <= found.mac_count
+            at_peak = FLOPS_PER_MAC * computed / peak.rate.value
             off_chip = found.operators.dram_bytes.sum() / hardware.memory_bandwidth.value
             assert interval_s(found) >= max(at_peak, off_chip) * (1 - 1e-6)
+            for used in subgraph_utilizations(found):
+                assert used.max() <= 1 + 1e-6, (hardware.id, precision, batch)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])

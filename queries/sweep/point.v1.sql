@@ -25,7 +25,7 @@ edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency, per batch"
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 speedup_ratio = { type = "DOUBLE", meaning = "throughput over that at batch 1; null without a run at batch 1" }
 batch_efficiency_ratio = { type = "DOUBLE", meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }

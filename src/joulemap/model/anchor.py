@@ -127,7 +127,7 @@ def _probe(hardware: Hardware, operator: str, precision: str, name: str) -> Prob
     interval_s = share_interval(timing, share_latency(timing, hardware)) / FS_PER_S
     counts = close_counts(timing.counts, hardware, interval_s, timing.row_factor)
     spent_j = float(operator_fj(counts, hardware, timing.row_factor).sum()) / FJ_PER_J
-    compute_s, memory_s = (float(one.sum()) for one in (timing.placement.compute_s, timing.placement.memory_s))
+    compute_s, memory_s = (float(one.sum()) for one in timing.placement.busy_s)
     taken_s = float(interval_s.sum())
     if has_host_memory(hardware) and memory_s > compute_s:
         spent_j -= hardware.static_power.value * (taken_s - compute_s)

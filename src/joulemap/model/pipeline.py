@@ -312,8 +312,7 @@ def _count(
         architecture.count(part, placement, hardware),
         hardware,
         part.precision,
-        placement.compute_s,
-        placement.memory_s,
+        *placement.busy_s,
     )
     counts = count_matrix(counted, hardware, part.work.operator_count)
     if part is kernels:
@@ -370,6 +369,7 @@ def _subgraphs(timing: Timing, hardware: Hardware) -> SubgraphColumns:
         tile_count=summed(placement.tile_count)[shown],
         wave_count=summed(placement.wave_count)[shown],
         executed_mac_count=summed(placement.executed_macs)[shown],
+        computed_mac_count=np.floor(summed(placement.real_macs(kernels))).astype(np.int64)[shown],
         units_used_count=units[shown].astype(np.int64),
         kernel_count=kernel_count[shown],
         bottleneck=bottleneck[shown],
