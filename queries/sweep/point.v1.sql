@@ -18,6 +18,7 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "per inference" }
 inferences_per_j = { type = "DOUBLE", unit = "1/J", meaning = "inferences per joule, or per second and watt" }
@@ -46,6 +47,7 @@ WITH asked AS (
         r.refusal,
         s.latency_s,
         s.throughput_per_s,
+        s.throughput_limit,
         s.energy_j,
         s.energy_per_inference_j,
         1e0 / s.energy_per_inference_j AS inferences_per_j,
@@ -64,6 +66,7 @@ WITH asked AS (
             run_id,
             latency_s,
             throughput_per_s,
+            throughput_limit,
             energy_j,
             energy_per_inference_j,
             edp_js,
@@ -117,6 +120,7 @@ SELECT
     CASE WHEN a.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     a.latency_s,
     a.throughput_per_s,
+    a.throughput_limit,
     a.energy_j,
     a.energy_per_inference_j,
     a.inferences_per_j,
