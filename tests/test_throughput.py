@@ -184,6 +184,9 @@ def test_coral_runs_a_large_batch_image_by_image() -> None:
     coral = load_catalogue().find("coral_edge_tpu")
     one, many = (run(coral, "int8", shipped("mobilenet_v2", batch)) for batch in (1, 32))
     assert_close(many.latency_fs / 32, one.latency_fs, rel=1e-6)
+    assert (many.weight_bytes, many.activation_bytes) == (one.weight_bytes, one.activation_bytes)
+    # 2,048 images of resnet50 would be 3.3 GB of activations, its host has 1 GB
+    assert run(coral, "int8", shipped("resnet50", 2048)).activation_bytes < 10e6
 
 
 @pytest.mark.parametrize("hardware", EVERY)
