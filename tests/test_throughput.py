@@ -21,6 +21,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import THROUGHPUT_LIMITS, RunColumns
+from joulemap.model.stream import find_share
 from joulemap.model.workload import Floats
 from joulemap.units import FS_PER_S
 from models import shipped
@@ -51,6 +52,13 @@ PUBLISHED: Final = (
     ),
 )  # fmt: skip
 """Inferences per second. Source: Hailo Model Zoo, Dataflow Compiler 3.33; AMD Vitis AI Model Zoo 2.5, three cores."""
+
+
+OPENVINO: Final = (
+    ("resnet50", "int8", 10109.9), ("resnet50", "bf16", 4089.2), ("resnet50", "fp32", 826.5),
+    ("mobilenet_v2", "int8", 19671.5), ("mobilenet_v2", "bf16", 13400.7), ("mobilenet_v2", "fp32", 5428.7),
+)  # fmt: skip
+"""Inferences per second of a socket. Source: OpenVINO 2024.1, benchmark_app in throughput mode, two sockets."""
 
 
 def interval_s(found: RunColumns) -> float:
@@ -221,6 +229,28 @@ def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
         for change in (with_units, with_bandwidth):
             rates = [run(change(hardware, factor), "int8", work).interval_fs for factor in (1, 2, 3, 4)]
             assert rates == sorted(rates, reverse=True), hardware.id
+
+
+def test_streams_of_an_engine_serve_batches_of_their_own() -> None:
+    # two streams of a core each, with half of what the chip has once
+    chip = npu(units=2, macs_per_clock={"int8": 4096.0})
+    whole = with_geometry(chip, stream_units=1.0)
+    alone, found = run(chip, "int8", convolution(), "engine"), run(whole, "int8", convolution(), "engine")
+    assert (alone.interval_fs, alone.throughput_limit) == (alone.latency_fs, "latency")
+    assert (found.latency_fs, found.throughput_limit) == (alone.latency_fs, "cores")
+    one = run(find_share(whole), "int8", convolution(), "graph")
+    assert_close(interval_s(found), one.latency_fs / FS_PER_S / 2, rel=1e-6)
+    assert one.latency_fs > alone.latency_fs > found.interval_fs
+    # other runtimes have one batch in hand
+    assert run(whole, "int8", convolution(), "fused").throughput_limit == "latency"
+
+
+@pytest.mark.parametrize(("model", "precision", "per_s"), OPENVINO)
+def test_published_rates_of_streams(model: str, precision: str, per_s: float) -> None:
+    xeon = load_catalogue().find("xeon_8490h")
+    found = max(batch / interval_s(run(xeon, precision, shipped(model, batch), "engine")) for batch in (1, 8, 32))
+    print(f"xeon_8490h {model} {precision}: {found:.4g}/s, published {per_s:.4g}/s, ratio {found / per_s:.2f}")
+    assert 0.75 <= found / per_s <= 1.25
 
 
 @pytest.mark.parametrize(("hardware", "model", "per_s"), PUBLISHED)

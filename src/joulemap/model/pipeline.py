@@ -48,6 +48,7 @@ from joulemap.model.ledger import (
 from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.model.stream import count_streams, find_share, overlap_streams
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
 from joulemap.units import FS_PER_S
 
@@ -336,6 +337,11 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
     roofline.
     """
     placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
+    streams = count_streams(hardware, kernels.runtime)
+    if streams > 1:
+        share = find_share(hardware)
+        one = add_host(architecture.place(kernels, share), kernels, share)
+        placement = attrs.evolve(placement, overlap=overlap_streams(one, hardware, streams))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not device == launch == 1.0:
         placement = placement.scaled(device, launch)

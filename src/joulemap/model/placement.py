@@ -110,7 +110,8 @@ class Placement:
         overlap = self.overlap
         if overlap is None:
             return self.compute_s, self.memory_s
-        return overlap.compute_s, np.maximum(overlap.memory_s, overlap.shared_s)
+        shared_s = np.maximum(overlap.memory_s, overlap.shared_s)
+        return np.minimum(overlap.compute_s, self.compute_s), np.minimum(shared_s, self.memory_s)
 
     @property
     def dram_bytes(self) -> Floats:
