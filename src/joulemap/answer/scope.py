@@ -145,7 +145,7 @@ class Scope:
     @property
     def title(self) -> str:
         """Models, batches, precisions and runtimes in a line."""
-        batches = " and ".join(map(str, self.batches))
+        batches = join_words([str(batch) for batch in self.batches])
         settings = self.settings
         return ", ".join([*self.models, f"batch {batches}", *settings.precision, *settings.runtime])
 
