@@ -15,7 +15,7 @@ import sys
 import tempfile
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -678,10 +678,12 @@ def write_page(
     cross_validations: Mapping[str, Sequence[CalibrationError]],
     tables: Sequence[PublicTable] = (),
     left_out: Iterable[str] = (),
+    classes: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
     """Return the page, from a database that holds whatever of it is evaluated already.
 
-    Public tables are imported after all other rows are scored; `left_out` are the lines of the ladder.
+    Public tables are imported after all other rows are scored;
+    `left_out` are the lines of the ladder, `classes` gives those on each class.
     """
 
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:
@@ -696,6 +698,7 @@ def write_page(
     named = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one)))
     lines = [HEAD, textwrap.fill(f"{sum(counts.values()):,} rows are scored: {named}.", WIDTH), "", SPLIT_TEXT]
     lines += score_lines(splits, "split")
+    lines += classes(workspace)
     if cross_validations:
         lines += ["## Left out in turn", CALIBRATION_TEXT]
         for name, rows in cross_validations.items():
@@ -779,6 +782,8 @@ def climb_ladder() -> tuple[list[str], tuple[float, float, float]]:
 
 def main() -> None:
     """Write the page and the paragraph of README.md, or print them."""
+    from class_error import class_lines
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
     parser.add_argument("--print", action="store_true", dest="prints", help="to stdout instead of docs/accuracy.md")
@@ -789,7 +794,7 @@ def main() -> None:
         lines, products = climb_ladder()
         shipped = len(workspace.measurements())
         apart = [row for row in workspace.validate(by="split").records() if _is_unseen_gpu(row)]
-        page = write_page(workspace, errors, tuple(tables.values()), lines)
+        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines)
     published = sum(len(one.read()) for one in tables.values())
     paragraph = readme_paragraph((shipped, published), errors[FITTED_ON], products, apart)
     readme, count = PARAGRAPH.subn(lambda _: paragraph, README.read_text(encoding="utf-8"))

@@ -118,9 +118,9 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
         connection.execute(
             "INSERT INTO run_subgraph (run_id, subgraph_index, latency_fs, compute_s, memory_s, launch_s, dram_bytes, "
             "moved_bytes, tile_count, wave_count, units_used_count, kernel_count, bottleneck, "
-            "executed_mac_count, pass_bytes) VALUES "
+            "executed_mac_count, pass_bytes, computed_mac_count) VALUES "
             + ", ".join(
-                f"({number}, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'compute', 0, 0)"
+                f"({number}, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 0, 0, 0, 0, 1, 1, 'compute', 0, 0, 0)"
                 for number, run in evaluated
             )
         )

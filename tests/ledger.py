@@ -141,11 +141,11 @@ class Book:
         )  # fmt: skip
         for index, part in enumerate(parts if refusal is None else ()):
             self.connection.execute(
-                "INSERT INTO run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0)",
+                "INSERT INTO run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, ?)",
                 [
                     run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
                     part.dram_bytes, part.dram_bytes, part.tiles, part.waves, part.units, part.bottleneck,
-                    part.executed_mac_count or 0.0,
+                    part.executed_mac_count or 0.0, part.mac_count,
                 ],
             )  # fmt: skip
             self.connection.execute(

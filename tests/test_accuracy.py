@@ -114,12 +114,18 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
         {"h200_sxm": [attrs.evolve(error, split="fitted"), error]},
         [load_public_tables()["aic_gemm_power"]],
         ["| a line of the ladder |"],
+        runpy.run_path(str(ROOT / "benchmarks" / "class_error.py"))["class_lines"],
     )
     for title in ("What was fitted", "Left out in turn", "Where it fails", "Furthest off", "Operators inside models",
                   "By runtime", "By family", "By batch", "By precision", "fp16", "Operators that others measured",
                   "public:aic_gemm_power", "a line of the ladder", "what others publish", "Your own rows"):  # fmt: skip
         assert title in page
     assert "| h200_sxm | fitted |" in page
+    # a class with rows has figures and what is furthest off, one without says so
+    assert "| gpu | models | 1 |" in page
+    assert "| kpu | none | 0 | 0 | - |" in page
+    assert "- **gpu**: furthest off is resnet on h200_sxm" in page
+    assert "- **cgra**: nobody's measurement is scored." in page
     assert "| energy | graph | fp16 | 8 | 12 | - | 10.0 % | 10.0 % | 4.0 % | 20.0 % | 0.990 |" in page
     assert "of the device time of 56 profiles" in " ".join(page.split())
     assert "| h200_sxm | batch_norm |" in page

@@ -240,8 +240,8 @@ def test_a_small_feature_map_shows_on_a_kpu(workspace: Workspace) -> None:
 def test_what_cannot_run_says_why(workspace: Workspace) -> None:
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32; it has int8"):
         workspace.analyze("resnet50", "coral")
-    with pytest.raises(UnsupportedError, match=r"has 1 GB of memory; this configuration needs .* GB"):
-        workspace.analyze("resnet18", "coral", precision="int8", batch=4000)
+    with pytest.raises(UnsupportedError, match=r"has 0.23 GB of memory; this configuration needs .* GB"):
+        workspace.analyze("resnet18", "groq_tsp_v1", precision="int8", batch=1000)
     with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):
         workspace.analyze("resnet18", "h100_sxm4")
     with pytest.raises(UnknownNameError, match="kpu_t64 has 3W, 6W, 10W"):

@@ -128,15 +128,15 @@ def assert_time_adds_up(work: WorkloadColumns, run: RunColumns) -> None:
     assert int(by_subgraph.sum()) == run.latency_fs > 0
 
 
-def assert_leakage_is_static_power_times_latency(run: RunColumns) -> None:
+def assert_leakage_is_static_power_times_interval(run: RunColumns) -> None:
     position = run.hardware.reference.position(STATIC_ACTION)
     assert position is not None
     static_fj = run.hardware.static_power.value * FJ_PER_J
     assert_close(run.hardware.reference.actions[position].energy_per_action_fj, static_fj, rel=1e-12)
-    takes_time = run.operators.latency_fs > 0
+    takes_time = run.operators.interval_fs > 0
     lines = run.ledger.action_index == position
     assert (run.ledger.operator_index[lines] == run.operators.operator_index[takes_time]).all()
-    assert (run.ledger.action_count[lines] == run.operators.latency_fs[takes_time] / FS_PER_S).all()
+    assert (run.ledger.action_count[lines] == run.operators.interval_fs[takes_time] / FS_PER_S).all()
 
 
 def assert_nothing_exceeds_the_hardware(run: RunColumns) -> None:
@@ -163,7 +163,7 @@ def assert_conserved(work: WorkloadColumns, run: RunColumns) -> None:
     assert_no_number_is_negative_or_lost(run)
     assert_the_ledger_adds_up(work, run)
     assert_time_adds_up(work, run)
-    assert_leakage_is_static_power_times_latency(run)
+    assert_leakage_is_static_power_times_interval(run)
     assert_nothing_exceeds_the_hardware(run)
     assert_work_is_conserved(work, run)
 

@@ -102,7 +102,7 @@ def test_every_line_is_positive_and_belongs_to_an_operator_that_runs(
 
 
 @pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
-def test_leakage_is_static_power_times_latency(hardware: Hardware, precision: str, runtime: str) -> None:
+def test_leakage_is_static_power_times_interval(hardware: Hardware, precision: str, runtime: str) -> None:
     position = hardware.reference.position(STATIC_ACTION)
     for name, work in works().items():
         found = run(work, hardware, precision, runtime)
@@ -110,12 +110,12 @@ def test_leakage_is_static_power_times_latency(hardware: Hardware, precision: st
         counted_s = dict(
             zip(found.ledger.operator_index[static].tolist(), found.ledger.action_count[static].tolist(), strict=True)
         )
-        for operator, latency_fs in zip(
-            found.operators.operator_index.tolist(), found.operators.latency_fs.tolist(), strict=True
+        for operator, interval_fs in zip(
+            found.operators.operator_index.tolist(), found.operators.interval_fs.tolist(), strict=True
         ):
-            assert counted_s.get(operator, 0.0) == latency_fs / FS_PER_S, name
+            assert counted_s.get(operator, 0.0) == interval_fs / FS_PER_S, name
         static_fj = int(found.ledger.energy_fj[static].sum())
-        assert_close(static_fj, hardware.static_power.value * found.latency_fs, rel=1e-6)
+        assert_close(static_fj, hardware.static_power.value * found.interval_fs, rel=1e-6)
 
 
 @pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)

@@ -29,7 +29,7 @@ PROMISED = {
         runtime is_newest subgraph_index name fusion_pattern operator_count mac_count latency_s energy_j
         compute_energy_j memory_energy_j control_energy_j static_energy_j edp_js edp_share_js units_used_count
         compute_utilization_fraction bottleneck moved_bytes dram_bytes tile_count wave_count executed_mac_count
-        wave_fill_fraction padding_fraction pass_bytes""",
+        wave_fill_fraction padding_fraction pass_bytes computed_mac_count""",
     "operator_results": """run_id model input_shape model_arguments hardware architecture power_mode precision batch
         runtime is_newest subgraph_index operator_index name energy_j latency_s edp_share_js is_fused
         separate_energy_j separate_latency_s compute_energy_j memory_energy_j control_energy_j static_energy_j

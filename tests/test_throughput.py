@@ -19,8 +19,10 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
-from joulemap.model.pipeline import evaluate
+from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import THROUGHPUT_LIMITS, RunColumns
+from joulemap.model.stream import find_share
+from joulemap.model.workload import Floats
 from joulemap.units import FS_PER_S
 from models import shipped
 from variants import uncapped, with_bandwidth, with_units
@@ -52,9 +54,27 @@ PUBLISHED: Final = (
 """Inferences per second. Source: Hailo Model Zoo, Dataflow Compiler 3.33; AMD Vitis AI Model Zoo 2.5, three cores."""
 
 
+OPENVINO: Final = (
+    ("resnet50", "int8", 10109.9), ("resnet50", "bf16", 4089.2), ("resnet50", "fp32", 826.5),
+    ("mobilenet_v2", "int8", 19671.5), ("mobilenet_v2", "bf16", 13400.7), ("mobilenet_v2", "fp32", 5428.7),
+)  # fmt: skip
+"""Inferences per second of a socket. Source: OpenVINO 2024.1, benchmark_app in throughput mode, two sockets."""
+
+
 def interval_s(found: RunColumns) -> float:
     """Return the time from one batch to the next."""
     return found.interval_fs / FS_PER_S
+
+
+def subgraph_utilizations(found: RunColumns) -> tuple[Floats, Floats]:
+    """Return what each subgraph uses of peak and bandwidth within its latency."""
+    rows = found.subgraphs
+    latency_s = rows.latency_fs / FS_PER_S
+    shown = latency_s > 0.0
+    return (
+        FLOPS_PER_MAC * rows.computed_mac_count[shown] / latency_s[shown] / found.peak_ops_per_s,
+        rows.dram_bytes[shown] / latency_s[shown] / found.memory_bandwidth_bytes_per_s,
+    )
 
 
 def with_geometry(hardware: Hardware, **geometry: float) -> Hardware:
@@ -172,25 +192,33 @@ def test_coral_runs_a_large_batch_image_by_image() -> None:
     coral = load_catalogue().find("coral_edge_tpu")
     one, many = (run(coral, "int8", shipped("mobilenet_v2", batch)) for batch in (1, 32))
     assert_close(many.latency_fs / 32, one.latency_fs, rel=1e-6)
+    assert (many.weight_bytes, many.activation_bytes) == (one.weight_bytes, one.activation_bytes)
+    # 2,048 images of resnet50 would be 3.3 GB of activations, its host has 1 GB
+    assert run(coral, "int8", shipped("resnet50", 2048)).activation_bytes < 10e6
 
 
 @pytest.mark.parametrize("hardware", EVERY)
-@pytest.mark.parametrize("model", ["resnet18", "vit_b_16"])
+@pytest.mark.parametrize("model", ["resnet18", "vit_b_16", "mobilenet_v2", "squeezenet1_1"])
 def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardware, model: str) -> None:
-    for precision, peak in hardware.peaks.items():
-        for batch in (1, 3):
+    for batch, runtime in ((1, "fused"), (3, "engine")):
+        evaluator = Evaluator(shipped(model, batch))
+        for precision, peak in hardware.peaks.items():
             try:
-                found = evaluate(
-                    shipped(model, batch), hardware, Configuration(hardware=hardware.id, precision=precision)
+                found = evaluator.evaluate(
+                    hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
                 )
             except UnsupportedError:
                 continue
             assert 0 < found.interval_fs <= found.latency_fs
             assert found.throughput_limit in THROUGHPUT_LIMITS
             assert (np.abs(found.operators.interval_fs) <= found.operators.latency_fs + 1).all()
-            at_peak = FLOPS_PER_MAC * found.mac_count / peak.rate.value
+            computed = found.subgraphs.computed_mac_count.sum()
+            assert computed <= found.mac_count
+            at_peak = FLOPS_PER_MAC * computed / peak.rate.value
             off_chip = found.operators.dram_bytes.sum() / hardware.memory_bandwidth.value
             assert interval_s(found) >= max(at_peak, off_chip) * (1 - 1e-6)
+            for used in subgraph_utilizations(found):
+                assert used.max() <= 1 + 1e-6, (hardware.id, precision, batch)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])
@@ -201,6 +229,28 @@ def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
         for change in (with_units, with_bandwidth):
             rates = [run(change(hardware, factor), "int8", work).interval_fs for factor in (1, 2, 3, 4)]
             assert rates == sorted(rates, reverse=True), hardware.id
+
+
+def test_streams_of_an_engine_serve_batches_of_their_own() -> None:
+    # two streams of a core each, with half of what the chip has once
+    chip = npu(units=2, macs_per_clock={"int8": 4096.0})
+    whole = with_geometry(chip, stream_units=1.0)
+    alone, found = run(chip, "int8", convolution(), "engine"), run(whole, "int8", convolution(), "engine")
+    assert (alone.interval_fs, alone.throughput_limit) == (alone.latency_fs, "latency")
+    assert (found.latency_fs, found.throughput_limit) == (alone.latency_fs, "cores")
+    one = run(find_share(whole), "int8", convolution(), "graph")
+    assert_close(interval_s(found), one.latency_fs / FS_PER_S / 2, rel=1e-6)
+    assert one.latency_fs > alone.latency_fs > found.interval_fs
+    # other runtimes have one batch in hand
+    assert run(whole, "int8", convolution(), "fused").throughput_limit == "latency"
+
+
+@pytest.mark.parametrize(("model", "precision", "per_s"), OPENVINO)
+def test_published_rates_of_streams(model: str, precision: str, per_s: float) -> None:
+    xeon = load_catalogue().find("xeon_8490h")
+    found = max(batch / interval_s(run(xeon, precision, shipped(model, batch), "engine")) for batch in (1, 8, 32))
+    print(f"xeon_8490h {model} {precision}: {found:.4g}/s, published {per_s:.4g}/s, ratio {found / per_s:.2f}")
+    assert 0.75 <= found / per_s <= 1.25
 
 
 @pytest.mark.parametrize(("hardware", "model", "per_s"), PUBLISHED)

@@ -38,8 +38,8 @@ wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units" }
 wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null without tiles" }
 executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of its tiles, padding included" }
 padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within its latency" }
+bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth, within its latency" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
 */
 WITH energy AS (

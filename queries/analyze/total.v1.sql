@@ -40,9 +40,9 @@ uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would 
 interval_s = { type = "DOUBLE", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
 throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
-attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "two per MAC, over the latency" }
+attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "two per MAC, over the time from one batch to the next" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense, at this precision" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds, at any level" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }

@@ -54,7 +54,7 @@ macs_per_order = { type = "DOUBLE", meaning = "MACs for each of them; null where
 unit_memory_bytes_per_mac = { type = "DOUBLE", unit = "B", meaning = "read and written in memories of one unit" }
 chip_memory_bytes_per_mac = { type = "DOUBLE", unit = "B", meaning = "read and written in memories that all units share" }
 off_chip_bytes_per_mac = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second, of the precision" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state, of the precision" }
 compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that arithmetic bounds" }
 memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
 launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that the fixed cost of kernels bounds" }

@@ -23,19 +23,11 @@ units_total_count = { type = "INTEGER", meaning = "units that have this precisio
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 tile_count = { type = "DOUBLE", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within its latency" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH work AS (
-    SELECT o.run_id, o.subgraph_index, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
-    FROM run_operator AS o
-    JOIN run AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    WHERE list_contains($run_ids, o.run_id) AND list_contains($run_ids, r.run_id)
-    GROUP BY o.run_id, o.subgraph_index
-),
-energy AS (
+WITH energy AS (
     SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
     FROM ledger_line
     WHERE list_contains($run_ids, run_id)
@@ -57,13 +49,12 @@ SELECT
     r.unit_name,
     s.tile_count,
     s.wave_count,
-    2 * coalesce(w.mac_count, 0) / nullif(seconds(s.latency_fs), 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    2 * s.computed_mac_count / nullif(seconds(s.latency_fs), 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
     joules(coalesce(e.energy_fj, 0)) AS energy_j,
     s.run_id
 FROM run_subgraph AS s
 JOIN run_configurations AS r ON r.run_id = s.run_id
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
-LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
 LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
 WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
 ORDER BY list_position($run_ids, s.run_id), s.run_id, s.latency_fs DESC, s.subgraph_index

@@ -30,7 +30,7 @@ throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per se
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations: metric memory" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates per batch" }
 ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "two per MAC, over the energy" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters" }

@@ -24,7 +24,7 @@ average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time
 inferences_per_s_per_w = { type = "DOUBLE", unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }

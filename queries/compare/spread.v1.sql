@@ -9,7 +9,7 @@ order = ["position in run_ids", "run_id"]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at; refused ones are left out" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-mean_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak of the run: the mean over time" }
+mean_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within the latency of a batch: the mean of its subgraphs over time" }
 min_utilization_fraction = { type = "DOUBLE", meaning = "of the subgraph with MACs that attains least; null without one" }
 min_kind = { type = "VARCHAR", meaning = "operation that leads it; ties go to the first subgraph" }
 min_name = { type = "VARCHAR", meaning = "the operator that leads it" }
@@ -44,8 +44,9 @@ part AS (
         s.latency_fs,
         s.bottleneck,
         coalesce(w.mac_count, 0) AS mac_count,
+        s.computed_mac_count,
         CASE
-            WHEN w.mac_count > 0 THEN 2 * w.mac_count / nullif(seconds(s.latency_fs), 0e0) / r.peak_ops_per_s
+            WHEN w.mac_count > 0 THEN 2 * s.computed_mac_count / nullif(seconds(s.latency_fs), 0e0) / r.peak_ops_per_s
         END AS utilization
     FROM run_subgraph AS s
     JOIN run AS r ON r.run_id = s.run_id
@@ -75,7 +76,7 @@ idle AS (
 whole AS (
     SELECT
         run_id,
-        sum(mac_count) AS mac_count,
+        sum(computed_mac_count) AS computed_mac_count,
         nullif(CAST(sum(latency_fs) AS DOUBLE), 0e0) AS latency_fs,
         CAST(sum(CASE WHEN mac_count = 0 THEN latency_fs ELSE 0 END) AS DOUBLE) AS idle_fs,
         count(*) AS subgraph_count,
@@ -90,7 +91,7 @@ whole AS (
 )
 SELECT
     r.configured_hardware AS hardware,
-    2 * CAST(t.mac_count AS DOUBLE) / seconds(t.latency_fs) / r.peak_ops_per_s AS mean_utilization_fraction,
+    2 * CAST(t.computed_mac_count AS DOUBLE) / seconds(t.latency_fs) / r.peak_ops_per_s AS mean_utilization_fraction,
     e.lowest.value AS min_utilization_fraction,
     e.lowest.kind AS min_kind,
     e.lowest.name AS min_name,

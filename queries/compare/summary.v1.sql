@@ -23,7 +23,7 @@ throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per se
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published DRAM bandwidth" }
 units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }

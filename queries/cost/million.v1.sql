@@ -38,6 +38,7 @@ price_basis = { type = "VARCHAR", meaning = "where the price comes from; given w
 price_source = { type = "VARCHAR", meaning = "document, or the file or question that gives it" }
 price_note = { type = "VARCHAR", meaning = "what the price buys, and when" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "while it works" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference while it works, of the chip alone" }
 kwh_per_million = { type = "DOUBLE", unit = "kWh", meaning = "work and idling between, times PUE" }
@@ -77,6 +78,7 @@ WITH paid AS (
         coalesce(CAST($price_source AS VARCHAR[])[given_place], f.source) AS price_source,
         CASE WHEN given_place > 0 THEN '' ELSE f.note END AS price_note,
         c.throughput_per_s,
+        c.throughput_limit,
         c.latency_s,
         c.energy_per_inference_j,
         c.kwh_per_million,
@@ -133,6 +135,7 @@ ranked AS (
         price_source,
         price_note,
         throughput_per_s,
+        throughput_limit,
         latency_s,
         energy_per_inference_j,
         kwh_per_million,
@@ -196,6 +199,7 @@ SELECT
     price_source,
     price_note,
     throughput_per_s,
+    throughput_limit,
     latency_s,
     energy_per_inference_j,
     kwh_per_million,

@@ -46,7 +46,7 @@ part AS (
             * coalesce(s.tile_count / nullif(s.wave_count * r.units_total_count, 0e0), 1e0)
             * coalesce(CAST(w.mac_count AS DOUBLE) / nullif(s.executed_mac_count, 0e0), 1e0) AS full_s,
         greatest(
-            2e0 * CAST(coalesce(w.mac_count, 0) AS DOUBLE) / r.peak_ops_per_s,
+            2e0 * CAST(s.computed_mac_count AS DOUBLE) / r.peak_ops_per_s,
             s.dram_bytes / r.memory_bandwidth_bytes_per_s
         ) AS roofline_s
     FROM run_subgraph AS s

@@ -20,7 +20,7 @@ uncapped_ratio = { type = "DOUBLE", meaning = "the same without the cap, at the 
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "of the product; null for a copy" }
 attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip, read and written" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published bandwidth" }
 static_share_fraction = { type = "DOUBLE", meaning = "static energy over all energy" }
 unattributed_share_fraction = { type = "DOUBLE", meaning = "energy that the power limit says, over all energy" }

@@ -37,6 +37,7 @@ is_available_front = { type = "BOOLEAN", meaning = "on the front of those that c
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, in steady state" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
 edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
@@ -57,6 +58,7 @@ WITH chosen AS MATERIALIZED (
         c.latency_s,
         c.energy_per_inference_j,
         c.throughput_per_s,
+        c.throughput_limit,
         c.average_power_w,
         c.peak_memory_bytes,
         c.edp_per_inference_js,
@@ -181,6 +183,7 @@ judged AS (
         c.latency_s,
         c.energy_per_inference_j,
         c.throughput_per_s,
+        c.throughput_limit,
         c.average_power_w,
         c.peak_memory_bytes,
         c.edp_per_inference_js,
@@ -212,6 +215,7 @@ SELECT
     latency_s,
     energy_per_inference_j,
     throughput_per_s,
+    throughput_limit,
     average_power_w,
     peak_memory_bytes,
     edp_per_inference_js,

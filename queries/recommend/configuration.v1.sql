@@ -41,6 +41,7 @@ objective_ratio = { type = "DOUBLE", meaning = "how many times worse it is than 
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, in steady state" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
 edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
@@ -94,6 +95,7 @@ chosen AS MATERIALIZED (
         p.energy_j,
         p.energy_per_inference_j,
         p.throughput_per_s,
+        p.throughput_limit,
         p.average_power_w,
         p.peak_memory_bytes,
         p.edp_per_inference_js,
@@ -168,6 +170,7 @@ judged AS (
         c.latency_s,
         c.energy_per_inference_j,
         c.throughput_per_s,
+        c.throughput_limit,
         c.average_power_w,
         c.peak_memory_bytes,
         c.edp_per_inference_js,
@@ -208,6 +211,7 @@ ranked AS (
         latency_s,
         energy_per_inference_j,
         throughput_per_s,
+        throughput_limit,
         average_power_w,
         peak_memory_bytes,
         edp_per_inference_js,
@@ -269,6 +273,7 @@ SELECT
     r.latency_s,
     r.energy_per_inference_j,
     r.throughput_per_s,
+    r.throughput_limit,
     r.average_power_w,
     r.peak_memory_bytes,
     r.edp_per_inference_js,

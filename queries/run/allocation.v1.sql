@@ -26,8 +26,8 @@ bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and l
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within its latency" }
+bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth, within its latency" }
 */
 SELECT
     s.subgraph_index,

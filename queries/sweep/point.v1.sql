@@ -18,6 +18,7 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "per inference" }
 inferences_per_j = { type = "DOUBLE", unit = "1/J", meaning = "inferences per joule, or per second and watt" }
@@ -25,7 +26,7 @@ edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency, per batch"
 average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
 speedup_ratio = { type = "DOUBLE", meaning = "throughput over that at batch 1; null without a run at batch 1" }
 batch_efficiency_ratio = { type = "DOUBLE", meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
@@ -46,6 +47,7 @@ WITH asked AS (
         r.refusal,
         s.latency_s,
         s.throughput_per_s,
+        s.throughput_limit,
         s.energy_j,
         s.energy_per_inference_j,
         1e0 / s.energy_per_inference_j AS inferences_per_j,
@@ -64,6 +66,7 @@ WITH asked AS (
             run_id,
             latency_s,
             throughput_per_s,
+            throughput_limit,
             energy_j,
             energy_per_inference_j,
             edp_js,
@@ -117,6 +120,7 @@ SELECT
     CASE WHEN a.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     a.latency_s,
     a.throughput_per_s,
+    a.throughput_limit,
     a.energy_j,
     a.energy_per_inference_j,
     a.inferences_per_j,

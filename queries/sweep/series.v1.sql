@@ -25,6 +25,7 @@ budget_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
 throughput_batch = { type = "INTEGER", meaning = "batch of the highest throughput" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "its inferences per second" }
 throughput_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
+throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 energy_batch = { type = "INTEGER", meaning = "batch of the least energy per inference" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "its energy per inference" }
 energy_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
@@ -49,13 +50,14 @@ WITH asked AS (
         r.refusal,
         s.latency_s,
         s.throughput_per_s,
+        s.throughput_limit,
         s.energy_per_inference_j,
         s.average_power_w,
         r.is_projection,
         r.run_id
     FROM run_configurations AS r
     LEFT JOIN (
-        SELECT run_id, latency_s, throughput_per_s, energy_per_inference_j, average_power_w
+        SELECT run_id, latency_s, throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w
         FROM run_figures
         WHERE list_contains($run_ids, run_id)
     ) AS s ON s.run_id = r.run_id
@@ -71,10 +73,15 @@ series AS (
         count(latency_s) AS batch_count,
         count(refusal) AS refused_count,
         min({'cost': latency_s, 'batch': batch}) FILTER (WHERE latency_s IS NOT NULL) AS fastest,
-        min({'cost': 1e0 / throughput_per_s, 'batch': batch, 'value': throughput_per_s, 'latency_s': latency_s})
-            FILTER (WHERE latency_s <= $max_latency_s) AS within,
-        min({'cost': 1e0 / throughput_per_s, 'batch': batch, 'value': throughput_per_s, 'latency_s': latency_s})
-            FILTER (WHERE latency_s IS NOT NULL) AS busiest,
+        -- rounded, so that rates that differ by femtoseconds are ties
+        min({
+            'cost': CAST(1e0 / throughput_per_s AS FLOAT), 'batch': batch, 'value': throughput_per_s,
+            'latency_s': latency_s
+        }) FILTER (WHERE latency_s <= $max_latency_s) AS within,
+        min({
+            'cost': CAST(1e0 / throughput_per_s AS FLOAT), 'batch': batch, 'value': throughput_per_s,
+            'latency_s': latency_s, 'throughput_limit': throughput_limit
+        }) FILTER (WHERE latency_s IS NOT NULL) AS busiest,
         min({'cost': energy_per_inference_j, 'batch': batch, 'latency_s': latency_s})
             FILTER (WHERE latency_s IS NOT NULL) AS leanest,
         max({'batch': batch, 'throughput_per_s': throughput_per_s}) FILTER (WHERE latency_s IS NOT NULL) AS largest,
@@ -134,6 +141,7 @@ SELECT
     s.busiest.batch AS throughput_batch,
     s.busiest.value AS throughput_per_s,
     s.busiest.latency_s AS throughput_latency_s,
+    s.busiest.throughput_limit AS throughput_limit,
     s.leanest.batch AS energy_batch,
     s.leanest.cost AS energy_per_inference_j,
     s.leanest.latency_s AS energy_latency_s,

@@ -29,12 +29,10 @@ units_total_count = { type = "INTEGER", meaning = "units that have this precisio
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH work AS (
-    SELECT o.run_id, o.subgraph_index, sum(q.mac_count) AS mac_count
+WITH paced AS (
+    SELECT o.run_id, o.subgraph_index, sum(o.interval_fs) AS interval_fs
     FROM run_operator AS o
-    JOIN run AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    WHERE list_contains($run_ids, o.run_id) AND list_contains($run_ids, r.run_id)
+    WHERE list_contains($run_ids, o.run_id)
     GROUP BY o.run_id, o.subgraph_index
 ),
 part AS (
@@ -48,12 +46,13 @@ part AS (
         r.peak_ops_per_s,
         r.memory_bandwidth_bytes_per_s * coalesce(f.value, 1e0) AS memory_bandwidth_bytes_per_s,
         s.latency_fs,
-        CAST(coalesce(w.mac_count, 0) AS BIGINT) AS mac_count,
+        w.interval_fs,
+        s.computed_mac_count AS mac_count,
         s.dram_bytes,
         CAST(s.latency_fs AS HUGEINT) * s.units_used_count AS unit_fs
     FROM run_subgraph AS s
     JOIN run AS r ON r.run_id = s.run_id
-    LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
+    JOIN paced AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN hardware_fact AS f
         ON f.hardware_digest = r.hardware_digest AND f.quantity = dram_efficiency_of(v.architecture, v.memory_type)
@@ -63,11 +62,11 @@ total AS (
     SELECT
         run_id,
         count(*) AS total_count,
-        2e0 * CAST(sum(mac_count) AS DOUBLE) / (seconds(sum(latency_fs))) / any_value(peak_ops_per_s)
+        2e0 * CAST(sum(mac_count) AS DOUBLE) / (seconds(sum(interval_fs))) / any_value(peak_ops_per_s)
             AS compute,
-        sum(dram_bytes ORDER BY subgraph_index) / (seconds(sum(latency_fs)))
+        sum(dram_bytes ORDER BY subgraph_index) / (seconds(sum(interval_fs)))
             / any_value(memory_bandwidth_bytes_per_s) AS bandwidth,
-        1e0 - CAST(sum(unit_fs) AS DOUBLE) / (CAST(sum(latency_fs) AS DOUBLE) * any_value(units_total_count)) AS idle
+        1e0 - CAST(sum(unit_fs) AS DOUBLE) / (CAST(sum(interval_fs) AS DOUBLE) * any_value(units_total_count)) AS idle
     FROM part
     GROUP BY run_id
 ),

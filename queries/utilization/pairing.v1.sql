@@ -56,7 +56,6 @@ work AS (
     SELECT
         c.workload_id,
         c.runtime,
-        CAST(sum(q.mac_count) AS DOUBLE) AS mac_count,
         flop_class(CAST(sum(q.mac_count) AS BIGINT), any_value(c.batch)) AS least_flop_count
     FROM (
         SELECT workload_id, runtime, any_value(batch) AS batch, min(run_id) AS run_id
@@ -80,10 +79,19 @@ candidate AS (
         c.is_projection,
         joules(e.energy_fj) / c.batch AS energy_per_inference_j,
         seconds(s.latency_fs) AS latency_s,
-        2e0 * k.mac_count / seconds(s.latency_fs) / c.peak_ops_per_s AS compute_utilization_fraction
+        2e0 * s.computed_mac_count / seconds(o.interval_fs) / c.peak_ops_per_s AS compute_utilization_fraction
     FROM chosen AS c
-    JOIN (SELECT run_id, CAST(sum(latency_fs) AS DOUBLE) AS latency_fs FROM run_subgraph GROUP BY run_id) AS s
+    JOIN (
+        SELECT
+            run_id,
+            CAST(sum(latency_fs) AS DOUBLE) AS latency_fs,
+            CAST(sum(computed_mac_count) AS DOUBLE) AS computed_mac_count
+        FROM run_subgraph
+        GROUP BY run_id
+    ) AS s
         ON s.run_id = c.run_id
+    JOIN (SELECT run_id, CAST(sum(interval_fs) AS DOUBLE) AS interval_fs FROM run_operator GROUP BY run_id) AS o
+        ON o.run_id = c.run_id
     JOIN (SELECT run_id, CAST(sum(energy_fj) AS DOUBLE) AS energy_fj FROM ledger_line GROUP BY run_id) AS e
         ON e.run_id = c.run_id
     JOIN work AS k ON k.workload_id = c.workload_id AND k.runtime = c.runtime

@@ -21,11 +21,11 @@ architecture = { type = "VARCHAR", meaning = "architecture class" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 flop_count = { type = "BIGINT", meaning = "operations of one inference, two per MAC" }
 least_flop_count = { type = "BIGINT", meaning = "the class of model sizes that it is in begins here, as in `utilization.pairing`" }
-attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "2 x MACs over latency" }
+attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "2 x MACs over the time from one batch to the next" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak at this precision and power mode" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "attained over peak operations per second" }
+compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 compute_grade = { type = "VARCHAR", meaning = "compute_utilization_fraction in a word: excellent, good, fair, poor or very poor" }
-attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bytes moved off chip over latency" }
+attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bytes moved off chip over the time from one batch to the next" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
 sustained_bandwidth_fraction = { type = "DOUBLE", meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: what is flagged" }
@@ -60,6 +60,7 @@ WITH allocation AS (
         run_id,
         CAST(sum(latency_fs) AS DOUBLE) AS latency_fs,
         sum(dram_bytes ORDER BY subgraph_index) AS dram_bytes,
+        CAST(sum(computed_mac_count) AS DOUBLE) AS computed_mac_count,
         CAST(sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS DOUBLE) AS unit_fs,
         CAST(sum(CASE WHEN bottleneck = 'compute' THEN latency_fs ELSE 0 END) AS DOUBLE) AS compute_fs,
         CAST(sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS DOUBLE) AS memory_fs,
@@ -75,14 +76,15 @@ answered AS (
         flop_class(s.mac_count, s.batch) AS least_flop_count,
         s.attained_ops_per_s,
         s.compute_utilization_fraction,
-        a.dram_bytes / seconds(a.latency_fs) AS attained_bytes_per_s,
+        coalesce(s.mac_count / nullif(a.computed_mac_count, 0e0), 1e0) AS saved_ratio,
+        a.dram_bytes / s.interval_s AS attained_bytes_per_s,
         s.arithmetic_intensity_ops_per_byte,
         2 * s.mac_count / nullif(a.dram_bytes, 0e0) AS dram_intensity_ops_per_byte,
         a.compute_fs / a.latency_fs AS compute_time_fraction,
         a.memory_fs / a.latency_fs AS memory_time_fraction,
         a.launch_fs / a.latency_fs AS launch_time_fraction,
         s.units_used_count,
-        1e0 - a.unit_fs / (a.latency_fs * s.units_total_count) AS idle_units_fraction,
+        greatest(1e0 - seconds(a.unit_fs) / (s.interval_s * s.units_total_count), 0e0) AS idle_units_fraction,
         s.average_power_w,
         s.ops_per_j,
         s.clock_fraction
@@ -127,7 +129,12 @@ asked AS (
             AS sustained_bandwidth_fraction,
         s.arithmetic_intensity_ops_per_byte,
         s.dram_intensity_ops_per_byte,
-        least(r.peak_ops_per_s, s.dram_intensity_ops_per_byte * r.memory_bandwidth_bytes_per_s) AS roofline_ops_per_s,
+        least(
+            r.peak_ops_per_s * s.saved_ratio, s.dram_intensity_ops_per_byte * r.memory_bandwidth_bytes_per_s
+        ) AS roofline_ops_per_s,
+        s.attained_ops_per_s / nullif(least(
+            r.peak_ops_per_s * s.saved_ratio, s.dram_intensity_ops_per_byte * r.memory_bandwidth_bytes_per_s
+        ), 0e0) AS roofline_fraction,
         s.compute_time_fraction,
         s.memory_time_fraction,
         s.launch_time_fraction,
@@ -169,8 +176,8 @@ SELECT
         ELSE 'compute'
     END AS roof,
     roofline_ops_per_s,
-    attained_ops_per_s / nullif(roofline_ops_per_s, 0e0) AS roofline_fraction,
-    grade(attained_ops_per_s / nullif(roofline_ops_per_s, 0e0), $grade_bounds) AS roofline_grade,
+    roofline_fraction,
+    grade(roofline_fraction, $grade_bounds) AS roofline_grade,
     compute_time_fraction,
     memory_time_fraction,
     launch_time_fraction,

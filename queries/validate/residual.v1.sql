@@ -8,7 +8,7 @@ order = ["quantity", "measurement_id"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "latency or energy" }
+quantity = { type = "VARCHAR", meaning = "latency, of a batch or where a rate was measured from one batch to the next; or energy" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 work = { type = "VARCHAR", meaning = "model, or the kind of a single operator" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
@@ -37,8 +37,22 @@ WITH pair AS (
         CASE WHEN work_of(p.model) = 'model' THEN p.family ELSE p.model END AS family,
         p.run_id,
         unnest([
-            {'quantity': 'latency', 'measured': p.measured_latency_s, 'predicted': p.predicted_latency_s},
-            {'quantity': 'energy', 'measured': p.measured_energy_j, 'predicted': p.predicted_energy_j}
+            {
+                'quantity': 'latency',
+                'measured': coalesce(p.measured_latency_s, p.batch / p.measured_throughput_per_s),
+                'predicted': CASE
+                    WHEN p.measured_latency_s IS NULL THEN p.batch / p.predicted_throughput_per_s
+                    ELSE p.predicted_latency_s
+                END
+            },
+            {
+                'quantity': 'energy',
+                'measured': coalesce(
+                    p.measured_energy_j,
+                    p.measured_power_w * coalesce(p.batch / p.measured_throughput_per_s, p.measured_latency_s)
+                ),
+                'predicted': p.predicted_energy_j
+            }
         ], recursive := TRUE)
     FROM prediction_errors AS p
     WHERE $hardware = '' OR p.hardware = $hardware

@@ -166,7 +166,8 @@ WITH asked AS (
 time AS (
     SELECT
         s.run_id,
-        seconds(sum(s.latency_fs)) AS latency_s
+        seconds(sum(s.latency_fs)) AS latency_s,
+        sum(s.computed_mac_count) AS computed_mac_count
     FROM run_subgraph AS s
     JOIN asked AS a ON a.run_id = s.run_id
     GROUP BY s.run_id
@@ -223,7 +224,7 @@ SELECT
     r.throughput_limit,
     CAST(e.energy_fj AS DOUBLE) / nullif(o.interval_fs, 0e0) AS average_power_w,
     r.peak_memory_bytes,
-    2 * o.mac_count / nullif(t.latency_s, 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    2 * t.computed_mac_count / nullif(o.interval_s, 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
     f.price_cloud_usd_per_hour,
     f.price_purchase_usd,
     f.host_share_ratio,

@@ -468,7 +468,8 @@ CREATE TABLE run_subgraph (
     kernel_count INTEGER NOT NULL CHECK (kernel_count > 0),
     bottleneck VARCHAR NOT NULL CHECK (bottleneck IN ('compute', 'memory', 'launch')),
     executed_mac_count DOUBLE NOT NULL CHECK (executed_mac_count >= 0),
-    pass_bytes DOUBLE NOT NULL CHECK (pass_bytes >= 0)
+    pass_bytes DOUBLE NOT NULL CHECK (pass_bytes >= 0),
+    computed_mac_count BIGINT NOT NULL CHECK (computed_mac_count >= 0)
 );
 COMMENT ON TABLE run_subgraph IS 'Allocation: a subgraph placed on the hardware of a run';
 COMMENT ON COLUMN run_subgraph.run_id IS 'run';
@@ -485,6 +486,7 @@ COMMENT ON COLUMN run_subgraph.units_used_count IS 'Units with work in the fulle
 COMMENT ON COLUMN run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise';
 COMMENT ON COLUMN run_subgraph.bottleneck IS 'The largest of compute, memory and launch time';
 COMMENT ON COLUMN run_subgraph.executed_mac_count IS 'MAC slots of its tiles, padding included, at least its MACs';
+COMMENT ON COLUMN run_subgraph.computed_mac_count IS 'MACs that the chip computes: fewer than the operators have where an algorithm saves some or a mask leaves some out';
 COMMENT ON COLUMN run_subgraph.pass_bytes IS 'Read and written again by passes that the runtime adds, at any level';
 
 CREATE TABLE run_operator (

@@ -273,12 +273,12 @@ SELECT
     r.weight_bytes,
     r.activation_bytes,
     x.mac_count,
-    2 * x.mac_count / x.latency_s AS attained_ops_per_s,
+    2 * x.mac_count / seconds(x.interval_fs) AS attained_ops_per_s,
     r.peak_ops_per_s,
-    2 * x.mac_count / x.latency_s / r.peak_ops_per_s AS compute_utilization_fraction,
-    x.dram_bytes / x.latency_s / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+    2 * x.computed_mac_count / seconds(x.interval_fs) / r.peak_ops_per_s AS compute_utilization_fraction,
+    x.dram_bytes / seconds(x.interval_fs) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
     2 * x.mac_count / nullif(x.moved_bytes, 0) AS arithmetic_intensity_ops_per_byte,
-    CAST((x.unit_fs + x.latency_fs - 1) // nullif(x.latency_fs, 0) AS INTEGER) AS units_used_count,
+    CAST(least((x.unit_fs + x.interval_fs - 1) // nullif(x.interval_fs, 0), r.units_total_count) AS INTEGER) AS units_used_count,
     r.units_total_count,
     2 * x.mac_count / x.energy_j AS ops_per_j,
     r.clock_fraction,
@@ -306,6 +306,7 @@ JOIN LATERAL (
         s.dram_bytes,
         s.moved_bytes,
         s.unit_fs,
+        s.computed_mac_count,
         e.energy_fj,
         joules(e.energy_fj) AS energy_j,
         o.mac_count,
@@ -315,7 +316,8 @@ JOIN LATERAL (
             sum(t.latency_fs) AS latency_fs,
             CAST(sum(CAST(t.dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
             CAST(sum(CAST(t.moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
-            sum(CAST(t.units_used_count AS HUGEINT) * t.latency_fs) AS unit_fs
+            sum(CAST(t.units_used_count AS HUGEINT) * t.latency_fs) AS unit_fs,
+            sum(t.computed_mac_count) AS computed_mac_count
         FROM run_subgraph AS t
         WHERE t.run_id = r.run_id
     ) AS s
@@ -333,7 +335,7 @@ JOIN LATERAL (
 ) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL AND x.mac_count IS NOT NULL
 WHERE r.refusal IS NULL;
 COMMENT ON VIEW run_figures IS 'runs without intervals';
-COMMENT ON COLUMN run_figures.units_used_count IS 'Units with work: the mean over time, rounded up';
+COMMENT ON COLUMN run_figures.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
 COMMENT ON COLUMN run_figures.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN run_figures.edp_js IS 'Energy x latency, per batch';
 
@@ -352,8 +354,8 @@ SELECT
     f.edp_js * exp(u.edp_half_width) AS edp_high_js
 FROM run_figures AS f
 JOIN uncertainty_among(CAST(NULL AS INTEGER[])) AS u ON u.run_id = f.run_id;
-COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; units_used_count is the mean over time of the units with work, rounded up';
-COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time, rounded up';
+COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
+COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
 
@@ -562,13 +564,14 @@ SELECT
     p.tile_count,
     p.wave_count,
     p.kernel_count,
-    2 * p.mac_count / nullif(seconds(p.latency_fs), 0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    2 * p.computed_mac_count / nullif(seconds(p.latency_fs), 0) / r.peak_ops_per_s AS compute_utilization_fraction,
     p.dram_bytes / nullif(seconds(p.latency_fs), 0) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
     p.bottleneck,
     p.executed_mac_count,
     p.tile_count / nullif(p.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
     1e0 - p.mac_count / nullif(p.executed_mac_count, 0e0) AS padding_fraction,
-    p.pass_bytes
+    p.pass_bytes,
+    p.computed_mac_count
 FROM run_configurations AS r
 JOIN LATERAL (
     SELECT
@@ -585,6 +588,7 @@ JOIN LATERAL (
         any_value(units_used_count) AS units_used_count,
         any_value(kernel_count) AS kernel_count,
         any_value(executed_mac_count) AS executed_mac_count,
+        any_value(computed_mac_count) AS computed_mac_count,
         any_value(bottleneck) AS bottleneck,
         any_value(operator_count) AS operator_count,
         any_value(mac_count) AS mac_count,
@@ -609,6 +613,7 @@ JOIN LATERAL (
             s.units_used_count,
             s.kernel_count,
             s.executed_mac_count,
+            s.computed_mac_count,
             s.bottleneck
         FROM run_subgraph AS s
         WHERE s.run_id = r.run_id
@@ -630,7 +635,7 @@ JOIN LATERAL (
     GROUP BY subgraph_index
 ) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index;
-COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not';
+COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
 COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
 
 CREATE VIEW operator_results AS

@@ -42,6 +42,8 @@ class Candidate(Outcome):
     latency_s: float | None
     energy_per_inference_j: float | None
     throughput_per_s: float | None
+    throughput_limit: str | None
+    """`latency` where a batch starts after another has ended; else what keeps overlapping ones from coming faster."""
 
 
 Row = TypeVar("Row", bound=Candidate)

@@ -24,6 +24,7 @@ from joulemap.answer.candidate import (
     select_rows,
     show_metric,
 )
+from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import check_name
@@ -110,7 +111,7 @@ class ParetoAnswer(RunAnswer):
     def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         if not front.rows:
             return (Text("empty: no configuration has both figures"),)
-        columns = (*self._placed(), *metric_columns(FIGURES, (self.x, self.y)))
+        columns = (*self._placed(), *metric_columns(FIGURES, (self.x, self.y)), *limit_columns(front.rows[:limit]))
         return self._draw(front, columns, limit, ())
 
     def _available(self, front: Table[ParetoPoint], limit: int) -> Section:

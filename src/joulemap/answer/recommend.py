@@ -28,6 +28,7 @@ from joulemap.answer.candidate import (
     select_rows,
     show_metric,
 )
+from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_advantage, find_scope
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Limits, check_name
@@ -243,6 +244,7 @@ class RecommendAnswer(RunAnswer):
                 (metric.label, lambda row: show_metric(self.objective, row.objective_value)),
                 ("of the best", "objective_ratio"),
                 *metric_columns(FIGURES, (self.objective,)),
+                *limit_columns(rows.rows[:limit]),
             ),
             limit=limit,
             keep=("hardware", "precision", "batch", metric.label, "of the best"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
+    from joulemap.present.document import Shown
 
 ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
@@ -90,6 +92,24 @@ class Outcome:
     reason: str
     """Why it was refused; empty where it was not."""
     run_id: int
+
+
+ONE_BY_ONE: Final = "latency"
+"""What limits a throughput where a batch starts after another has ended, at the full clock."""
+
+
+class Limited(Protocol):
+    """A row that has a throughput."""
+
+    @property
+    def throughput_limit(self) -> str | None:
+        """What keeps it from being higher; None where it was refused."""
+
+
+def limit_columns(rows: Iterable[Limited]) -> tuple[Shown[Any], ...]:
+    """Return the column of what limits the throughput, where that is not the latency of all."""
+    is_told = any((row.throughput_limit or ONE_BY_ONE) != ONE_BY_ONE for row in rows)
+    return (("rate limited by", "throughput_limit"),) if is_told else ()
 
 
 OVERLAPPING: Final = 1.0 - 1e-9

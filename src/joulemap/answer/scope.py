@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.domain.engine import group_engines
+from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
@@ -124,7 +124,8 @@ class Scope:
     boundaries: tuple[str, ...]
     """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
-    """Inference engine -> the hardware that is taken to run it; empty where none is asked about."""
+    """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
+    has nothing else stands beside hardware that a compiler of the framework serves."""
 
     @property
     def evaluated_ids(self) -> tuple[int, ...]:
@@ -144,7 +145,7 @@ class Scope:
     @property
     def title(self) -> str:
         """Models, batches, precisions and runtimes in a line."""
-        batches = " and ".join(map(str, self.batches))
+        batches = join_words([str(batch) for batch in self.batches])
         settings = self.settings
         return ", ".join([*self.models, f"batch {batches}", *settings.precision, *settings.runtime])
 
@@ -190,7 +191,7 @@ class Scope:
     def _describe_unavailable(self) -> list[str]:
         if not self.unavailable:
             return []
-        names = _join([self.mark(name) for name in self.unavailable])
+        names = join_words([self.mark(name) for name in self.unavailable])
         return [f"left out, can be neither bought nor rented: {names}; `--no-available` leaves nothing out"]
 
     def _describe_budget(self) -> list[str]:
@@ -208,8 +209,17 @@ class Scope:
     def _describe_engines(self) -> list[str]:
         if not self.engines:
             return []
-        told = "; ".join(f"{engine} on {_join(list(map(self.mark, names)))}" for engine, names in self.engines.items())
-        return [f"engine stands for {told}; `--runtime fused` is the framework's compiler"]
+        told = {
+            engine: f"{engine} on {join_words(list(map(self.mark, names)))}" for engine, names in self.engines.items()
+        }
+        if "engine" in self.settings.runtime:
+            return [f"engine stands for {'; '.join(told.values())}; `--runtime fused` is the framework's compiler"]
+        only = [text for engine, text in told.items() if not is_deployed(engine)]
+        deployed = [text for engine, text in told.items() if is_deployed(engine)]
+        return [
+            f"fused stands for {'; '.join(only)}, and for the framework's compiler elsewhere, where people deploy with "
+            f"{'; '.join(deployed)}: `--runtime engine`"
+        ]
 
     def _describe_uncalibrated(self) -> list[str]:
         """Return how far the hardware is not alike: some of it calibrated by measurements and some not."""
@@ -221,7 +231,7 @@ class Scope:
         shown = ", ".join(self.uncalibrated[:SHOWN_UNCALIBRATED]) + (f" and {less} more" if less > 0 else "")
         verbs = ["is" if len(names) == 1 else "are" for names in (calibrated, self.uncalibrated)]
         return [
-            f"{_join(calibrated)} {verbs[0]} calibrated, {shown} {verbs[1]} not: part of the difference is that; "
+            f"{join_words(calibrated)} {verbs[0]} calibrated, {shown} {verbs[1]} not: part of the difference is that; "
             "`--calibration none` compares class defaults"
         ]
 
@@ -257,9 +267,17 @@ def find_scope(runs: StoredRuns) -> Scope:
         left_out=plan.selection.left_out,
         unavailable=plan.selection.unavailable,
         meanings=plan.selection.meanings,
-        engines=group_engines(entry for entry, _ in plan.selection.pairs) if "engine" in plan.settings.runtime else {},
+        engines=_find_engines(plan),
         **_find_of_runs(runs.connection, ids),
     )
+
+
+def _find_engines(plan: Plan) -> dict[str, list[str]]:
+    """Return what `Scope.engines` has."""
+    entries = [entry for entry, _ in plan.selection.pairs]
+    runtimes = plan.settings.runtime
+    is_mixed = "fused" in runtimes and len({has_framework(entry.architecture) for entry in entries}) > 1
+    return group_engines(entries) if "engine" in runtimes or is_mixed else {}
 
 
 @contextlib.contextmanager
@@ -331,7 +349,7 @@ def describe_calibration(row: RunCalibration, hardware: Collection[str]) -> list
         told = "" if lines else f" ({row.place}), {told}"
         verb = "is" if len(row.inheritors) == 1 else "are"
         lines.append(
-            f"{_join(row.inheritors)} {verb} at the scales of {row.hardware}, of the same generation "
+            f"{join_words(row.inheritors)} {verb} at the scales of {row.hardware}, of the same generation "
             f"({row.hardware_generation}): {row.calibration}{told}; `--calibration own` leaves that out"
         )
     return lines
@@ -356,7 +374,8 @@ def describe_weight(row: RunCalibration) -> list[str]:
     ]
 
 
-def _join(names: Sequence[str]) -> str:
+def join_words(names: Sequence[str]) -> str:
+    """Return names as a list in words: `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

@@ -129,8 +129,7 @@ class Stack:
                 architecture.count(part, placement, hardware),
                 hardware,
                 part.precision,
-                placement.compute_s,
-                placement.memory_s,
+                *placement.busy_s,
             )
             for key, count in counts.items():
                 position = hardware.reference.position(key)

@@ -28,6 +28,16 @@ def name_engine(architecture: str, vendor: str) -> str:
     return found or f"the compiler of {vendor}"
 
 
+def has_framework(architecture: str) -> bool:
+    """Whether a compiler of the framework serves a class of hardware beside its engines: CPUs and GPUs."""
+    return architecture in {known for known, _ in ENGINES}
+
+
+def is_deployed(engine: str) -> bool:
+    """Whether an engine is one that people choose to deploy with, and not a vendor's only compiler."""
+    return engine in {*ENGINES.values(), *ELSEWHERE.values()}
+
+
 def group_engines(entries: Iterable[HardwareEntry]) -> dict[str, list[str]]:
     """Return engine -> the hardware that is deployed with it, in the order given."""
     found: dict[str, list[str]] = {}

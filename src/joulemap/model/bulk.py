@@ -21,7 +21,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
-from joulemap.model.pipeline import describe_shortage, share_interval, share_latency, time_kernels, to_fs
+from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
 from joulemap.model.workload import ROLE_CODE, Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
 from joulemap.units import FS_PER_S
 
@@ -146,7 +146,8 @@ def _evaluate(workloads: Sequence[Workload], hardware: Hardware, precision: str,
 def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> list[Total]:
     joined = join(workloads)
     is_fused = runtime in MERGING
-    weights, peaks = joined.each_weight_bytes(precision), joined.each_peak_bytes(precision, is_fused=is_fused)
+    weights = joined.each_weight_bytes(precision)
+    peaks = joined.each_peak_bytes(precision, is_fused=is_fused) / count_parts(joined.batches, hardware)
     shortages = [describe_shortage(required, hardware) for required in (weights + peaks).tolist()]
     if any(shortages):
         fitting = [one for one, shortage in zip(workloads, shortages, strict=True) if not shortage]

@@ -16,7 +16,7 @@ clock is the share of the full one that the power cap leaves such a run, and the
 chip then costs: see `power`. Static power is drawn for the interval, since overlapping batches share it.
 
 A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
-the other, each with weights of its own to read.
+the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host.
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
 the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
@@ -48,6 +48,7 @@ from joulemap.model.ledger import (
 from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.model.stream import count_streams, find_share, overlap_streams
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
 from joulemap.units import FS_PER_S
 
@@ -138,7 +139,7 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
         peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
         memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
         weight_bytes=round(float(kernels.total_weight_bytes)),
-        activation_bytes=round(float(kernels.peak_activation_bytes)),
+        activation_bytes=round(_activation_bytes(kernels, hardware)),
         mac_count=int(work.mac_count.sum()),
         clock_fraction=float(own.clock_fraction[0]),
         clock_hz=float(own.clock_fraction[0]) * hardware.full_clock.value,
@@ -169,8 +170,13 @@ def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configur
     )
 
 
+def _activation_bytes(kernels: KernelColumns, hardware: Hardware) -> float:
+    """Return the peak of live activations of the samples that run at once, of one workload."""
+    return float(kernels.peak_activation_bytes) / float(count_parts(np.array(kernels.batch), hardware))
+
+
 def _check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
-    shortage = describe_shortage(float(kernels.total_weight_bytes + kernels.peak_activation_bytes), hardware)
+    shortage = describe_shortage(float(kernels.total_weight_bytes) + _activation_bytes(kernels, hardware), hardware)
     if shortage:
         raise UnsupportedError(shortage)
 
@@ -284,17 +290,20 @@ class _Pace:
         return seconds
 
 
+def count_parts(samples: Floats, hardware: Hardware) -> Floats:
+    """Return in how many parts, one after the other, the runtime hands batches of so many samples to the chip."""
+    largest = hardware.geometry.get("samples_at_once")
+    parts: Floats = np.ceil(samples / largest.value) if largest is not None else np.ones_like(samples, dtype=float)
+    return parts
+
+
 def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
     """Return the kernels of a part of the batch that the runtime hands to the chip at once, and the number of parts.
 
     Parts are counted per operator; all 1 where the batch is not split.
     """
-    largest = hardware.geometry.get("samples_at_once")
-    samples = np.broadcast_to(kernels.batch, kernels.work.operator_count)
-    if largest is None or not (samples > largest.value).any():
-        return kernels, np.ones(kernels.work.operator_count)
-    times = np.ceil(samples / largest.value)
-    return kernels.part(times), times
+    times = count_parts(np.broadcast_to(kernels.batch, kernels.work.operator_count), hardware)
+    return (kernels.part(times) if (times > 1.0).any() else kernels), times
 
 
 def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
@@ -328,6 +337,11 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
     roofline.
     """
     placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
+    streams = count_streams(hardware, kernels.runtime)
+    if streams > 1:
+        share = find_share(hardware)
+        one = add_host(architecture.place(kernels, share), kernels, share)
+        placement = attrs.evolve(placement, overlap=overlap_streams(one, hardware, streams))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not device == launch == 1.0:
         placement = placement.scaled(device, launch)
@@ -369,6 +383,7 @@ def _subgraphs(timing: Timing, hardware: Hardware) -> SubgraphColumns:
         tile_count=summed(placement.tile_count)[shown],
         wave_count=summed(placement.wave_count)[shown],
         executed_mac_count=summed(placement.executed_macs)[shown],
+        computed_mac_count=np.floor(summed(placement.real_macs(kernels))).astype(np.int64)[shown],
         units_used_count=units[shown].astype(np.int64),
         kernel_count=kernel_count[shown],
         bottleneck=bottleneck[shown],

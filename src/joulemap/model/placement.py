@@ -96,22 +96,31 @@ class Placement:
     no tile has a shape. Units without a tile, fill and drain are not in it."""
 
     computed_macs: Floats | None = None
-    """Where a mask leaves some of the operators' MACs out: those that are computed."""
+    """Where a mask leaves some of the operators' MACs out, or an algorithm saves some: those that are computed."""
 
     overlap: Overlap | None = None
     """None where a batch starts after the one before it has ended."""
+
+    @property
+    def busy_s(self) -> tuple[Floats, Floats]:
+        """What units and memory are busy for in a batch of the steady state, (compute, memory), at the full clock.
+
+        Where batches overlap, what a batch waits for others is theirs.
+        """
+        overlap = self.overlap
+        if overlap is None:
+            return self.compute_s, self.memory_s
+        shared_s = np.maximum(overlap.memory_s, overlap.shared_s)
+        return np.minimum(overlap.compute_s, self.compute_s), np.minimum(shared_s, self.memory_s)
 
     @property
     def dram_bytes(self) -> Floats:
         """Read and written off chip."""
         return self.dram_read_bytes + self.dram_write_bytes
 
-    @property
-    def busy_s(self) -> tuple[Floats, Floats]:
-        """Time of all units and of memory that a batch takes: where batches overlap, of those that work for it."""
-        if self.overlap is None:
-            return self.compute_s, self.memory_s
-        return self.overlap.compute_s, self.overlap.shared_s
+    def real_macs(self, kernels: KernelColumns) -> Floats:
+        """Return the MACs that are computed: those of the operators, but for what an algorithm or a mask saves."""
+        return kernels.work.mac_count if self.computed_macs is None else self.computed_macs
 
     def with_whole_bytes(self) -> Self:
         """Return it with whole bytes off chip and of passes, which tiles and shares of passes may cut."""
@@ -152,17 +161,16 @@ class Placement:
 
     def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return what the MACs of each workload take at the peak, and its bytes off chip at the bandwidth."""
-        macs = kernels.work.mac_count if self.computed_macs is None else self.computed_macs
+        peak = hardware.peaks[kernels.precision].rate.value
         return (
-            kernels.sum_workload(macs) * (FLOPS_PER_MAC / hardware.peaks[kernels.precision].rate.value),
+            kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
             kernels.sum_workload(self.dram_bytes) / hardware.memory_bandwidth.value,
         )
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
         """Return it with each kernel at least as long as its MACs take at the peak and its bytes at the bandwidth."""
         peak = hardware.peaks[kernels.precision].rate.value
-        macs = kernels.work.mac_count if self.computed_macs is None else self.computed_macs
-        least_compute = macs * (FLOPS_PER_MAC / peak)
+        least_compute = self.real_macs(kernels) * (FLOPS_PER_MAC / peak)
         least_memory = self.dram_bytes / hardware.memory_bandwidth.value
         return attrs.evolve(
             self,

@@ -63,6 +63,8 @@ class SubgraphColumns:
     wave_count: Floats
     executed_mac_count: Floats
     """MAC slots of its tiles, padding included."""
+    computed_mac_count: Integers
+    """MACs that the chip computes: fewer than the operators have where an algorithm saves some or a mask hides some."""
     units_used_count: Integers
     kernel_count: Integers
     bottleneck: Integers

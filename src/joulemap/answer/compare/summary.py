@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines, drop_options, find_place
 from joulemap.answer.run import OVERHEAD, FigureOutcome, overlaps
-from joulemap.answer.scope import TIE_RATIO, describe_advantage, describe_chance, describe_recalled, holding_scope
+from joulemap.answer.scope import (
+    TIE_RATIO,
+    describe_advantage,
+    describe_chance,
+    describe_recalled,
+    holding_scope,
+    join_words,
+)
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -28,6 +35,19 @@ DOUBTFUL: Final = 0.1
 
 SHOWN_NAMES: Final = 4
 """Hardware that a sentence names."""
+
+FULL: Final = 0.9995
+"""Share of the clock from which on it rounds to all of it."""
+
+LIMITS: Final[Mapping[str, str]] = {
+    "latency": "its latency",
+    "cores": "its cores",
+    "devices": "its devices",
+    "pipeline stage": "its slowest pipeline stage",
+    "memory bandwidth": "memory bandwidth",
+    "power cap": "its power cap",
+}
+"""What limits a throughput, in a sentence."""
 
 SHOWN_INSIGHTS: Final = 6
 """Pairs that people see; programs get all."""
@@ -240,35 +260,88 @@ class CompareAnswer(RunAnswer):
         """Return where the differences come from, and what a reader must know of the table."""
         scope = self.scope
         lines = cut_lines(
-            [self._tell(row) for row in self.insights if row.energy_ratio >= TIE_RATIO],
+            [self._tell(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
             SHOWN_INSIGHTS,
             "with smaller gaps",
         )
         lines += scope.describe_refusals()
-        lines += [
-            f"{self._name(row)} runs at {show_quantity(row.clock_hz, 'Hz')}, {row.clock_fraction * 100:.0f} % of its "
-            f"clock, to stay within its power cap: uncapped it would draw {show_quantity(row.uncapped_power_w, 'W')}"
-            for row in self.rows
-            if row.clock_fraction is not None and row.clock_fraction < 1.0
-        ]
-        lines += [
-            f"{self._name(row)} starts a batch every {show_quantity(row.interval_s, 's')}, before another has ended; "
-            f"its throughput is limited by {row.throughput_limit}"
-            for row in self.rows
-            if overlaps(row.interval_s, row.latency_s)
-        ]
+        for rows in self._grouped(lambda row: (row.clock_fraction or 1.0) < FULL):
+            lines.append(self._tell_clock(rows))
+        for rows in self._grouped(lambda row: overlaps(row.interval_s, row.latency_s)):
+            lines.append(self._tell_overlap(rows))
         if any(row.assumed_energy_fraction for row in self.rows):
             lines.append(f"overhead: the part of the energy that is {OVERHEAD}")
             lines += self._doubts()
+        for rows in self._grouped(lambda row: bool(row.recalled_energy_fraction)):
+            most = max(rows, key=lambda row: row.recalled_energy_fraction or 0.0)
+            lines += describe_recalled(most.recalled_energy_fraction, self._name(most))
+        return lines + self._tell_unattributed() + scope.describe()
+
+    def _nearest(self) -> list[Insight]:
+        """Return what the best run is against the best of each other hardware, or all where there is no other."""
+        nearest = {row.other_hardware.partition(" ")[0]: row for row in self.insights}
+        own = {row.best_hardware.partition(" ")[0] for row in self.insights}
+        if set(nearest) <= own:
+            return list(self.insights)
+        kept = [id(row) for name, row in nearest.items() if name not in own]
+        return [row for row in self.insights if id(row) in kept]
+
+    def _grouped(self, applies: Callable[[Comparison], bool]) -> list[list[Comparison]]:
+        """Return the rows that something is said of, those of a hardware together, in the order of batches."""
+        found: dict[str, list[Comparison]] = {}
         for row in self.rows:
-            lines += describe_recalled(row.recalled_energy_fraction, self._name(row))
-        lines += [
-            f"{show_share(row.unattributed_energy_fraction)} of the energy of {self._name(row)} is unattributed: its "
-            "power limit says that a chip at work draws more than its circuits explain, nobody measured how much"
-            for row in self.rows
-            if (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL
+            if applies(row):
+                found.setdefault(row.hardware, []).append(row)
+        return [sorted(rows, key=lambda row: row.batch) for rows in found.values()]
+
+    def _tell_clock(self, rows: list[Comparison]) -> str:
+        """Return how far the power cap lowers the clock of a hardware."""
+        told = [
+            (
+                f"{show_quantity(row.clock_hz, 'Hz')}, {show_share(row.clock_fraction)} of its clock",
+                show_quantity(row.uncapped_power_w, "W"),
+            )
+            for row in rows
         ]
-        return lines + scope.describe()
+        if len(rows) == 1:
+            ((clock, power),) = told
+            return (
+                f"{self._name(rows[0])} runs at {clock}, to stay within its power cap: uncapped it would draw {power}"
+            )
+        each = "; ".join(
+            f"{self._variant(row)} at {clock} (uncapped {power})"
+            for row, (clock, power) in zip(rows, told, strict=True)
+        )
+        return f"{self.scope.mark(rows[0].hardware)} stays within its power cap: {each}"
+
+    def _tell_overlap(self, rows: list[Comparison]) -> str:
+        """Return how often batches of a hardware start that overlap, and what limits that."""
+        every = [show_quantity(row.interval_s, "s") for row in rows]
+        if len(rows) == 1:
+            return (
+                f"{self._name(rows[0])} starts a batch every {every[0]}, before another has ended; "
+                f"its throughput is limited by {LIMITS[rows[0].throughput_limit or '']}"
+            )
+        each = ", ".join(f"{self._variant(row)} every {told}" for row, told in zip(rows, every, strict=True))
+        limits = " or ".join(dict.fromkeys(LIMITS[row.throughput_limit or ""] for row in rows))
+        name = self.scope.mark(rows[0].hardware)
+        return f"{name} starts a batch before another has ended, {each}; its throughput is limited by {limits}"
+
+    def _tell_unattributed(self) -> list[str]:
+        """Return the line on energy that the power limit says and no circuit explains."""
+        told = []
+        for rows in self._grouped(lambda row: (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL):
+            shares = [row.unattributed_energy_fraction or 0.0 for row in rows]
+            ends = dict.fromkeys(show_share(share) for share in (min(shares), max(shares)))
+            told.append(f"{' to '.join(ends)} of the energy of {self.scope.mark(rows[0].hardware)}")
+        if not told:
+            return []
+        verb = "is" if len(told) == 1 else "are"
+        owner = "its" if len(told) == 1 else "their"
+        return [
+            f"{join_words(told)} {verb} unattributed: {owner} power limit says that a chip at work draws more than "
+            "its circuits explain, nobody measured how much"
+        ]
 
     def _doubts(self) -> list[str]:
         """Return what the intervals follow from, hardware with the same reason in one line."""
@@ -286,8 +359,12 @@ class CompareAnswer(RunAnswer):
 
     def _name(self, row: Comparison) -> str:
         """Return a row's hardware, with what tells it from the other rows of this hardware."""
+        return " ".join((self.scope.mark(row.hardware), self._variant(row))).rstrip()
+
+    def _variant(self, row: Comparison) -> str:
+        """Return what tells a row from the others of its hardware; empty where it has no other."""
         words = {"precision": row.precision, "batch": f"batch {row.batch}", "runtime": row.runtime}
-        return " ".join((self.scope.mark(row.hardware), *(words[name] for name in self.varying)))
+        return " ".join(words[name] for name in self.varying)
 
     def _tell(self, row: Insight) -> str:
         best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)

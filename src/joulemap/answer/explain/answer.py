@@ -96,7 +96,7 @@ class ExplainAnswer(PairAnswer):
     def title(self) -> str:
         """Return what is compared."""
         name_a, name_b = self.names
-        what = f"{self.total.model}, subgraph {self.subgraph}" if self.subgraph else self.total.model
+        what = f"{self.scope.title}, subgraph {self.subgraph}" if self.subgraph else self.scope.title
         return f"{what}: {METRIC[self.metric].label} of B {name_b} minus A {name_a}"
 
     def head(self) -> Section:

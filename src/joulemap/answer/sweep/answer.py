@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines
+from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
 from joulemap.answer.sweep.row import Series, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.domain.metric import METRIC
@@ -126,6 +127,7 @@ class SweepAnswer(RunAnswer):
             *((within,) if budget else ()),
             ("highest throughput", lambda row: _at(row.throughput_per_s, "1/s", row.throughput_batch)),
             ("latency there", "throughput_latency_s"),
+            *limit_columns(self.series),
             ("least energy per inference", lambda row: _at(row.energy_per_inference_j, "J", row.energy_batch)),
             ("efficient zone", lambda row: _span(str(row.zone_low_batch), str(row.zone_high_batch))
              if row.zone_low_batch else ""),
@@ -143,6 +145,7 @@ class SweepAnswer(RunAnswer):
             ("batch", "batch"),
             ("latency", lambda row: show_quantity(row.latency_s, "s") or row.status),
             ("throughput", "throughput_per_s"),
+            *limit_columns(self.points),
             ("over batch 1", "speedup_ratio"),
             ("batch efficiency", lambda row: show_share(row.batch_efficiency_ratio)),
             ("energy per inference", "energy_per_inference_j"),

@@ -27,6 +27,7 @@ class SweepPoint(FigureOutcome):
 
     precision: str
     runtime: str
+    throughput_limit: str | None
     energy_per_inference_j: float | None
     inferences_per_j: float | None
     speedup_ratio: float | None
@@ -54,6 +55,8 @@ class SweepSeries(Series):
     throughput_batch: int | None
     throughput_per_s: float | None
     throughput_latency_s: float | None
+    throughput_limit: str | None
+    """Of `throughput_batch`."""
     energy_batch: int | None
     energy_per_inference_j: float | None
     energy_latency_s: float | None

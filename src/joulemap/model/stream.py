@@ -1,0 +1,75 @@
+"""Streams: an engine that serves many batches at once, each on some of the units.
+
+    streams  = floor(U / stream_units)
+    interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory
+
+A stream has its share of the caches and scratchpads that the chip has once, and of their bandwidth. It waits for no
+other, so that it has all of the memory's bandwidth while others compute. The latency of a run is that of a batch that
+has all units to itself.
+
+Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
+documentation, Tune performance (instances); AWS Neuron documentation, torch_neuronx.DataParallel.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import attrs
+
+from joulemap.domain.hardware import ALL_UNITS, Hardware
+from joulemap.domain.quantity import Quantity
+from joulemap.model.placement import Overlap, Placement
+from joulemap.model.run import CORES
+
+STREAM_UNITS: Final = "stream_units"
+"""Units of a stream, in the geometry of hardware whose engine runs several."""
+VECTOR_UNITS: Final = "vector_core_count"
+"""Beside the tensor engines of an NPU: a stream has its share."""
+
+
+def count_streams(hardware: Hardware, runtime: str) -> int:
+    """Return how many batches the engine serves at once; 1 in any other runtime."""
+    units = hardware.geometry.get(STREAM_UNITS)
+    return 1 if units is None or runtime != "engine" else max(1, math.floor(hardware.units / units.value))
+
+
+def find_share(hardware: Hardware) -> Hardware:
+    """Return what a stream has of a hardware that runs several."""
+    part = hardware.geometry[STREAM_UNITS].value / hardware.units
+
+    def cut(quantity: Quantity) -> Quantity:
+        return attrs.evolve(quantity, value=quantity.value * part)
+
+    return attrs.evolve(
+        hardware,
+        unit_count=cut(hardware.unit_count),
+        memory_levels=tuple(
+            attrs.evolve(
+                level,
+                capacity=cut(level.capacity) if level.per == "chip" else level.capacity,
+                bandwidth=cut(level.bandwidth) if level.bandwidth else None,
+            )
+            for level in hardware.memory_levels
+        ),
+        peaks={
+            precision: attrs.evolve(peak, rate=cut(peak.rate), unit_count=max(1, round(peak.unit_count * part)))
+            for precision, peak in hardware.peaks.items()
+        },
+        geometry={
+            name: cut(one) if name in {VECTOR_UNITS, ALL_UNITS} else one for name, one in hardware.geometry.items()
+        },
+    )
+
+
+def overlap_streams(one: Placement, hardware: Hardware, streams: int) -> Overlap:
+    """Return what a batch takes of the units and the memory of a hardware, of its placement on a stream's share."""
+    rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+    return Overlap(
+        limit=CORES,
+        compute_s=one.compute_s / streams,
+        memory_s=one.memory_s / streams,
+        launch_s=one.launch_s / streams,
+        shared_s=one.dram_bytes / rate,
+    )
