@@ -161,6 +161,11 @@ def test_what_cannot_be_set_is_one_clear_line(joulemap: Run, written: str, code:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_a_measurement_is_of_a_machine_as_it_is(joulemap: Run) -> None:
+    done = joulemap("measure", "resnet18", "--set", "tdp=60W")
+    assert (done.returncode, "leave out --set" in done.stderr) == (2, True)
+
+
 def test_a_name_set_twice_is_refused() -> None:
     with pytest.raises(UsageError, match="tdp is set twice"):
         Settings(changes=["tdp=60W", "tdp=70W"])
