@@ -56,10 +56,10 @@ def test_a_price_that_is_set_is_the_price_of_every_line_to_the_femtojoule(tmp_pa
 
 def test_plain_answers_stay_as_they_were(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    asked = {"hardware": ["l4", "h200_sxm"], "precision": "bf16"}
-    before = workspace.compare("resnet18", **asked)  # type: ignore[arg-type]
-    changed = workspace.compare("resnet18", changes=["tdp=x0.5", "h200_sxm:dram.read=20pJ"], **asked)  # type: ignore[arg-type]
-    after = workspace.compare("resnet18", **asked)  # type: ignore[arg-type]
+    settings = Settings(hardware=("l4", "h200_sxm"), precision="bf16")
+    before = workspace.compare("resnet18", settings)
+    changed = workspace.compare("resnet18", settings, changes=["tdp=x0.5", "h200_sxm:dram.read=20pJ"])
+    after = workspace.compare("resnet18", settings)
     assert before.rows == after.rows
     assert not {row.run_id for row in before.rows} & {row.run_id for row in changed.rows}
     newest = workspace.sql("SELECT run_id FROM runs WHERE is_newest ORDER BY run_id").rows

@@ -68,7 +68,7 @@ class Variation:
     """Coefficient -> the spread of its logarithm that its class fits it with."""
     base: Totals = attrs.field(init=False)
     constants: dict[str, Constant] = attrs.field(init=False)
-    """Those that the run, or its cost, depends on."""
+    """Those that the run, or its cost, depends on, but for geometry that is stated exactly: nobody doubts it."""
     _found: dict[tuple[str, float], tuple[Totals, bool] | None] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -78,9 +78,12 @@ class Variation:
         self.constants = {
             name: one
             for name, one in list_constants(self.hardware).items()
-            if one.value > 0.0 and (name in asked or name in bill or one.kind == "memory")
+            if one.value > 0.0 and (name in asked or name in bill or one.kind == "memory") and not self._is_given(one)
         }
         self.constants |= self.use
+
+    def _is_given(self, constant: Constant) -> bool:
+        return constant.kind == "geometry" and find_spread(constant, self.fitted).origin == "exact"
 
     @property
     def is_capped(self) -> bool:
