@@ -249,9 +249,10 @@ def test_a_free_block_may_hold_anything(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_storage_version_is_left_to_the_engine(own_database: Path) -> None:
-    change_byte(own_database, 3)
+    block = used_blocks(own_database)[3]
+    change_byte(own_database, block)
     with own_database.open("r+b") as stream:
-        assert find_damaged_blocks(stream) == [3]
+        assert find_damaged_blocks(stream) == [block]
         stream.seek(12)
         stream.write(b"\x01")
         assert find_damaged_blocks(stream) == []
