@@ -1,13 +1,13 @@
 """What the questions and commands of the documentation answer, put under each of them.
 
-python benchmarks/question.py [--write]      --write puts the answers into docs/sql.md and docs/tutorial.md
+python benchmarks/question.py [--write]      --write puts the answers into the pages of `PAGES`
 
 The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the
 first rows stand in the page, as `joulemap sql` prints them.
 
-The commands of docs/tutorial.md run in the order of the page, on a terminal of 80 columns. Of an output stand in the
-page the parts that the comment above it names by how they begin, with `+2` for the two that follow: parts are what
-empty lines divide.
+The commands of docs/tutorial.md and docs/sensitivity.md run in the order of the page, on a terminal of 80 columns. Of
+an output stand in the page the parts that the comment above it names by how they begin, with `+2` for the two that
+follow: parts are what empty lines divide.
 """
 
 from __future__ import annotations
@@ -113,7 +113,11 @@ def choose(text: str, parts: str) -> Iterator[str]:
             yield "…"
 
 
-PAGES: Final[dict[str, Callable[[str], str]]] = {"sql.md": answer_questions, "tutorial.md": answer_commands}
+PAGES: Final[dict[str, Callable[[str], str]]] = {
+    "sql.md": answer_questions,
+    "tutorial.md": answer_commands,
+    "sensitivity.md": answer_commands,
+}
 """Page -> what puts today's answers into it."""
 
 

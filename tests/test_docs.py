@@ -62,10 +62,11 @@ def test_a_sample_has_the_columns_of_its_answer(
     assert sample.splitlines()[0].split() == drawn.splitlines()[0].split()
 
 
-def test_the_tutorial_shows_what_its_commands_print_today() -> None:
+@pytest.mark.parametrize(("page", "least"), [("tutorial", 9), ("sensitivity", 3)])
+def test_a_page_shows_what_its_commands_print_today(page: str, least: int) -> None:
     answer_commands = runpy.run_path(str(ROOT / "benchmarks" / "question.py"))["answer_commands"]
-    assert TEXTS["tutorial"].count("$ joulemap ") >= 9
-    assert answer_commands(TEXTS["tutorial"]) == TEXTS["tutorial"], "make questions"
+    assert TEXTS[page].count("$ joulemap ") >= least
+    assert answer_commands(TEXTS[page]) == TEXTS[page], "make questions"
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:

@@ -35,7 +35,7 @@ BELOW: dict[str, set[str]] = {
     "model": {"domain", "errors", "units"},
     "calibrate": {"domain", "errors", "model", "units"},
     "store": {"background", "domain", "draft", "errors", "file", "model", "resource"},
-    "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace"},
+    "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace", "units"},
     "present": {"domain", "frame", "units"},
     "answer": {
         "calibrate",

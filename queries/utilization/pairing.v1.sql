@@ -44,6 +44,7 @@ WITH chosen AS (
         r.peak_ops_per_s
     FROM run_configurations AS r
     WHERE r.refusal IS NULL
+        AND len(r.changes) = 0
         AND ($precision = '' OR r.precision = $precision)
         AND (len($hardware) = 0 OR list_contains($hardware, r.configured_hardware))
         AND ($batch = 0 OR r.batch = $batch)

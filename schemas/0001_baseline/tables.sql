@@ -20,6 +20,7 @@ CREATE TABLE hardware_version (
     priced_at VARCHAR NOT NULL CHECK (priced_at IN ('chip', 'board')),
     boundary VARCHAR NOT NULL CHECK (boundary IN ('chip', 'board')),
     described_digest VARCHAR NOT NULL,
+    changes VARCHAR[] NOT NULL DEFAULT [],
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE hardware_version IS 'A hardware target as one catalogue described it; never changed, a new description is a new digest';
@@ -40,7 +41,8 @@ COMMENT ON COLUMN hardware_version.aliases IS 'Other names that it is asked for 
 COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
 COMMENT ON COLUMN hardware_version.priced_at IS 'Where what its energies per action were fitted to was measured: board, or chip for those of circuits';
 COMMENT ON COLUMN hardware_version.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
-COMMENT ON COLUMN hardware_version.described_digest IS 'hardware_version that it is at this boundary; empty where it is none';
+COMMENT ON COLUMN hardware_version.described_digest IS 'hardware_version that it is at this boundary, or with these changes; empty where it is none';
+COMMENT ON COLUMN hardware_version.changes IS 'What a question set in place of its own numbers, which are facts and energies with the source --set; empty where it is as described';
 COMMENT ON COLUMN hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';
 
 CREATE TABLE hardware_fact (

@@ -195,6 +195,7 @@ SELECT
     v.unit_name,
     v.projection <> '' AS is_projection,
     v.unavailable = '' AS is_available,
+    v.changes,
     r.units_total_count,
     r.peak_ops_per_s,
     r.memory_bandwidth_bytes_per_s,
@@ -230,9 +231,9 @@ SELECT max(r.run_id) AS run_id
 FROM run AS r
 JOIN workload AS w ON w.workload_id = r.workload_id
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-WHERE r.refusal IS NULL
+WHERE r.refusal IS NULL AND len(v.changes) = 0
 GROUP BY w.model, w.input_spec, w.source, v.hardware, r.power_mode, r.precision, r.batch, r.runtime, v.boundary;
-COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware';
+COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; of none whose hardware a question changed';
 
 CREATE VIEW refused_runs AS
 SELECT
@@ -287,6 +288,7 @@ SELECT
     r.uncapped_power_w,
     r.is_projection,
     r.is_available,
+    r.changes,
     r.created_at,
     r.calibration,
     r.formula_version,
@@ -1251,7 +1253,7 @@ FROM (
             AND r.batch = m.batch
             AND r.runtime = m.runtime
         LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
-        WHERE r.refusal IS NULL AND r.boundary = 'board' AND operator_kind(m.model) = ''
+        WHERE r.refusal IS NULL AND r.boundary = 'board' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY row_number() OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
             ORDER BY r.run_id DESC
@@ -1405,7 +1407,7 @@ WITH newest AS (
         ON c.hardware_digest = r.hardware_digest AND c.quantity = 'clock_boost'
     LEFT JOIN hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
-    WHERE r.refusal IS NULL AND r.boundary = 'board'
+    WHERE r.refusal IS NULL AND r.boundary = 'board' AND len(r.changes) = 0
     QUALIFY row_number() OVER (
         PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime ORDER BY r.run_id DESC
     ) = 1

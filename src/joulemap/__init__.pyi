@@ -112,6 +112,11 @@ from joulemap.answer.explain.row import (
     SubgraphDifference as SubgraphDifference,
     Traffic as Traffic,
 )
+from joulemap.answer.flip import (
+    BatchWinner as BatchWinner,
+    Flip as Flip,
+    FlipAnswer as FlipAnswer,
+)
 from joulemap.answer.fusion.answer import (
     FusionAnswer as FusionAnswer,
 )
@@ -181,6 +186,10 @@ from joulemap.answer.scope import (
     RunCalibration as RunCalibration,
     Scope as Scope,
 )
+from joulemap.answer.sensitivity import (
+    Sensitivity as Sensitivity,
+    SensitivityAnswer as SensitivityAnswer,
+)
 from joulemap.answer.sweep.answer import (
     SweepAnswer as SweepAnswer,
 )
@@ -246,6 +255,7 @@ from joulemap.domain.metric import (
     MetricName as MetricName,
     PartMetricName as PartMetricName,
     RankMetricName as RankMetricName,
+    VariedMetricName as VariedMetricName,
 )
 from joulemap.domain.quantity import (
     Quantity as Quantity,
@@ -313,6 +323,7 @@ from joulemap.shortcut import (
     edp as edp,
     evaluate as evaluate,
     explain as explain,
+    flip as flip,
     fusion as fusion,
     operators as operators,
     pareto as pareto,
@@ -320,6 +331,7 @@ from joulemap.shortcut import (
     rank_hardware as rank_hardware,
     recommend as recommend,
     run as run,
+    sensitivity as sensitivity,
     sql as sql,
     sweep as sweep,
     use as use,

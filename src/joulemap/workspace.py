@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from joulemap.answer.difference import DifferenceAnswer
     from joulemap.answer.edp.answer import EdpAnswer
     from joulemap.answer.explain.answer import ExplainAnswer
+    from joulemap.answer.flip import FlipAnswer
     from joulemap.answer.fusion.answer import FusionAnswer
     from joulemap.answer.hardware import ActionPrice, HardwareAnswer, ListedHardware
     from joulemap.answer.measure import MeasureAnswer
@@ -47,13 +48,14 @@ if TYPE_CHECKING:
     from joulemap.answer.recommend import RecommendAnswer
     from joulemap.answer.record import Run
     from joulemap.answer.sanity import SanityAnswer
+    from joulemap.answer.sensitivity import SensitivityAnswer
     from joulemap.answer.sweep.answer import SweepAnswer
     from joulemap.answer.utilization.answer import UtilizationAnswer
     from joulemap.answer.validate import OperatorScore, PredictionScore
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.configuration import Boundary, Precision
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName
+    from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
     from joulemap.domain.settings import (
         ArchiveFormat,
         Deployment,
@@ -279,6 +281,47 @@ class Workspace:
 
         chosen = settings.with_keywords(keywords)
         return explain(self._source, model, (hardware_a, hardware_b), chosen, metric, subgraph)
+
+    @about_model
+    def sensitivity(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "energy",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> SensitivityAnswer:
+        """Return how much each constant of each hardware moves what the model takes on it, by a metric.
+
+        Constants are those that the run asks for, each alone; `usage` counts where the metric is a cost. Raises as
+        `compare`; UsageError where no hardware is named.
+        """
+        from joulemap.answer.sensitivity import find_sensitivity
+
+        return find_sensitivity(self._source, model, settings.with_keywords(keywords), metric, usage)
+
+    @about_model
+    def flip(
+        self,
+        model: str,
+        hardware_a: str | Hardware,
+        hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "energy",
+        usage: Usage = USAGE,
+        **keywords: Unpack[RunKeywords],
+    ) -> FlipAnswer:
+        """Return by which factor each constant would have to be wrong for the other hardware to be the better one.
+
+        With how much of the doubt about the ratio each of them makes, and what to measure next. `usage` counts where
+        the metric is a cost. Raises as `explain`; UsageError where the two are alike.
+        """
+        from joulemap.answer.flip import find_flips
+
+        chosen = settings.with_keywords(keywords)
+        return find_flips(self._source, model, (hardware_a, hardware_b), chosen, metric, usage)
 
     @about_model
     def architectures(

@@ -237,6 +237,8 @@ def measure_model(
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
     check_threads(threads)
     settings.check_single("measure")
+    if settings.changes:
+        raise UsageError("measure compares a machine with its prediction as it is: leave out --set")
     from joulemap.device.trial import check_device, run_trial
 
     # whatever is wrong with the words is told before the machine is looked at

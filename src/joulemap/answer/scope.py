@@ -15,7 +15,13 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
 from joulemap.store.query import fetch
-from joulemap.store.run import find_conditions, find_configurations, find_outcomes, find_projected_hardware
+from joulemap.store.run import (
+    find_changes,
+    find_conditions,
+    find_configurations,
+    find_outcomes,
+    find_projected_hardware,
+)
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -36,6 +42,9 @@ FEW: Final = 0.8
 
 SHOWN_UNCALIBRATED: Final = 6
 """Hardware without a calibration that people see beside some with one."""
+
+SHOWN_CHANGES: Final = 3
+"""Hardware with different changes that a heading names; all the others stand in the notes."""
 
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
@@ -123,6 +132,8 @@ class Scope:
     """Hardware of the runs without one."""
     boundaries: tuple[str, ...]
     """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
+    changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
     has nothing else stands beside hardware that a compiler of the framework serves."""
@@ -152,7 +163,17 @@ class Scope:
     def bounded(self, title: str) -> str:
         """Return a title with what its energies contain, before what it says of them behind a colon."""
         subject, colon, rest = title.partition(": ")
-        return f"{subject}, {' and '.join(self.boundaries)}{colon}{rest}"
+        told = self.describe_changes()
+        hidden = len(told) - SHOWN_CHANGES
+        changed = (*told[:SHOWN_CHANGES], *((f"{hidden} more changed",) if hidden > 0 else ()))
+        return f"{', '.join((subject, ' and '.join(self.boundaries), *changed))}{colon}{rest}"
+
+    def describe_changes(self) -> list[str]:
+        """Return what was set of hardware, together for those of which the same was set."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for hardware, told in self.changes.items():
+            groups.setdefault(told, []).append(self.mark(hardware))
+        return [f"{_join(names)} with {_join(told)}" for told, names in groups.items()]
 
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons where every run was refused."""
@@ -180,6 +201,7 @@ class Scope:
         """Return a line for each class in place of a hardware, what is left out, each calibration and each caveat."""
         return [
             *describe_meanings(self.meanings),
+            *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_unavailable(),
             *self._describe_budget(),
             *self._describe_engines(),
@@ -253,6 +275,7 @@ class Scope:
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
             "engines": dict(self.engines),
+            "changes": dict(self.changes),
         }
 
 
@@ -315,6 +338,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "refused": {run_id: reason for run_id in ids if (reason := outcomes[run_id][1]) is not None},
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
+        "changes": find_changes(connection, ids),
         "calibrations": fetch(connection, RunCalibration, run_ids=ids),
         "hardware": tuple(hardware),
         "boundaries": tuple(sorted({name for _, names in hardware.values() for name in names})),

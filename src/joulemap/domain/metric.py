@@ -29,6 +29,18 @@ MetricName = Literal[
 PartMetricName = Literal["energy", "latency", "edp", "memory"]
 """Metrics that parts of a model have too, and that a difference of two runs is explained in."""
 
+VariedMetricName = Literal[
+    "energy",
+    "latency",
+    "throughput",
+    "edp",
+    "power",
+    "efficiency",
+    "cost",
+    "carbon",
+]
+"""Metrics that are told as functions of the constants that they rest on."""
+
 RankMetricName = Literal["latency", "throughput", "power", "efficiency", "energy"]
 """Metrics that hardware is ranked by for a deployment."""
 
@@ -98,4 +110,5 @@ METRIC: Final = {metric.name: metric for metric in METRICS}
 
 METRIC_NAMES: Final[tuple[MetricName, ...]] = get_args(MetricName)
 PART_METRICS: Final[tuple[PartMetricName, ...]] = get_args(PartMetricName)
+VARIED_METRICS: Final[tuple[VariedMetricName, ...]] = get_args(VariedMetricName)
 RANK_METRICS: Final[tuple[RankMetricName, ...]] = get_args(RankMetricName)

@@ -137,6 +137,21 @@ def _batches(value: int | Iterable[int] | None) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(dict.fromkeys(value))
 
 
+def _changes(value: Mapping[str, str | float] | str | Iterable[str] | None) -> Mapping[str, str | float]:
+    """Return name -> value of what is to be set; UsageError for a text that is not `NAME=VALUE`, or a name twice."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    found: dict[str, str | float] = {}
+    for text in (value,) if isinstance(value, str) else value or ():
+        name, equals, written = text.partition("=")
+        if not (name.strip() and equals and written.strip()):
+            raise UsageError(f"--set {text}: write NAME=VALUE, e.g. dram.read=31pJ, clock=1.2GHz or tdp=x1.5")
+        if name.strip() in found:
+            raise UsageError(f"--set {text}: {name.strip()} is set twice")
+        found[name.strip()] = written.strip()
+    return found
+
+
 def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
     return dict(value or {})
 
@@ -205,6 +220,9 @@ class Settings:
     hardware and `auto` for all other."""
     boundary: Boundary = attrs.field(default=BOARD, validator=_is_boundary)
     """What energies contain: `board`, or `chip` without voltage regulators and what is unattributed."""
+    changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
+    """What is set of the hardware in place of its own numbers, as on the command line: `{"dram.read": "31pJ",
+    "l4:tdp": "x1.5"}`; a number is in SI."""
 
     def __attrs_post_init__(self) -> None:
         if not self.runtime:
@@ -252,6 +270,7 @@ class RunKeywords(ModelKeywords, total=False):
     runtime: Runtime | Iterable[Runtime]
     calibration: str | Calibration
     boundary: Boundary
+    changes: Mapping[str, str | float] | str | Iterable[str] | None
 
 
 class SettingsKeywords(RunKeywords, total=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -39,6 +39,23 @@ def known_hardware() -> dict[str, HardwareEntry]:
     from joulemap.catalog.load import load_catalogue
 
     return load_catalogue().entries
+
+
+def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str, Hardware]:
+    """Return digest -> hardware as it is described, of the current catalogue or among a person's own."""
+    found = {hardware.digest: hardware for hardware in own}
+    wanted = [digest for digest in dict.fromkeys(digests) if digest not in found]
+    ready = _template(catalogue_digest()) if wanted else None
+    if ready is not None:
+        from joulemap.store.hardware import read_hardware
+
+        with store.reading(ready.path) as connection:
+            return {**found, **read_hardware(connection, wanted)}
+    if wanted:
+        from joulemap.catalog.load import load_catalogue
+
+        found |= {one.digest: one for one in load_catalogue().hardware.values() if one.digest in wanted}
+    return found
 
 
 def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:

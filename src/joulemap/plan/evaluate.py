@@ -9,12 +9,14 @@ import attrs
 
 from joulemap.background import begin
 from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.change import Change
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
+from joulemap.plan.change import change_target, describe_change
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.resource import package_version
 from joulemap.store.calibration import ensure_calibrations
@@ -22,9 +24,9 @@ from joulemap.store.connection import Connection, transaction
 from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
 
-Targets = Mapping[tuple[str, str, str], Hardware]
+Targets = Mapping[tuple[str, str, str, tuple[Change, ...]], Hardware]
 """What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode and at the
-boundary of the plan."""
+boundary of the plan, with what is set of it."""
 
 
 NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that it takes neither time nor energy"
@@ -118,10 +120,12 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         (run.hardware_digest, run.calibration): plan.calibration.apply(known[run.hardware_digest], run.calibration)
         for run in found.values()
     }
-    targets = {
+    plain = {
         target: bound_hardware(calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary)
         for target, run in found.items()
     }
+    targets = {target: change_target(plain[target], run.changes) for target, run in found.items()}
+    told = {targets[key].digest: [describe_change(one) for one in run.changes] for key, run in found.items()}
     ensure_calibrations(
         connection,
         [
@@ -130,11 +134,13 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
             if entry is not None
         ],
     )
-    fresh = {one.digest: one for one in targets.values() if one.digest not in known or one.digest in own}
+    needed = (*plain.values(), *targets.values())
+    fresh = {one.digest: one for one in needed if one.digest not in known or one.digest in own}
     fresh |= {digest: known[digest] for digest, _ in calibrated if digest in own}
     write_hardware(
         connection,
         [one for one in fresh.values() if not has_hardware(connection, one.digest)],
         package_version("joulemap"),
+        told,
     )
     return targets

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
+from joulemap.domain.change import changed_digest
 from joulemap.domain.hardware import bounded_digest, mode_digest
 from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
+from joulemap.plan.change import find_changes
 from joulemap.plan.selection import Default, Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
 
 if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.change import Change
     from joulemap.domain.configuration import Precision, Runtime
     from joulemap.domain.settings import Settings
 
@@ -32,12 +36,15 @@ class PlannedRun:
     precision: Precision
     runtime: Runtime
     calibration: CalibrationEntry | None
+    changes: tuple[Change, ...] = ()
+    """What is set of the hardware."""
     run_key: str
 
     @property
-    def target(self) -> tuple[str, str, str]:
-        """(digest of the hardware, digest of the calibration, power mode): what its hardware depends on."""
-        return self.hardware_digest, self.calibration.digest if self.calibration else "", self.power_mode
+    def target(self) -> tuple[str, str, str, tuple[Change, ...]]:
+        """(digest of the hardware, digest of the calibration, power mode, changes): what its hardware depends on."""
+        calibration = self.calibration.digest if self.calibration else ""
+        return self.hardware_digest, calibration, self.power_mode, self.changes
 
 
 @attrs.frozen(kw_only=True)
@@ -48,6 +55,8 @@ class Plan:
     selection: Selection
     settings: Settings
     calibration: CalibrationUse
+    changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
+    """Hardware at its power mode -> what is set of it."""
 
     @property
     def run_count(self) -> int:
@@ -65,7 +74,8 @@ class Plan:
                     version = formula_version(entry.architecture)
                     boundary = self.settings.boundary
                     bounded = bounded_digest(mode_digest(digest, mode), boundary, entry.priced_at, version)
-                    parts = (workload_key, bounded, mode, precision, runtime, version)
+                    changes = self.changes.get((entry, mode), ())
+                    parts = (workload_key, changed_digest(bounded, changes), mode, precision, runtime, version)
                     planned.append(
                         PlannedRun(
                             hardware=entry.id,
@@ -74,6 +84,7 @@ class Plan:
                             precision=precision,
                             runtime=runtime,
                             calibration=calibration,
+                            changes=changes,
                             run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                         )
                     )
@@ -119,4 +130,5 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
         selection=selection,
         settings=settings,
         calibration=calibration,
+        changes=find_changes(settings, selection, calibration),
     )

@@ -28,8 +28,17 @@ TEXT_FIELDS: Final = (
 )  # fmt: skip
 
 
-def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_version: str) -> None:
-    """Write hardware versions that are not stored, all of them into one table after the other."""
+def write_hardware(
+    connection: Connection,
+    fresh: Sequence[Hardware],
+    package_version: str,
+    changes: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Write hardware versions that are not stored, all of them into one table after the other.
+
+    `changes` is digest -> what a question set of it, in words.
+    """
+    told = changes or {}
 
     def parts(pick: Callable[[Hardware], Iterable[Any]]) -> tuple[list[str], list[int], list[Any]]:
         """Return digests, numbers and parts, hardware by hardware."""
@@ -43,6 +52,7 @@ def write_hardware(connection: Connection, fresh: Sequence[Hardware], package_ve
         hardware_digest=[one.digest for one in fresh],
         hardware=[one.id for one in fresh],
         package_version=package_version,
+        changes=[list(told.get(one.digest, ())) for one in fresh],
         content_digest="",
     )
     digests, numbers, facts = parts(Hardware.quantities)

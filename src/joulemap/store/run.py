@@ -55,6 +55,16 @@ def find_conditions(connection: Connection, run_ids: Iterable[int]) -> dict[str,
     return {hardware: (is_uncalibrated, tuple(boundaries)) for hardware, is_uncalibrated, boundaries in rows}
 
 
+def find_changes(connection: Connection, run_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:
+    """Return hardware at its power mode -> what was set of it, of those of the runs whose hardware was changed."""
+    statement = (
+        "SELECT r.configured_hardware, r.changes FROM run_configurations AS r "
+        "WHERE list_contains($ids, r.run_id) AND len(r.changes) > 0 ORDER BY list_position($ids, r.run_id)"
+    )
+    rows = connection.execute(statement, {"ids": list(run_ids)}).fetchall()
+    return {str(hardware): tuple(changes) for hardware, changes in rows}
+
+
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
     """Return the models, the precisions and the runtimes of stored runs, each name once."""
     statement = (

@@ -16,6 +16,7 @@ from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.metric import METRICS
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.model.architecture.gpu.sort import PRODUCTS, SORTS, Sort
 from joulemap.tools.count import find_formula, read_counts, write_counts
 from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
@@ -171,6 +172,11 @@ def list_scenarios() -> Iterator[str]:
     )
 
 
+def list_spreads() -> Iterator[str]:
+    """Yield what a basis is worth, as the factor that one spread is."""
+    yield from _table(("basis", "one spread"), ((f"`{name}`", f"x{one:g}") for name, one in BASIS_SPREAD.items()))
+
+
 def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
@@ -238,6 +244,7 @@ PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
     "scales": list_scales,
     "scenarios": list_scenarios,
     "sorts": list_sorts,
+    "spreads": list_spreads,
 }
 
 

@@ -37,6 +37,11 @@ BOUNDARY_HELP: Final = (
     "work beyond its circuits; chip: the chip and its memory. Times are the same."
 )
 
+SET_HELP: Final = (
+    "What if: a number of the hardware in place of its own, as dram.read=31pJ, clock=1.2GHz, tdp=x1.5 or "
+    "l4:static_power=12W for one hardware alone; repeat for several. `joulemap sensitivity` lists the names."
+)
+
 Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
 Models = Annotated[
     list[str],
@@ -125,18 +130,27 @@ class RunOptions(ModelOptions):
     ] = ""
     calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
     boundary: Annotated[str, typer.Option("--boundary", help=BOUNDARY_HELP, autocompletion=complete_boundaries)] = BOARD
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)] = None
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
         names: dict[str, Any] = {"precision": split_names(self.precision), "runtime": split_names(self.runtime)}
         return cast(
             "SettingsKeywords",
-            {**super().keywords(), **names, "calibration": self.calibration, "boundary": self.boundary},
+            {
+                **super().keywords(),
+                **names,
+                "calibration": self.calibration,
+                "boundary": self.boundary,
+                "changes": self.changes,
+            },
         )
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them; none for defaults."""
-        return repeat_options(self, ("precision", "runtime", "batch", "inputs", "arguments", "calibration", "boundary"))
+        return repeat_options(
+            self, ("precision", "runtime", "batch", "inputs", "arguments", "calibration", "boundary", "changes")
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -155,7 +169,7 @@ class ClassRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the runs must repeat, beside its precision."""
-        return repeat_options(self, ("runtime", "batch", "inputs", "arguments", "calibration", "boundary"))
+        return repeat_options(self, ("runtime", "batch", "inputs", "arguments", "calibration", "boundary", "changes"))
 
 
 @attrs.frozen(kw_only=True)
@@ -182,7 +196,7 @@ class CandidateRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the configurations must repeat."""
-        return repeat_options(self, ("inputs", "arguments", "calibration", "boundary"))
+        return repeat_options(self, ("inputs", "arguments", "calibration", "boundary", "changes"))
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

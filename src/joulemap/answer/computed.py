@@ -1,0 +1,37 @@
+"""Tables of rows that are computed in memory and not fetched: their columns are the fields of their record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from joulemap.domain.table import Column, Table
+
+Row = TypeVar("Row")
+
+_TYPES: Final = {"str": "VARCHAR", "float": "DOUBLE", "int": "INTEGER", "bool": "BOOLEAN"}
+
+
+def told(meaning: str, unit: str = "") -> Any:
+    """Return a field of a record of computed rows, with the meaning of its column and the unit."""
+    return attrs.field(metadata={"meaning": meaning, "unit": unit})
+
+
+def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]:
+    """Return rows as the table of their record, whose fields are all `told`."""
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
+    return Table(
+        title=title,
+        columns=tuple(
+            Column(
+                name=one.name,
+                type=_TYPES[str(one.type).partition(" ")[0]],
+                unit=one.metadata["unit"],
+                meaning=one.metadata["meaning"],
+            )
+            for one in fields
+        ),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,241 @@
+"""Sensitivity: how much each constant of a hardware moves what a model takes on it, and between which ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.computed import make_table, told
+from joulemap.answer.scope import find_scope
+from joulemap.answer.variation import BILLED, Variation, find_variations
+from joulemap.domain.constant import LOSS
+from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
+from joulemap.domain.settings import check_name
+from joulemap.domain.table import Table
+from joulemap.errors import UsageError
+from joulemap.plan.change import show_constant
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.document import Document, Section, grid, say_rest
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings, Usage
+    from joulemap.plan.source import Source
+
+SHOWN: Final = 20
+
+LEAST_SPAN: Final = 1e-9
+"""Of a metric: what moves it by less does not move it."""
+
+
+@attrs.frozen
+class Sensitivity:
+    """How much one constant moves what a model takes on one hardware."""
+
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    constant: str = told("its name, as --set takes it")
+    kind: str = told("price, quantity, geometry, memory, peak, coefficient or use")
+    value: float = told("as the run has it, in unit")
+    unit: str = told("SI unit")
+    per: str = told("what one count of a price is; empty for all other")
+    low: float | None = told("lower end of what it may be")
+    high: float | None = told("upper end of what it may be")
+    spread: str = told(
+        "where the ends come from: range (its own), class (that fits it), exact (there are none), or its basis"
+    )
+    energy_elasticity: float | None = told("d ln energy / d ln constant: percent for each percent")
+    latency_elasticity: float | None = told("d ln latency / d ln constant")
+    throughput_elasticity: float | None = told("d ln throughput / d ln constant")
+    elasticity: float | None = told("of the metric that was asked about")
+    metric: str = told("the metric that was asked about")
+    metric_unit: str = told("its SI unit, or USD")
+    metric_value: float | None = told("the metric as the run has it")
+    metric_low: float | None = told("with the constant at its lower end")
+    metric_high: float | None = told("with the constant at its upper end")
+    span_fraction: float | None = told("difference of the metric between the ends, over its value")
+    method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
+    basis: str = told("where the constant comes from")
+    source: str = told("document, measurement or arithmetic")
+
+
+@attrs.frozen(kw_only=True)
+class SensitivityAnswer(RunAnswer):
+    """What moves a model's energy and time on each hardware."""
+
+    metric: VariedMetricName
+    rows: Table[Sensitivity]
+    """Hardware by hardware in the order of asking, what moves the metric most first."""
+    capped: tuple[str, ...]
+    """Hardware whose clock the power cap lowers: there prices move times."""
+
+    def of(self, hardware: str) -> tuple[Sensitivity, ...]:
+        """Return the rows of one hardware."""
+        return tuple(row for row in self.rows if row.hardware == hardware)
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the metric."""
+        return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
+
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` constants of each hardware; programs get all."""
+        names = list(dict.fromkeys(row.hardware for row in self.rows))
+        sections = tuple(self._draw(name, limit) for name in names)
+        label = METRIC[self.metric].label
+        pair = [self.scope.spell(name) for name in names[:2]]
+        steps = [["flip", self.scope.model, *pair, "--metric", self.metric, *repeated]] if len(pair) > 1 else []
+        first = self.rows[0] if self.rows.rows else None
+        if first is not None:
+            again = ["compare", self.scope.model, "--hardware", self.scope.spell(first.hardware)]
+            steps.append([*again, "--set", f"{first.constant}=x1.5", *repeated])
+        return self._compose(
+            f"{self.scope.title}: what moves {label}", sections, self.rows, notes=self._notes(), steps=steps
+        )
+
+    def _draw(self, hardware: str, limit: int) -> Section:
+        rows = self.of(hardware)
+        moving = tuple(row for row in rows if _moves(row))
+        table = attrs.evolve(self.rows, rows=moving)
+        unit = METRIC[self.metric].unit
+        label = METRIC[self.metric].label
+        drawn = grid(
+            table,
+            (
+                ("constant", "constant"),
+                ("value", lambda row: show_constant(row.value, row.unit)),
+                ("low", lambda row: "" if row.low is None else show_constant(row.low, row.unit)),
+                ("high", lambda row: "" if row.high is None else show_constant(row.high, row.unit)),
+                ("range", "spread"),
+                (f"{label} at low", lambda row: show_quantity(row.metric_low, unit)),
+                (f"{label} at high", lambda row: show_quantity(row.metric_high, unit)),
+                ("span", lambda row: show_share(row.span_fraction)),
+                ("of energy", lambda row: _signed(row.energy_elasticity)),
+                ("of latency", lambda row: _signed(row.latency_elasticity)),
+                ("method", "method"),
+                ("basis", "basis"),
+            ),
+            limit=limit,
+            keep=("value", "span", "of energy", "of latency", "basis", "low", "high"),
+        )
+        value = show_quantity(rows[0].metric_value, unit) if rows else ""
+        return Section(
+            f"{self.scope.mark(hardware)}: {label} {value}, by how far each constant moves it",
+            (drawn, *say_rest(len(moving), limit, "constants")),
+        )
+
+    def _notes(self) -> list[str]:
+        still = sum(not _moves(row) for row in self.rows)
+        capped = [
+            f"the power cap lowers the clock of {self.scope.mark(name)}: prices move its latency too, and are evaluated"
+            for name in self.capped
+        ]
+        rest = len({row.hardware for row in self.rows}) - len(self.capped)
+        lines = [
+            "elasticities: percent of the metric for each percent of the constant, each constant alone",
+            *(["at full clock a price moves energy by its share of it, exactly, and no time"] if rest else []),
+            *capped,
+            "range: the constant's own, the class's that fits it, or what its basis is worth",
+        ]
+        if still:
+            lines.append(f"{still} constants that the runs ask for move nothing here; --format json has them")
+        return [*lines, *self.scope.describe()]
+
+
+def _moves(row: Sensitivity) -> bool:
+    found = (row.span_fraction, row.elasticity)
+    return any(value is not None and abs(value) > LEAST_SPAN for value in found)
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+.3f}" if abs(value) >= 5e-4 else "0"
+
+
+def find_sensitivity(
+    source: Source, model: str, settings: Settings, metric: VariedMetricName, usage: Usage
+) -> SensitivityAnswer:
+    """Return what moves a model on each hardware, as `Workspace.sensitivity` documents it."""
+    check_name("metric", metric, VARIED_METRICS)
+    settings.check_single("sensitivity")
+    if not settings.hardware and not settings.architecture and not settings.deployment:
+        raise UsageError("name a hardware after the model; see `joulemap hardware list`")
+    plan = plan_selected((model,), settings, select_hardware(settings))
+    with holding_runs(source, plan) as runs:
+        scope = find_scope(runs)
+        scope.check_evaluated()
+        variations = find_variations(runs, usage if metric in BILLED else None)
+    rows = [row for one in variations for row in _rank(one, metric)]
+    return SensitivityAnswer(
+        scope=scope,
+        metric=metric,
+        rows=make_table("sensitivity", Sensitivity, rows),
+        capped=tuple(one.name for one in variations if one.is_capped),
+    )
+
+
+def _rank(variation: Variation, metric: VariedMetricName) -> list[Sensitivity]:
+    """Return the constants of one run, those with the largest span first, then the largest elasticity."""
+    rows = [_row(variation, name, metric) for name in variation.constants]
+    return sorted(rows, key=lambda row: (-(row.span_fraction or 0.0), -abs(row.elasticity or 0.0), row.constant))
+
+
+def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivity:
+    constant, spread = variation.constants[name], variation.spread(name)
+    ends = [_end(variation, name, factor) for factor in (1.0 / spread.down, spread.up)]
+    has_ends = spread.origin != "exact"
+    base = variation.metric(metric)
+    at_ends = [None if one is None else variation.metric(metric, name, one) for one in ends]
+    is_still = (
+        has_ends
+        and name not in variation.use
+        and all(
+            found is not None and found[0] == variation.base
+            for found in (None if one is None else variation.totals(name, one) for one in ends)
+        )
+    )
+    slopes: dict[str, tuple[float | None, bool]] = {
+        one: (0.0, True) if is_still and one not in BILLED else variation.slope(one, name)
+        for one in dict.fromkeys(("energy", "latency", "throughput", metric))
+    }
+    low, high = at_ends
+    known = [value for value in (low, base, high) if value is not None]
+    is_exact = slopes["energy"][1] and (constant.is_linear or name == LOSS)
+    return Sensitivity(
+        hardware=variation.name,
+        constant=name,
+        kind=constant.kind,
+        value=constant.value,
+        unit=constant.unit,
+        per=constant.per,
+        low=None if ends[0] is None else variation.value_at(name, ends[0]),
+        high=None if ends[1] is None else variation.value_at(name, ends[1]),
+        spread=spread.origin,
+        energy_elasticity=slopes["energy"][0],
+        latency_elasticity=slopes["latency"][0],
+        throughput_elasticity=slopes["throughput"][0],
+        elasticity=slopes[metric][0],
+        metric=metric,
+        metric_unit=METRIC[metric].unit,
+        metric_value=base,
+        metric_low=low,
+        metric_high=high,
+        span_fraction=(max(known) - min(known)) / base if base and len(known) > 1 else None,
+        method="exact" if is_exact else "evaluated",
+        basis=constant.basis,
+        source=constant.source,
+    )
+
+
+def _end(variation: Variation, name: str, factor: float) -> float | None:
+    """Return a factor, or the one nearest to it towards 1 that a constant can be wrong by; None where there is none."""
+    sign = math.copysign(1.0, math.log(factor))
+    size = abs(math.log(factor))
+    for share in (1.0, 0.75, 0.5, 0.25, 0.1):
+        candidate = math.exp(sign * size * share)
+        if variation.totals(name, candidate) is not None:
+            return candidate
+    return None

@@ -1,0 +1,345 @@
+"""One configuration as a function of the constants that it rests on: what a metric is where one of them is another.
+
+Energies are linear in their prices as long as the power cap stays out of it, and taken from the ledger's parts; all
+else is evaluated again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.domain.change import Change, change_hardware, check_value
+from joulemap.domain.constant import LOSS, STATIC, Constant, list_constants
+from joulemap.domain.reference import BOARD
+from joulemap.domain.spread import Spread, find_spread
+from joulemap.domain.use import Use
+from joulemap.errors import JoulemapError
+from joulemap.model.variation import Totals, Varied, is_power
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.metric import VariedMetricName
+    from joulemap.domain.settings import Usage
+    from joulemap.plan.hold import StoredRuns
+    from joulemap.store.connection import Connection
+
+MOST_FACTOR: Final = 100.0
+"""Either way: what a constant would have to be wrong by more than that is not looked for."""
+
+STEP: Final = 1.0 + 1e-4
+"""Factor of a constant that slopes are taken at: far above what rounding in the model leaves, far below its curves."""
+
+TOLERANCE: Final = 1e-6
+"""Of a factor where a sign changes, relative."""
+
+MOST_STEPS: Final = 100
+
+_ENDS: Final = (MOST_FACTOR, 30.0, 10.0, 5.0, 3.0, 2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01)
+"""Factors that are tried, the largest first, where a constant cannot be wrong by all that is looked for."""
+
+BILL: Final = ("price_purchase", "price_cloud", "host_share", "idle_power")
+"""What of a hardware costs rest on, and times and energies of its runs do not."""
+
+TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC)
+"""What else a run depends on; the highest clock of a board moves with its clock."""
+
+BILLED: Final = ("cost", "carbon")
+
+
+@attrs.define(eq=False)
+class Variation:
+    """A workload on a hardware, and what it takes where one of its constants is another."""
+
+    name: str
+    """Of the hardware, with its power mode."""
+    hardware: Hardware
+    """As the run has it: under its calibration, at its mode and boundary, with what was set of it."""
+    batch: int
+    varied: Varied
+    use: Mapping[str, Constant]
+    """How it is used; empty where no cost is asked about."""
+    fitted: Mapping[str, float]
+    """Coefficient -> the spread of its logarithm that its class fits it with."""
+    base: Totals = attrs.field(init=False)
+    constants: dict[str, Constant] = attrs.field(init=False)
+    """Those that the run, or its cost, depends on, but for geometry that is stated exactly: nobody doubts it."""
+    _found: dict[tuple[str, float], tuple[Totals, bool] | None] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.base = self.varied.evaluate(self.hardware)
+        asked = self.varied.find_asked(self.hardware) | self.base.counted | {*TIMED, LOSS}
+        bill = BILL if self.use else ()
+        self.constants = {
+            name: one
+            for name, one in list_constants(self.hardware).items()
+            if one.value > 0.0 and (name in asked or name in bill or one.kind == "memory") and not self._is_given(one)
+        }
+        self.constants |= self.use
+
+    def _is_given(self, constant: Constant) -> bool:
+        return constant.kind == "geometry" and find_spread(constant, self.fitted).origin == "exact"
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the power cap lowers its clock, so that prices move its time too."""
+        return self.base.spare_w < 0.0
+
+    def spread(self, name: str) -> Spread:
+        """Return how uncertain a constant is."""
+        return find_spread(self.constants[name], self.fitted)
+
+    def value_at(self, name: str, factor: float) -> float | None:
+        """Return a constant times a factor, whole where it counts something; None where it cannot be that."""
+        constant = self.constants[name]
+        value = constant.value * factor
+        if constant.is_whole:
+            value = max(1.0, round(value))
+        try:
+            check_value(constant, value)
+        except ValueError:
+            return None
+        return value
+
+    def metric(self, metric: VariedMetricName, name: str = "", factor: float = 1.0) -> float | None:
+        """Return a metric where a constant is wrong by a factor; None where it cannot be, or without a price."""
+        found = self.totals(name, factor)
+        if found is None:
+            return None
+        totals, _ = found
+        throughput = self.batch / totals.interval_s
+        if metric in BILLED:
+            use = self._use(name, factor)
+            each = totals.energy_j / self.batch
+            return use.cost_usd(each, throughput) if metric == "cost" else use.carbon_g(each, throughput)
+        return {
+            "energy": totals.energy_j,
+            "latency": totals.latency_s,
+            "throughput": throughput,
+            "edp": totals.energy_j * totals.latency_s,
+            "power": totals.energy_j / totals.interval_s,
+            "efficiency": self.batch / totals.energy_j,
+        }[metric]
+
+    def totals(self, name: str, factor: float) -> tuple[Totals, bool] | None:
+        """Return what it takes where a constant is wrong by a factor, and whether that is exact."""
+        if name not in self.constants or factor == 1.0 or name in BILL or name in self.use:
+            return self.base, True
+        value = self.value_at(name, factor)
+        if value is None:
+            return None
+        key = name, value
+        if key not in self._found:
+            self._found[key] = self._evaluate(name, value)
+        return self._found[key]
+
+    def _evaluate(self, name: str, value: float) -> tuple[Totals, bool] | None:
+        constant = self.constants[name]
+        shifted = self._shift(constant, value / constant.value)
+        if shifted is not None:
+            return shifted, True
+        change = Change(name=name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
+        try:
+            like = self.hardware.digest if is_power(name, constant.kind) else ""
+            return self.varied.evaluate(change_hardware(self.hardware, (change,)), like), False
+        except (ValueError, KeyError, ArithmeticError, JoulemapError):
+            return None
+
+    def _shift(self, constant: Constant, factor: float) -> Totals | None:
+        """Return what it takes at another price, in closed form; None where the power cap has a say in it."""
+        if not (constant.is_linear or constant.name == LOSS) or self.is_capped:
+            return None
+        joules = self.base.action_j.get(constant.name, 0.0)
+        if joules == 0.0 and (constant.name.startswith(f"{BOARD}.") or constant.name == LOSS):
+            return None  # counted, held to the power limit, and in no ledger of this boundary
+        if constant.name == STATIC:
+            extra_w = (1.0 - self.base.cap_fraction) * constant.value * (factor - 1.0)
+            if constant.value * factor >= self.hardware.tdp.value:
+                return None
+        else:
+            extra_w = joules * (factor - 1.0) / self.base.interval_s
+        spare_w = self.base.spare_w - extra_w
+        if spare_w < 0.0:
+            return None
+        return attrs.evolve(self.base, energy_j=self.base.energy_j + joules * (factor - 1.0), spare_w=spare_w)
+
+    def slope(self, metric: VariedMetricName, name: str) -> tuple[float | None, bool]:
+        """Return d ln metric / d ln constant, and whether it is exact: from the ledger, not from a step."""
+        constant = self.constants[name]
+        base = self.metric(metric)
+        small = [STEP] if self.totals(name, STEP) is not None else [1.0 / STEP]
+        if constant.is_whole:
+            small = [(constant.value + 1.0) / constant.value, max(1.0, constant.value - 1.0) / constant.value]
+        is_exact = True
+        points = [(0.0, base)]
+        for factor in small:
+            found = self.totals(name, factor)
+            value = self.metric(metric, name, factor) if found is not None and factor != 1.0 else None
+            if value is not None:
+                points.append((math.log(factor), value))
+                is_exact = is_exact and found is not None and found[1]
+        if not base or len(points) < 2:
+            return None, False
+        if is_exact and metric not in BILLED and self._is_ledger(constant):
+            share = self.base.action_j.get(name, 0.0) / self.base.energy_j
+            return share * {"latency": 0.0, "throughput": 0.0, "efficiency": -1.0}.get(metric, 1.0), True
+        (low, at_low), (high, at_high) = min(points), max(points)
+        if not at_low or not at_high:
+            return None, False
+        return math.log(at_high / at_low) / (high - low), is_exact
+
+    def _is_ledger(self, constant: Constant) -> bool:
+        return (constant.is_linear or constant.name == LOSS) and not self.is_capped
+
+    def _use(self, name: str, factor: float) -> Use:
+        """Return how it is used where a constant of that is wrong by a factor."""
+
+        def of_use(key: str) -> float:
+            return self.use[f"use.{key}"].value * (factor if name == f"use.{key}" else 1.0)
+
+        def own(key: str) -> float | None:
+            quantity = getattr(self.hardware, key)
+            return None if quantity is None else quantity.value * (factor if name == key else 1.0)
+
+        host, idle = own("host_share"), own("idle_power")
+        return Use(
+            utilization=min(of_use("utilization"), 1.0),
+            lifetime_years=of_use("lifetime"),
+            hours_per_year=of_use("hours"),
+            pue=max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
+            usd_per_kwh=of_use("electricity"),
+            host_share=of_use("host") if host is None else host,
+            gco2_per_kwh=of_use("grid"),
+            idle_w=(own(STATIC) or 0.0) if idle is None else idle,
+            usd_per_hour=own("price_cloud"),
+            purchase_usd=own("price_purchase"),
+        )
+
+
+def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
+    """Return each run of a plan as a function of its constants; `usage` only where a cost is asked about.
+
+    Raises UnknownNameError for a grid that is not there.
+    """
+    from joulemap.catalog.spread import load_spreads
+    from joulemap.store.hardware import read_hardware
+    from joulemap.store.workload import read_columns
+
+    rows = _read_runs(runs.connection, runs.ids)
+    records = read_hardware(runs.connection, [digest for _, _, digest, *_ in rows])
+    use = {} if usage is None else read_use(usage)
+    works: dict[int, object] = {}
+    kernels: dict[tuple[int, str, str], Varied] = {}
+    fitted: dict[str, dict[str, float]] = {}
+    found = []
+    for name, workload_id, digest, precision, runtime, batch in rows:
+        key = workload_id, precision, runtime
+        if key not in kernels:
+            works.setdefault(workload_id, read_columns(runs.connection, workload_id))
+            kernels[key] = Varied.of(works[workload_id], precision, runtime)  # type: ignore[arg-type]
+        hardware = records[digest]
+        if hardware.architecture not in fitted:
+            spreads = load_spreads(hardware.architecture)
+            fitted[hardware.architecture] = {one.name: one.spread for one in spreads.coefficients}
+        found.append(
+            Variation(
+                name=name,
+                hardware=hardware,
+                batch=batch,
+                varied=kernels[key],
+                use=use,
+                fitted=fitted[hardware.architecture],
+            )
+        )
+    return found
+
+
+def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[str, int, str, str, str, int]]:
+    """Return (hardware, workload, digest of the hardware, precision, runtime, batch) of each run that has an energy."""
+    return connection.execute(
+        "SELECT configured_hardware, workload_id, hardware_digest, precision, runtime, batch FROM run_configurations "
+        "WHERE list_contains($ids, run_id) AND refusal IS NULL ORDER BY list_position($ids, run_id)",
+        {"ids": list(ids)},
+    ).fetchall()
+
+
+GIVEN: Final = {
+    "utilization": "utilization",
+    "lifetime": "lifetime_years",
+    "hours": "hours_per_year",
+    "pue": "pue",
+    "electricity": "usd_per_kwh",
+    "host": "host_share",
+}
+"""Assumption of the catalogue -> the field of `Usage` that replaces it."""
+
+
+def read_use(usage: Usage) -> dict[str, Constant]:
+    """Return how a chip is used as constants, `use.utilization` and so on; UnknownNameError for a grid."""
+    from joulemap.catalog.sheet import find_region, load_assumptions
+
+    found = {one.name: one.quantity for one in load_assumptions()}
+    found["grid"] = find_region(usage.region or "world").intensity
+    given = {name: getattr(usage, field) for name, field in GIVEN.items()} | {"grid": usage.gco2_per_kwh}
+    return {
+        f"use.{name}": Constant(
+            name=f"use.{name}",
+            kind="use",
+            value=quantity.value if given.get(name) is None else given[name],
+            unit=quantity.unit,
+            basis=quantity.basis if given.get(name) is None else "published",
+            source=quantity.source if given.get(name) is None else "the question",
+        )
+        for name, quantity in found.items()
+        if name in given
+    }
+
+
+def solve(function: Callable[[float], float | None]) -> tuple[float, float] | None:
+    """Return the factor nearest to 1 on either side, of two, where a function of it changes its sign.
+
+    (just before, at or just beyond); None where it does not between 1/100 and 100, as far as it is defined. What
+    changes its sign twice between 1 and the last factor that it is defined at is not found. Source: regula falsi, the
+    Illinois rule, on logarithms, with a bisection where that is slow.
+    """
+    at_one = function(1.0)
+    if not at_one:
+        return None
+    sides = [_solve_side(function, at_one, sign) for sign in (1.0, -1.0)]
+    return min((one for one in sides if one is not None), key=lambda one: abs(math.log(one[1])), default=None)
+
+
+def _solve_side(function: Callable[[float], float | None], at_one: float, sign: float) -> tuple[float, float] | None:
+    for end in _ENDS:
+        at_end = function(end**sign)
+        if at_end is not None:
+            break
+    else:
+        return None
+    if at_end * at_one > 0.0:
+        return None
+    near, far = 0.0, sign * math.log(end)
+    weight_near, weight_far, last = at_one, at_end, 0
+    for index in range(MOST_STEPS):
+        if abs(far - near) <= TOLERANCE:
+            break
+        middle = far - weight_far * (far - near) / (weight_far - weight_near)
+        low, high = sorted((near + sign * TOLERANCE / 4.0, far - sign * TOLERANCE / 4.0))
+        middle = (near + far) / 2.0 if index % 4 == 3 else min(max(middle, low), high)
+        value = function(math.exp(middle))
+        if value is None:
+            return None
+        if value * at_one > 0.0:
+            near, weight_near = middle, value
+            weight_far = weight_far / 2.0 if last == 1 else weight_far
+            last = 1
+        else:
+            far, weight_far = middle, value
+            weight_near = weight_near / 2.0 if last == 2 else weight_near
+            last = 2
+    return math.exp(near), math.exp(far)

@@ -1,0 +1,40 @@
+"""`joulemap flip`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.option.hardware import TwoHardwareOptions
+from joulemap.cli.option.limit import UsageOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.output import OutputOptions
+from joulemap.domain.metric import VariedMetricName
+
+
+@command
+def flip(
+    model: Model,
+    *,
+    hardware: TwoHardwareOptions,
+    metric: Annotated[VariedMetricName, typer.Option(help="What one of the two is better in.")] = "energy",
+    limit: Limit = 12,
+    run: RunOptions,
+    usage: UsageOptions,
+    output: OutputOptions,
+) -> None:
+    """Say how wrong each constant would have to be for the other of two hardware to be better, and what to measure.
+
+    For each price, static power, bandwidth, clock, efficiency and other constant of A, B or both: the factor at which
+    they are alike, and how many spreads of that constant it is; then whose doubt makes the doubt about the ratio, and
+    the measurement that would take most of it away.
+
+    \b
+    joulemap flip resnet18 h100_sxm5 tpu_v4 --metric energy
+    joulemap flip vit_b_16 l4 t4 --precision int8 --metric edp
+    joulemap flip resnet50 l4 h100_sxm5 --precision bf16 --metric cost --electricity 0.3USD/kWh
+    """
+    answer = output.workspace().flip(model, *hardware.read(), run.settings(), metric=metric, usage=usage.read())
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

@@ -1,0 +1,42 @@
+"""`joulemap sensitivity`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.option.hardware import NamedHardwareOptions
+from joulemap.cli.option.limit import UsageOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.output import OutputOptions
+from joulemap.domain.metric import VariedMetricName
+
+
+@command
+def sensitivity(
+    model: Model,
+    *,
+    metric: Annotated[VariedMetricName, typer.Option(help="What the constants are sorted by.")] = "energy",
+    limit: Limit = 20,
+    hardware: NamedHardwareOptions,
+    run: RunOptions,
+    usage: UsageOptions,
+    output: OutputOptions,
+) -> None:
+    """Say how much each constant of a hardware moves energy, latency and throughput, and between which ends.
+
+    Prices per action, static power, clocks, bandwidths, units, efficiencies and every other coefficient that the run
+    asks for: what the metric would be at the low and the high end of each, and the percent that it moves for each
+    percent of the constant. The names are those that --set takes.
+
+    \b
+    joulemap sensitivity resnet18 h100_sxm5
+    joulemap sensitivity vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric latency
+    joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
+    """
+    answer = output.workspace().sensitivity(
+        model, run.settings(**hardware.keywords()), metric=metric, usage=usage.read()
+    )
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

@@ -1,0 +1,178 @@
+"""What is set of a hardware for a question: numbers in place of its own, in a version of it that stands by itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.domain.constant import LOSS, STATIC, Constant
+from joulemap.domain.hardware import coefficient_range
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import FJ_PER_J, EnergyReference
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware, Peak
+    from joulemap.domain.reference import EnergyAction
+
+SOURCE: Final = "--set"
+"""Where a number that was set comes from; its basis is `assumed`."""
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """One constant of a hardware as it was set."""
+
+    name: str
+    """As `Constant.name`."""
+    kind: str
+    value: float
+    """In SI, as the constant."""
+    before: float
+    """Without it."""
+    unit: str
+
+
+SHARES: Final = ("voltage_floor", "voltage_knee", "cap_share")
+"""Coefficients of the power law that are shares, beside efficiencies."""
+
+
+def check_value(constant: Constant, value: float) -> None:
+    """Raise ValueError for a number that a constant cannot be."""
+    if constant.kind == "coefficient":
+        name = constant.name.partition(".")[2]
+        highest = 1.0 if name in SHARES else coefficient_range(name)[1]
+        if value > highest or (value == 0.0 and highest == 1.0):
+            raise ValueError(f"{value:g} is not above 0 and at most {highest:g}")
+    if value < 0.0 or (value == 0.0 and constant.kind not in ("price", "coefficient")):
+        raise ValueError(f"{value:g} is not {'from' if constant.kind in ('price', 'coefficient') else 'above'} 0")
+    if constant.name == "unit_count" and value != int(value):
+        raise ValueError(f"{value:g} is not a whole number")
+
+
+def changed_digest(digest: str, changes: Sequence[Change]) -> str:
+    """Return the digest of a hardware with changes; its own without any."""
+    if not changes:
+        return digest
+    told = "|".join(f"{one.name}={one.value!r}" for one in changes)
+    return hashlib.sha256(f"{digest}|set {told}".encode()).hexdigest()[:16]
+
+
+def change_hardware(hardware: Hardware, changes: Sequence[Change]) -> Hardware:
+    """Return a hardware, as runs have it, with numbers in place of its own; itself without any.
+
+    Each number changes alone, but for clock and units: peaks and on-chip bandwidths follow both, as in a power mode.
+    What was derived from a number before stays. Raises ValueError where the numbers contradict each other.
+    """
+    if not changes:
+        return hardware
+    value = {one.name: one.value for one in changes}
+    updates: dict[str, Any] = {
+        name: _set(getattr(hardware, name), number) for name, number in value.items() if "." not in name
+    }
+    peaks = dict(hardware.peaks)
+    levels = list(hardware.memory_levels)
+    clock_ratio = value["clock"] / hardware.clock.value if "clock" in value else 1.0
+    unit_ratio = value["unit_count"] / hardware.unit_count.value if "unit_count" in value else 1.0
+    if clock_ratio != 1.0 or unit_ratio != 1.0:
+        peaks = {name: _scale_peak(peak, clock_ratio, unit_ratio) for name, peak in peaks.items()}
+        levels = [
+            attrs.evolve(level, bandwidth=_scale(level.bandwidth, clock_ratio * unit_ratio))
+            if level.bandwidth is not None
+            else level
+            for level in levels
+        ]
+    if clock_ratio != 1.0:
+        updates = {**_scale_clocks(hardware, updates["clock"], clock_ratio), **updates}
+    for precision, peak in peaks.items():
+        if (rate := value.get(f"peak.{precision}")) is not None:
+            ratio = rate / peak.rate.value
+            per_clock = peak.operations_per_clock * ratio
+            peaks[precision] = attrs.evolve(peak, rate=_set(peak.rate, rate), operations_per_clock=per_clock)
+    for index, level in enumerate(levels):
+        capacity, bandwidth = (value.get(f"memory.{level.name}.{field}") for field in ("capacity", "bandwidth"))
+        levels[index] = attrs.evolve(
+            level,
+            capacity=level.capacity if capacity is None else _set(level.capacity, capacity),
+            bandwidth=level.bandwidth
+            if bandwidth is None or level.bandwidth is None
+            else _set(level.bandwidth, bandwidth),
+        )
+    if LOSS in value:
+        value["coefficient.regulator_loss"] = value[LOSS]
+    reference = _set_prices(hardware.reference, value)
+    if STATIC in updates:
+        reference = reference.with_static(updates[STATIC])
+    return attrs.evolve(
+        hardware,
+        **updates,
+        geometry=_set_each(hardware.geometry.items(), "geometry", value),
+        coefficients=_set_each(hardware.coefficients.items(), "coefficient", value),
+        peaks=peaks,
+        memory_levels=tuple(levels),
+        reference=reference,
+        described_digest=hardware.described_digest or hardware.digest,
+        digest=changed_digest(hardware.digest, changes),
+    )
+
+
+def _set(quantity: Quantity, value: float) -> Quantity:
+    return attrs.evolve(quantity, value=value, basis="assumed", source=SOURCE)
+
+
+def _set_each(quantities: Iterable[tuple[str, Quantity]], prefix: str, value: dict[str, float]) -> dict[str, Quantity]:
+    return {
+        name: _set(quantity, value[key]) if (key := f"{prefix}.{name}") in value else quantity
+        for name, quantity in quantities
+    }
+
+
+def _scale(quantity: Quantity, ratio: float) -> Quantity:
+    return attrs.evolve(
+        quantity, value=quantity.value * ratio, basis="assumed", source=f"{quantity.source}; x {ratio:.4g}: {SOURCE}"
+    )
+
+
+def _scale_peak(peak: Peak, clock_ratio: float, unit_ratio: float) -> Peak:
+    return attrs.evolve(
+        peak,
+        rate=_scale(peak.rate, clock_ratio * unit_ratio),
+        unit_count=max(1, round(peak.unit_count * unit_ratio)),
+        clock_hz=peak.clock_hz * clock_ratio,
+    )
+
+
+def _scale_clocks(hardware: Hardware, clock: Quantity, ratio: float) -> dict[str, Quantity]:
+    """Return the other clocks that move with the clock; the die's highest one stays where it is no lower."""
+    moved = {
+        name: _scale(quantity, ratio)
+        for name in ("clock_base", "clock_boost")
+        if (quantity := getattr(hardware, name)) is not None
+    }
+    full = moved["clock_boost"] if hardware.full_clock is hardware.clock_boost else clock
+    die = hardware.clock_die or hardware.full_clock
+    return {**moved, "clock_die": max(die, full, key=lambda one: one.value)}
+
+
+def _price_fj(action: EnergyAction, value_j: float) -> float:
+    """Return a price in femtojoules, to the digits that a person may have written; its own where it is that."""
+    own = action.energy_per_action_fj
+    return own if value_j == own / FJ_PER_J else float(f"{value_j * FJ_PER_J:.15g}")
+
+
+def _set_prices(reference: EnergyReference, value: dict[str, float]) -> EnergyReference:
+    if not any(".".join(action.key) in value for action in reference):
+        return reference
+    return EnergyReference(
+        tuple(
+            attrs.evolve(
+                action, energy_per_action_fj=_price_fj(action, value[key]), low_fj=None, high_fj=None, basis="assumed",
+                source=SOURCE,
+            )
+            if (key := ".".join(action.key)) in value
+            else action
+            for action in reference
+        )
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""The constants of a hardware by one name each: its prices, its quantities, its geometry, its coefficients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.domain.reference import FJ_PER_J, LOSS_ACTION, STATIC_ACTION
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.reference import EnergyAction
+
+KINDS: Final = ("price", "quantity", "geometry", "memory", "peak", "coefficient", "use")
+"""What a constant is: an energy per action, a number of the datasheet, a number of the class alone, capacity or
+bandwidth of a memory level, a peak rate, a coefficient of the model, or how any hardware is used and powered."""
+
+OF_HARDWARE: Final = KINDS[:-1]
+
+INPUTS: Final = ("coefficient.chip_energy",)
+"""What prices are made with and no formula asks for: the prices are constants of their own."""
+
+QUANTITIES: Final = (
+    "unit_count", "clock", "clock_boost", "clock_die", "memory_capacity", "memory_bandwidth", "tdp", "static_power",
+    "idle_power", "price_purchase", "price_cloud", "host_share",
+)  # fmt: skip
+"""Quantities of a hardware that an answer depends on by themselves. The process node decides prices and nothing else,
+and these are constants of their own; other clocks and data rates are told and not computed with."""
+
+PREFIXES: Final = ("geometry", "memory", "peak", "coefficient", "energy")
+"""What may stand before a name; it is left out where the rest says which constant is meant."""
+
+STATIC: Final = "static_power"
+LOSS: Final = ".".join(LOSS_ACTION)
+
+_ALIASES: Final = {".".join(STATIC_ACTION): STATIC, "regulator_loss": LOSS, "coefficient.regulator_loss": LOSS}
+"""Another name of a constant -> its name: leakage is priced by static power, regulators by their loss."""
+
+
+@attrs.frozen(kw_only=True)
+class Constant:
+    """One number that a prediction depends on."""
+
+    name: str
+    """`dram.read`, `clock`, `geometry.array_rows`, `memory.l2.capacity`, `peak.bf16`, `coefficient.dram_efficiency`."""
+    kind: str = attrs.field(validator=attrs.validators.in_(KINDS))
+    value: float
+    """In `unit`."""
+    unit: str
+    """SI; of a price J, W where it is for a second, and 1 where it is for a joule."""
+    per: str = ""
+    """What one count of a price is."""
+    low: float | None = None
+    """Lower end of the plausible range; None where the data has none."""
+    high: float | None = None
+    basis: str
+    source: str
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether an energy is in proportion to it, as far as the clock stays: of a price of joules or of leakage."""
+        return (self.kind == "price" and self.name != LOSS) or self.name == STATIC
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it counts something, so that it has no other values than whole ones."""
+        return self.name == "unit_count" or (self.kind == "geometry" and self.value == int(self.value))
+
+
+def list_constants(hardware: Hardware) -> dict[str, Constant]:
+    """Return name -> constant of a hardware as a run has it: prices, quantities, geometry, levels, peaks, coefficients.
+
+    What the board takes is no constant of a hardware at the boundary `chip` but for what it holds to the power limit.
+    """
+    found = [_price(action) for action in hardware.reference if action.key != STATIC_ACTION]
+    for name, quantity in hardware.quantities():
+        kind, dot, _ = name.partition(".")
+        if not dot:
+            kind = "quantity" if name in QUANTITIES else ""
+        if name == "clock_boost" and hardware.full_clock is not quantity:
+            continue
+        if kind in OF_HARDWARE and name not in (*_ALIASES, *INPUTS):
+            found.append(
+                Constant(
+                    name=name,
+                    kind=kind,
+                    value=quantity.value,
+                    unit=quantity.unit,
+                    basis=quantity.basis,
+                    source=quantity.source,
+                )
+            )
+    return {one.name: one for one in found}
+
+
+def _price(action: EnergyAction) -> Constant:
+    def joules(energy_fj: float | None) -> float | None:
+        return None if energy_fj is None else energy_fj / FJ_PER_J
+
+    return Constant(
+        name=".".join(action.key),
+        kind="price",
+        value=action.energy_per_action_fj / FJ_PER_J,
+        unit={"s": "W", "J": "1"}.get(action.per, "J"),
+        per="" if action.per in ("s", "J") else action.per,
+        low=joules(action.low_fj),
+        high=joules(action.high_fj),
+        basis=action.basis,
+        source=action.source,
+    )
+
+
+def match_names(name: str, constants: dict[str, Constant]) -> list[str]:
+    """Return the constants that a written name means: one by its whole name, else those by the rest of it."""
+    written = _ALIASES.get(name, name)
+    written = written.removeprefix("energy.")
+    if written in constants:
+        return [written]
+    return [one for one in constants if one.partition(".")[0] in PREFIXES and one.partition(".")[2] == written]

@@ -1,0 +1,161 @@
+"""One workload on variations of a hardware: what it takes in all, without a ledger, and which constants it asks for.
+
+    kernels ─► time ─► count ─► price ─► sums          the totals of `pipeline`, not rounded
+
+Kernels are formed once, and placed once for all variations that change nothing but power. A variation that changes
+energies of actions alone takes what its ledger says as long as the power cap stays out of it; `Totals.action_j` are
+these parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar
+
+import attrs
+import numpy as np
+
+from joulemap.domain.constant import STATIC
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION
+from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.ledger import ActionCounts, close_counts, on_chip, prices_fj
+from joulemap.model.pipeline import time_kernels
+from joulemap.model.placement import Placement
+from joulemap.model.power import PowerLaw
+from joulemap.model.workload import WorkloadColumns
+from joulemap.units import FJ_PER_J
+
+Value = TypeVar("Value")
+
+POWER: Final = (
+    STATIC, "tdp", "clock_die", "coefficient.voltage_floor", "coefficient.voltage_knee", "coefficient.cap_share",
+    "coefficient.cap_delay",
+)  # fmt: skip
+"""Constants, beside prices, that no placement and no count depends on."""
+
+
+def is_power(name: str, kind: str) -> bool:
+    """Whether a constant changes nothing but what actions cost and what the power limit leaves of the clock."""
+    return kind == "price" or name in POWER
+
+
+@attrs.frozen(kw_only=True)
+class Totals:
+    """What a workload takes in all on one hardware."""
+
+    latency_s: float
+    interval_s: float
+    """From one batch to the next."""
+    energy_j: float
+    action_j: Mapping[str, float]
+    """Constant that is a price -> joules that are in proportion to it, at this clock: with what regulators lose of
+    them. What regulators lose is in proportion to their loss too, so that the parts add up to more by that."""
+    counted: frozenset[str]
+    """Constants that are prices of what happens, whether they are in the energy at this boundary or not."""
+    spare_w: float
+    """Power below the limit, what it would draw at the full clock taken away: below 0 where the cap holds it."""
+    cap_fraction: float
+    """What a watt of static power adds to the limit."""
+
+
+class _Watched(dict[str, Value]):
+    """A mapping that notes which of its keys are asked for."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, key: str) -> Value:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        if key in self:
+            self.asked.add(key)
+        return super().get(key, default)
+
+    def __iter__(self) -> Iterator[str]:
+        self.asked |= set(self.keys())
+        return super().__iter__()
+
+
+@attrs.define(eq=False)
+class _Remembered:
+    """An architecture class that places and counts once, for hardware that differs in power alone."""
+
+    architecture: Architecture[Placement]
+    _placement: Placement | None = attrs.field(default=None, init=False)
+    _counts: ActionCounts | None = attrs.field(default=None, init=False)
+
+    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
+        """Return where the work goes, as it went the first time."""
+        if self._placement is None:
+            self._placement = self.architecture.place(kernels, hardware)
+        return self._placement
+
+    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
+        """Return how often each action happens, as it did the first time."""
+        if self._counts is None:
+            self._counts = self.architecture.count(kernels, placement, hardware)
+        return self._counts
+
+
+@attrs.define(eq=False)
+class Varied:
+    """The kernels of a workload at one precision and runtime."""
+
+    kernels: KernelColumns
+    _remembered: dict[str, _Remembered] = attrs.field(factory=dict, init=False)
+
+    @classmethod
+    def of(cls, work: WorkloadColumns, precision: str, runtime: str) -> Varied:
+        """Return the kernels that a runtime launches for a workload."""
+        return cls(form_kernels(work, precision, runtime))
+
+    def find_asked(self, hardware: Hardware) -> frozenset[str]:
+        """Return the constants in mappings of a hardware that its run asks for: coefficients, geometry and peaks."""
+        coefficients, geometry, peaks = (
+            _Watched(hardware.coefficients),
+            _Watched(hardware.geometry),
+            _Watched(hardware.peaks),
+        )
+        self.evaluate(attrs.evolve(hardware, coefficients=coefficients, geometry=geometry, peaks=peaks))
+        asked = {"coefficient": coefficients.asked, "geometry": geometry.asked, "peak": peaks.asked}
+        return frozenset(f"{kind}.{name}" for kind, names in asked.items() for name in names)
+
+    def evaluate(self, hardware: Hardware, like: str = "") -> Totals:
+        """Return what the workload takes on a hardware; raises as `pipeline.evaluate`.
+
+        `like` is the digest of one that it differs from in power alone, if there is one.
+        """
+        kernels = self.kernels
+        architecture: Architecture[Placement] = find_architecture(hardware.architecture)
+        if like:
+            architecture = self._remembered.setdefault(like, _Remembered(architecture))
+        timing = time_kernels(kernels, hardware, architecture)
+        reference = hardware.reference
+        counts = timing.counts.sum(axis=0, keepdims=True)
+        closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
+        factor = np.where(on_chip(reference), timing.voltage_factor[0], 1.0)
+        spent = (closed[0] * prices_fj(reference) * factor / FJ_PER_J).tolist()
+        is_lossy = LOSS_ACTION in reference and closed[0, reference.position(LOSS_ACTION)] > 0.0
+        part: dict[str, float] = {}
+        happens = (counts[0] > 0.0).tolist()
+        counted = {".".join(action.key) for action, is_there in zip(reference, happens, strict=True) if is_there}
+        for action, joules in zip(reference, spent, strict=True):
+            is_delivered = action.common_category not in ("board", "static")
+            name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
+            if joules > 0.0:
+                part[name] = joules * (1.0 + reference.loss_j) if is_delivered and is_lossy else joules
+        law = PowerLaw.of(hardware)
+        return Totals(
+            latency_s=float(kernels.sum_kernels(timing.kernel_s)[0]),
+            interval_s=float(timing.interval_s[0]),
+            energy_j=sum(spent),
+            action_j=part,
+            counted=frozenset(counted | part.keys()),
+            spare_w=law.limit_w - float(timing.uncapped_power_w[0]),
+            cap_fraction=1.0 - hardware.coefficient("cap_share"),
+        )

@@ -1,0 +1,182 @@
+"""What a question sets of its hardware: texts as people write them, read against each hardware as its runs have it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.domain.catalogue import find_entry
+from joulemap.domain.change import Change, change_hardware, check_value
+from joulemap.domain.constant import list_constants, match_names
+from joulemap.domain.name import find_nearest
+from joulemap.errors import CatalogueError, UsageError
+from joulemap.plan.boundary import bound_hardware
+from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.units import format_si, parse_si
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.constant import Constant
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.calibration import CalibrationUse
+    from joulemap.plan.selection import Selection
+
+    Pair = tuple[HardwareEntry, str]
+    """A hardware at a power mode."""
+
+_FACTOR: Final = re.compile(r"[x*]\s*([-+.\de]+)|([-+.\de]+)\s*x", re.IGNORECASE)
+_BARE: Final = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", re.IGNORECASE)
+
+_PREFIXED: Final = ("J", "W", "Hz", "B", "B/s", "s", "ops/s")
+"""Units that people read with a prefix."""
+
+
+@attrs.frozen(kw_only=True)
+class Demand:
+    """One thing to set, as it was written."""
+
+    hardware: str
+    """As it was written, with a power mode or without; empty for all that have the constant."""
+    name: str
+    written: str | float
+
+    @property
+    def label(self) -> str:
+        """How an error names it."""
+        at = f"{self.hardware}:" if self.hardware else ""
+        return f"--set {at}{self.name}={self.written}"
+
+
+def read_demands(changes: Mapping[str, str | float]) -> tuple[Demand, ...]:
+    """Return what settings say is to be set; UsageError for what names nothing."""
+    found = []
+    for key, written in changes.items():
+        hardware, _, name = key.strip().rpartition(":")
+        if not name.strip() or (isinstance(written, str) and not written.strip()):
+            raise UsageError(f"--set {key}={written}: write NAME=VALUE, e.g. dram.read=31pJ, clock=1.2GHz or tdp=x1.5")
+        found.append(Demand(hardware=hardware.strip(), name=name.strip(), written=written))
+    return tuple(found)
+
+
+def find_changes(
+    settings: Settings, selection: Selection, calibration: CalibrationUse
+) -> dict[Pair, tuple[Change, ...]]:
+    """Return what is set of each hardware at its power mode, of those of a selection of which something is.
+
+    Values are told against the hardware as its runs have it: under its calibration, at its mode and boundary. Raises
+    UsageError for a constant that none has, or a value that it cannot be; UnknownNameError for a hardware.
+    """
+    demands = read_demands(settings.changes)
+    if not demands:
+        return {}
+    known = {**known_hardware(), **{entry.id: entry for entry, _ in selection.pairs}}
+    chosen = {demand: _choose(demand, selection, known) for demand in demands}
+    records = read_known([entry.digest for entry, _ in selection.pairs], selection.own.values())
+    found: dict[Pair, dict[str, Change]] = {}
+    met: set[Demand] = set()
+    names: dict[str, None] = {}
+    for entry, mode in selection.pairs:
+        target = bound_hardware(
+            calibration.apply(records[entry.digest], calibration.find(entry)), mode, settings.boundary
+        )
+        constants = list_constants(target)
+        names |= dict.fromkeys(constants)
+        for demand in sorted(demands, key=lambda one: bool(one.hardware)):
+            matched = match_names(demand.name, constants) if (entry, mode) in chosen[demand] else []
+            if len(matched) > 1:
+                raise UsageError(f"{demand.label}: it may be {' or '.join(matched)}: name one")
+            for name in matched:
+                met.add(demand)
+                found.setdefault((entry, mode), {})[name] = _read_change(demand, constants[name])
+        _check(target, tuple(found.get((entry, mode), {}).values()))
+    for demand in demands:
+        if demand not in met:
+            _refuse(demand, names, selection)
+    return {pair: tuple(changes.values()) for pair, changes in found.items()}
+
+
+def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEntry]) -> frozenset[Pair]:
+    """Return the hardware of a selection that something is to be set of."""
+    if not demand.hardware:
+        return frozenset(selection.pairs)
+    plain, at, mode = demand.hardware.partition("@")
+    entry = find_entry(known, plain)
+    pairs = frozenset(pair for pair in selection.pairs if pair[0].id == entry.id and (not at or pair[1] == mode))
+    if not pairs:
+        asked = ", ".join(dict.fromkeys(one.id for one, _ in selection.pairs))
+        raise UsageError(f"{demand.label}: {demand.hardware} is not asked about ({asked[:80]})")
+    return pairs
+
+
+def _read_change(demand: Demand, constant: Constant) -> Change:
+    try:
+        value = _read_value(demand.written, constant)
+        check_value(constant, value)
+    except ValueError as error:
+        raise UsageError(f"{demand.label}: {error}") from error
+    return Change(name=constant.name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
+
+
+def _read_value(written: str | float, constant: Constant) -> float:
+    """Return what was written in the unit of a constant; ValueError says which that is."""
+    if not isinstance(written, str):
+        return float(written)
+    text = written.strip()
+    factor = _FACTOR.fullmatch(text)
+    if factor is not None:
+        return constant.value * float(factor[1] or factor[2])
+    if constant.per:
+        text = text.removesuffix(f"/{constant.per}")
+    example = show_constant(constant.value, constant.unit).replace(" ", "")
+    try:
+        if constant.unit == "1":
+            return float(text)
+        if _BARE.fullmatch(text):
+            raise ValueError(f"{text!r} has no unit")
+        return parse_si(text, constant.unit)
+    except ValueError as error:
+        is_plain = constant.unit == "1"
+        told = f"{text!r} is not a number" if is_plain else str(error)
+        what = "a number without a unit" if is_plain else f"in {constant.unit}"
+        raise ValueError(f"{told}; {constant.name} is {what}: write {example}, or a factor, x1.5") from error
+
+
+def _check(hardware: Hardware, changes: tuple[Change, ...]) -> None:
+    try:
+        change_hardware(hardware, changes)
+    except ValueError as error:
+        told = ", ".join(describe_change(one) for one in changes)
+        raise UsageError(f"--set: {hardware.id} with {told}: {error}") from error
+
+
+def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
+    shown = [(name, name.partition(".")[2] or name) for name in names]
+    near = find_nearest(demand.name, shown)
+    advice = f"did you mean {' or '.join(near)}?" if near else "see `joulemap sensitivity MODEL HARDWARE` for names"
+    asked = list(dict.fromkeys(entry.id for entry, _ in selection.pairs))
+    who = asked[0] if len(asked) == 1 else f"none of the {len(asked)} hardware asked about"
+    raise UsageError(f"{demand.label}: {who} has {'no' if len(asked) == 1 else 'a'} constant {demand.name!r}; {advice}")
+
+
+def show_constant(value: float, unit: str) -> str:
+    """Return a value of a constant as people read it."""
+    if unit in _PREFIXED:
+        return format_si(value, unit)
+    return f"{value:.6g}" if unit == "1" else f"{value:.6g} {unit}"
+
+
+def describe_change(change: Change) -> str:
+    """Return what was set, and what it was before."""
+    return f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
+
+
+def change_target(hardware: Hardware, changes: tuple[Change, ...]) -> Hardware:
+    """Return the hardware of a run with what was set of it; CatalogueError where the numbers contradict each other."""
+    try:
+        return change_hardware(hardware, changes)
+    except ValueError as error:
+        raise CatalogueError(f"{hardware.id}: {error}") from error

@@ -1,0 +1,239 @@
+"""What if: numbers of a hardware set for a question, in a version of it that stands by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+import chip
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.change import Change, change_hardware, changed_digest
+from joulemap.domain.constant import list_constants, match_names
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import STATIC_ACTION
+from joulemap.domain.settings import Settings
+from joulemap.errors import UsageError
+from joulemap.plan.boundary import anchor_hardware
+from joulemap.workspace import Workspace
+
+CATALOGUE = load_catalogue().hardware
+PAIR = ["compare", "resnet18", "--hardware", "l4,h100_sxm5", "--precision", "bf16"]
+
+
+def change(hardware: Hardware, **values: float) -> Hardware:
+    """Return a hardware with constants set, named with `__` for a dot."""
+    known = list_constants(hardware)
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    return change_hardware(
+        hardware,
+        tuple(
+            Change(name=name, kind=known[name].kind, value=value, before=known[name].value, unit=known[name].unit)
+            for name, value in named.items()
+        ),
+    )
+
+
+def test_a_price_that_is_set_is_the_price_of_every_line_to_the_femtojoule(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    plain = workspace.compare("resnet18", hardware="l4", precision="bf16")
+    set_to = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={"dram.read": "31pJ"})
+    lines = workspace.sql(
+        "SELECT run_id, action_count, line_energy_fj, line_voltage_factor, energy_per_action_j, basis, source "
+        "FROM energy_ledger WHERE component = 'dram' AND action = 'read' ORDER BY run_id, operator_index"
+    ).rows
+    before = [row for row in lines if row[0] == plain.rows[0].run_id]
+    after = [row for row in lines if row[0] == set_to.rows[0].run_id]
+    assert [row[1] for row in before] == [row[1] for row in after]
+    assert all(row[2] == round(row[1] * 31_000.0) and row[3] == 1.0 for row in after)
+    assert {(row[5], row[6]) for row in after} == {("assumed", "--set")}
+    assert {row[5] for row in before} != {"assumed"}
+
+
+def test_plain_answers_stay_as_they_were(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(hardware=("l4", "h200_sxm"), precision="bf16")
+    before = workspace.compare("resnet18", settings)
+    changed = workspace.compare("resnet18", settings, changes=["tdp=x0.5", "h200_sxm:dram.read=20pJ"])
+    after = workspace.compare("resnet18", settings)
+    assert before.rows == after.rows
+    assert not {row.run_id for row in before.rows} & {row.run_id for row in changed.rows}
+    newest = workspace.sql("SELECT run_id FROM runs WHERE is_newest ORDER BY run_id").rows
+    assert [run for (run,) in newest] == sorted(row.run_id for row in before.rows)
+    told = workspace.sql("SELECT changes FROM runs WHERE len(changes) > 0 ORDER BY run_id").rows
+    assert [len(changes) for (changes,) in told] == [1, 2]
+    assert not workspace.check().findings.rows
+
+
+def test_the_heading_says_what_was_set_and_what_it_was(joulemap: Run) -> None:
+    done = joulemap(*PAIR, "--set", "dram.read=31pJ", "--set", "h100_sxm5:tdp=x0.5")
+    heading = done.stdout.splitlines()[0]
+    assert "l4 with dram.read 31 pJ (was 53.6 pJ)" in heading
+    assert "h100_sxm5 with dram.read 31 pJ" in heading
+    assert "tdp 350 W (was 700 W)" in heading
+    assert "--set dram.read=31pJ --set h100_sxm5:tdp=x0.5" in done.stdout  # next steps ask the same
+    again = joulemap(*PAIR, "--set", "dram.read=31pJ", "--format", "json")
+    assert json.loads(again.stdout)["changes"]["l4"] == ["dram.read 31 pJ (was 53.6 pJ)"]
+
+
+def test_what_was_set_means_the_price_that_runs_use(tmp_path: Path) -> None:
+    # of a calibrated hardware the effective price is the scaled one: a factor of 1 changes nothing
+    workspace = Workspace(tmp_path / "a.duckdb")
+    (price,) = (row for row in workspace.energy_reference("h200_sxm") if (row.component, row.action) == ("l2", "read"))
+    plain = workspace.compare("resnet18", hardware="h200_sxm", precision="bf16")
+    same = workspace.compare("resnet18", hardware="h200_sxm", precision="bf16", changes={"l2.read": "x1"})
+    given = workspace.compare(
+        "resnet18", hardware="h200_sxm", precision="bf16", changes={"l2.read": price.energy_per_action_j}
+    )
+    assert plain.rows[0].energy_j == same.rows[0].energy_j == given.rows[0].energy_j
+
+
+@pytest.mark.parametrize("boundary", ["board", "chip"])
+def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(hardware="tpu_v4", precision="bf16", boundary=boundary)  # type: ignore[arg-type]
+    plain = workspace.compare("resnet18", settings).rows[0]
+    doubled = workspace.compare("resnet18", attrs.evolve(settings, changes={"dram.read": "x2"})).rows[0]
+    statement = (
+        "SELECT sum(line_energy_j) FROM energy_ledger WHERE run_id = $run AND component = 'dram' AND action = 'read'"
+    )
+    ((read_j,),) = workspace.sql(statement, {"run": plain.run_id}).rows
+    loss = 1.12 if boundary == "board" else 1.0
+    assert plain.energy_j is not None
+    assert doubled.energy_j is not None
+    assert_close(doubled.energy_j - plain.energy_j, float(read_j) * loss, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["analyze", "resnet18", "l4"],
+        ["explain", "resnet18", "l4", "t4"],
+        ["recommend", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
+        ["pareto", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
+        ["sweep", "resnet18", "l4", "--batch", "1,2"],
+        ["cost", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
+        ["edp", "resnet18", "l4"],
+        ["fusion", "resnet18", "l4"],
+        ["utilization", "resnet18", "l4"],
+        ["architectures", "resnet18", "l4"],
+        ["sensitivity", "resnet18", "l4"],
+        ["flip", "resnet18", "l4", "t4"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_command_that_evaluates_takes_it_and_says_so(joulemap: Run, command: list[str]) -> None:
+    done = joulemap(*command, "--set", "l4:static_power=12W")
+    assert done.returncode == 0, done.stderr
+    assert "l4 with static_power 12 W (was 19.6 W)" in done.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "message"),
+    [
+        ("dramm.read=31pJ", 2, "did you mean dram.read"),
+        ("dram.read=31nW", 2, "dram.read is in J: write 53.6pJ"),
+        ("dram.read=31", 2, "'31' has no unit; dram.read is in J"),
+        ("dram.read=-1pJ", 2, "is not from 0"),
+        ("clock=1.2", 2, "clock is in Hz: write 2.04GHz"),
+        ("clock=0Hz", 2, "is not above 0"),
+        ("tdp=1W", 2, "static_power: 19.6 W is not below the tdp of 1 W"),
+        ("unit_count=1.5", 2, "is not a whole number"),
+        ("coefficient.voltage_floor=1.5", 2, "is not above 0 and at most 1"),
+        ("coefficient.cap_share=many", 2, "coefficient.cap_share is a number without a unit: write 0.975"),
+        ("process_node=4", 2, "has no constant 'process_node'"),
+        ("chip_energy=2", 2, "has no constant 'chip_energy'"),
+        ("foo", 2, "write NAME=VALUE"),
+        ("=3W", 2, "write NAME=VALUE"),
+        ("l4:=3W", 2, "write NAME=VALUE"),
+        ("t4:tdp=60W", 2, "t4 is not asked about"),
+        ("nosuch:tdp=60W", 3, "unknown hardware 'nosuch'"),
+    ],
+)
+def test_what_cannot_be_set_is_one_clear_line(joulemap: Run, written: str, code: int, message: str) -> None:
+    done = joulemap("analyze", "resnet18", "l4", "--set", written)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_measurement_is_of_a_machine_as_it_is(joulemap: Run) -> None:
+    done = joulemap("measure", "resnet18", "--set", "tdp=60W")
+    assert (done.returncode, "leave out --set" in done.stderr) == (2, True)
+
+
+def test_a_name_set_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match="tdp is set twice"):
+        Settings(changes=["tdp=60W", "tdp=70W"])
+
+
+def test_one_hardware_alone_counts_more_than_all(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    answer = workspace.compare(
+        "resnet18", hardware=["l4", "t4"], precision="fp16", changes=["l4:static_power=11W", "static_power=12W"]
+    )
+    assert answer.scope.changes["l4"] == ("static_power 11 W (was 19.6 W)",)
+    assert answer.scope.changes["t4"][0].startswith("static_power 12 W")
+
+
+def test_leakage_has_one_number_under_both_names() -> None:
+    hardware = change(chip.cpu(), static_power=20.0)
+    row = hardware.reference.position(STATIC_ACTION)
+    assert row is not None
+    assert hardware.static_power.value == 20.0
+    assert hardware.reference.prices_fj[row] == 20.0e15
+    assert match_names("chip.static_power", list_constants(hardware)) == ["static_power"]
+
+
+def test_peaks_and_bandwidths_on_the_chip_follow_clock_and_units() -> None:
+    plain = CATALOGUE["l4"]
+    hardware = change(plain, clock=plain.clock.value / 2.0, unit_count=2.0 * plain.units)
+    assert hardware.units == 2 * plain.units
+    for precision, peak in plain.peaks.items():
+        assert_close(hardware.peaks[precision].rate.value, peak.rate.value, rel=1e-12)
+        assert_close(hardware.peaks[precision].clock_hz, peak.clock_hz / 2.0, rel=1e-12)
+        assert hardware.peaks[precision].unit_count == 2 * peak.unit_count
+    assert hardware.full_clock.value == plain.full_clock.value / 2.0
+    assert hardware.clock_die == plain.clock_die  # a lower clock is a lower voltage of the same die
+    assert hardware.memory_bandwidth == plain.memory_bandwidth
+
+
+def test_a_peak_moves_what_a_unit_does_in_a_clock() -> None:
+    plain = CATALOGUE["tpu_v4"]
+    before = plain.peaks["bf16"]
+    after = change(plain, peak__bf16=before.rate.value * 2.0).peaks["bf16"]
+    assert after.operations_per_clock == 2.0 * before.operations_per_clock
+    assert after.rate.value == 2.0 * before.rate.value
+
+
+@pytest.mark.parametrize("name", ["epyc_9654", "l4", "tpu_v4", "kpu_t256", "hailo_8"])
+def test_each_constant_can_be_set_and_is_there_again(name: str) -> None:
+    hardware = anchor_hardware(CATALOGUE[name])
+    for constant in list_constants(hardware).values():
+        value = constant.value if constant.is_whole else constant.value * 0.9
+        made = change(hardware, **{constant.name.replace(".", "__"): value})
+        assert_close(list_constants(made)[constant.name].value, value, rel=1e-14)
+        assert made.digest != hardware.digest
+        assert made.described_digest == hardware.digest
+
+
+def test_the_digest_tells_what_was_set() -> None:
+    def one(value: float) -> Change:
+        return Change(name="tdp", kind="quantity", value=value, before=72.0, unit="W")
+
+    assert changed_digest("d", ()) == "d"
+    assert changed_digest("d", (one(70.0),)) != changed_digest("d", (one(71.0),))
+
+
+def test_an_archive_holds_what_was_set(tmp_path: Path) -> None:
+    workspace, other = Workspace(tmp_path / "a.duckdb"), Workspace(tmp_path / "b.duckdb")
+    workspace.compare("resnet18", hardware="l4", precision="bf16", changes={"tdp": "60W"})
+    workspace.export_runs(tmp_path / "archive")
+    other.import_runs(tmp_path / "archive")
+    statement = "SELECT hardware, energy_j, changes, is_newest FROM runs"
+    assert other.sql(statement).rows == workspace.sql(statement).rows
+    assert other.sql(statement).rows[0][2:] == (["tdp 60 W (was 72 W)"], False)

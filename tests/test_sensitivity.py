@@ -1,0 +1,233 @@
+"""Sensitivity: what moves energy and time, by how much, and between which ends."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.sensitivity import Sensitivity, SensitivityAnswer
+from joulemap.catalog.load import list_architectures, load_catalogue
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.change import Change, change_hardware
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.constant import Constant, list_constants
+from joulemap.domain.quantity import BASES
+from joulemap.domain.settings import Settings, Usage
+from joulemap.domain.spread import BASIS_SPREAD, find_spread
+from joulemap.errors import UsageError
+from joulemap.model.pipeline import evaluate
+from joulemap.model.variation import POWER, Varied, is_power
+from joulemap.plan.boundary import anchor_hardware
+from joulemap.workspace import Workspace
+from models import shipped
+
+PLAIN = ["l4", "h100_sxm5", "tpu_v4", "epyc_9654"]
+CATALOGUE = load_catalogue().hardware
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("sensitivity") / "a.duckdb")
+
+
+@pytest.fixture(scope="module")
+def answer(workspace: Workspace) -> SensitivityAnswer:
+    return workspace.sensitivity("resnet18", hardware=PLAIN, precision="bf16")
+
+
+def known(value: float | None) -> float:
+    assert value is not None
+    return value
+
+
+def by_name(answer: SensitivityAnswer, hardware: str) -> dict[str, Sensitivity]:
+    return {row.constant: row for row in answer.of(hardware)}
+
+
+def is_price(row: Sensitivity) -> bool:
+    return (row.kind == "price" and row.constant != "board.regulator_loss") or row.constant == "static_power"
+
+
+def given(**values: object) -> Constant:
+    usual = {"name": "x", "kind": "price", "value": 2.0, "unit": "J", "basis": "assumed", "source": "s"}
+    return Constant(**{**usual, **values})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("hardware", PLAIN)
+def test_elasticities_of_energy_to_all_prices_add_up_to_one(answer: SensitivityAnswer, hardware: str) -> None:
+    assert hardware not in answer.capped
+    rows = [row for row in answer.of(hardware) if is_price(row)]
+    assert {row.method for row in rows} == {"exact"}
+    assert_close(math.fsum(row.energy_elasticity or 0.0 for row in rows), 1.0, rel=1e-12)
+    assert all(row.latency_elasticity == 0.0 for row in rows)
+
+
+def test_a_price_moves_energy_by_its_share_of_the_ledger(answer: SensitivityAnswer, workspace: Workspace) -> None:
+    run_id = answer.scope.run_ids[0]
+    ((share, loss, total),) = workspace.sql(
+        "SELECT sum(line_energy_j) FILTER (WHERE component = 'dram' AND action = 'read'), "
+        "sum(line_energy_j) FILTER (WHERE action = 'regulator_loss'), sum(line_energy_j) "
+        "FROM energy_ledger WHERE run_id = $run",
+        {"run": run_id},
+    ).rows
+    rows = by_name(answer, "l4")
+    # what it takes, and the 12 % that regulators lose of it
+    assert_close(known(rows["dram.read"].energy_elasticity), 1.12 * float(share) / float(total), rel=1e-9)
+    assert_close(known(rows["board.regulator_loss"].energy_elasticity), float(loss) / float(total), rel=1e-9)
+
+
+@pytest.mark.parametrize("constant", ["memory_bandwidth", "clock", "coefficient.epilogue_passes", "static_power"])
+def test_an_elasticity_is_what_setting_the_constant_does(
+    answer: SensitivityAnswer, workspace: Workspace, constant: str
+) -> None:
+    (plain,) = workspace.compare("resnet18", hardware="l4", precision="bf16").rows
+    step = 1.0001
+    changed = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={constant: f"x{step}"}).rows[0]
+    row = by_name(answer, "l4")[constant]
+    for before, after, found in (
+        (plain.energy_j, changed.energy_j, row.energy_elasticity),
+        (plain.latency_s, changed.latency_s, row.latency_elasticity),
+    ):
+        assert before is not None
+        assert after is not None
+        assert found is not None
+        assert abs(math.log(after / before) / math.log(step) - found) < 1e-4
+
+
+@pytest.mark.parametrize("constant", ["static_power", "clock", "simt_core.product_cycle", "board.regulator_loss"])
+def test_the_ends_are_what_setting_the_constant_there_gives(
+    answer: SensitivityAnswer, workspace: Workspace, constant: str
+) -> None:
+    row = by_name(answer, "l4")[constant]
+    for value, expected in ((row.low, row.metric_low), (row.high, row.metric_high)):
+        assert value is not None
+        found = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={constant: value}).rows[0]
+        assert_close(known(found.energy_j), known(expected), rel=1e-8)
+
+
+def test_what_is_largest_comes_first(answer: SensitivityAnswer) -> None:
+    for hardware in PLAIN:
+        spans = [row.span_fraction or 0.0 for row in answer.of(hardware)]
+        assert spans == sorted(spans, reverse=True)
+    assert answer.rows[0].hardware == "l4"
+
+
+def test_the_metric_is_that_of_the_run(answer: SensitivityAnswer, workspace: Workspace) -> None:
+    compared = {
+        row.hardware: row.energy_j for row in workspace.compare("resnet18", hardware=PLAIN, precision="bf16").rows
+    }
+    for row in answer.rows:
+        assert_close(known(row.metric_value), known(compared[row.hardware]), rel=1e-9)
+
+
+def test_under_the_power_cap_prices_move_time(workspace: Workspace) -> None:
+    found = workspace.sensitivity("resnet18", hardware="hailo_8", precision="int8", metric="latency")
+    assert found.capped == ("hailo_8",)
+    rows = by_name(found, "hailo_8")
+    assert (rows["sram.read"].latency_elasticity or 0.0) > 0.0
+    assert rows["sram.read"].method == "evaluated"
+    assert any("the power cap lowers the clock" in note for note in found._notes())
+    # at the limit a watt more of it is a watt more of power, so that all prices together slow it down
+    assert (rows["tdp"].latency_elasticity or 0.0) < 0.0
+
+
+def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: Workspace) -> None:
+    found = workspace.sensitivity("resnet18", hardware="l4", precision="bf16", changes={"static_power": "10W"})
+    row = by_name(found, "l4")["static_power"]
+    assert (row.value, row.basis, row.source) == (10.0, "assumed", "--set")
+
+
+@pytest.mark.parametrize("hardware", ["l4", "jetson_orin_nano", "h100_sxm5"])
+def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> None:
+    usage = Usage(utilization=0.3, usd_per_kwh=0.2, region="de")
+    settings = Settings(hardware=hardware, precision="fp16", batch=4)
+    priced = workspace.cost("resnet18", settings, power_mode="default", usage=usage)
+    cost = workspace.sensitivity("resnet18", settings, metric="cost", usage=usage)
+    carbon = workspace.sensitivity("resnet18", settings, metric="carbon", usage=usage)
+    best = priced.best
+    assert best is not None
+    assert_close(known(cost.rows[0].metric_value), known(best.usd_per_million), rel=1e-9)
+    assert_close(known(carbon.rows[0].metric_value), known(best.gco2_per_million), rel=1e-9)
+    rows = {row.constant: row for row in cost.rows}
+    assert rows["use.utilization"].source == "the question"
+    if best.way == "cloud":  # rent over what it does in an hour
+        assert_close(known(rows["price_cloud"].elasticity), 1.0, rel=1e-9)
+        assert_close(known(rows["use.utilization"].elasticity), -1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_totals_are_those_of_the_run_and_what_is_placed_once_too(architecture: str) -> None:
+    hardware = anchor_hardware(CATALOGUE[CLASS_HARDWARE[architecture]])
+    precision = "int8" if "int8" in hardware.peaks else next(iter(hardware.peaks))
+    work = shipped("resnet18")
+    varied = Varied.of(work, precision, "fused")
+    run = evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime="fused"))
+    totals = varied.evaluate(hardware)
+    assert_close(totals.energy_j, run.energy_fj / 1e15, rel=1e-9)
+    assert_close(totals.latency_s, run.latency_fs / 1e15, rel=1e-9)
+    assert_close(totals.interval_s, run.interval_fs / 1e15, rel=1e-9)
+    for name, constant in list_constants(hardware).items():
+        if (is_power(name, constant.kind) and 0.0 < constant.value < 1.0 / 1.01) or name in ("tdp", "static_power"):
+            value = constant.value * 1.01
+            change = Change(name=name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
+            changed = change_hardware(hardware, (change,))
+            assert varied.evaluate(changed, hardware.digest) == varied.evaluate(changed), name
+    assert {"static_power", "tdp"} < set(POWER)
+
+
+def test_every_basis_has_a_spread_that_grows_with_doubt() -> None:
+    assert set(BASIS_SPREAD) == set(BASES)
+    assert BASIS_SPREAD["measured"] < BASIS_SPREAD["published"] < BASIS_SPREAD["derived"] < BASIS_SPREAD["assumed"]
+
+
+def test_a_spread_is_the_range_of_the_constant_then_that_of_its_class_then_its_basis() -> None:
+    # 2 within 1 .. 8: halved is one spread down, four times is one spread up
+    own = find_spread(given(low=1.0, high=8.0), {})
+    assert (own.down, own.up, own.origin) == (2.0, 4.0, "range")
+    assert_close(own.count(0.25), 2.0, rel=1e-12)
+    assert_close(own.count(16.0), 2.0, rel=1e-12)
+    assert_close(own.log, 1.5 * math.log(2.0), rel=1e-12)
+    fitted = find_spread(given(kind="coefficient", name="coefficient.x"), {"x": 0.1})
+    assert_close(fitted.up, math.exp(0.1), rel=1e-12)
+    assert fitted.origin == "class"
+    assert (
+        find_spread(given(kind="coefficient", name="coefficient.x", basis="measured"), {"x": 0.1}).origin == "measured"
+    )
+    assert find_spread(given(low=0.0, high=3.0), {}).down == BASIS_SPREAD["assumed"]
+    exact = find_spread(given(kind="quantity", name="unit_count", basis="published"), {})
+    assert (exact.down, exact.up, exact.origin, exact.count(2.0)) == (1.0, 1.0, "exact", math.inf)
+
+
+def test_programs_get_every_constant_and_csv_its_rows(joulemap: Run) -> None:
+    done = joulemap("sensitivity", "resnet18", "l4", "--precision", "bf16", "--format", "json")
+    data = json.loads(done.stdout)
+    assert data["metric"] == "energy"
+    assert {"constant", "elasticity", "span_fraction", "basis", "source"} <= set(data["rows"][0])
+    table = joulemap("sensitivity", "resnet18", "l4", "--precision", "bf16", "--format", "csv").stdout.splitlines()
+    assert len(table) == len(data["rows"]) + 1
+    assert table[0].split(",")[:3] == ["hardware", "constant", "kind"]
+    assert [one.name for one in attrs.fields(Sensitivity)] == table[0].split(",")
+
+
+def test_it_needs_a_hardware_and_one_precision(joulemap: Run, workspace: Workspace) -> None:
+    done = joulemap("sensitivity", "resnet18")
+    assert (done.returncode, "name a hardware" in done.stderr) == (2, True)
+    with pytest.raises(UsageError, match="takes one precision"):
+        workspace.sensitivity("resnet18", hardware="l4", precision=["fp32", "bf16"])
+    with pytest.raises(UsageError, match="unknown metric"):
+        workspace.sensitivity("resnet18", hardware="l4", metric="beauty")  # type: ignore[call-overload]
+
+
+def test_a_file_of_ones_own_has_its_constants(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    from joulemap.answer.hardware_file import template_text
+
+    path.write_text(template_text("", "tpu"))
+    found = workspace.sensitivity("resnet18", hardware=str(path), precision="bf16")
+    assert {"clock", "static_power", "dram.read"} <= {row.constant for row in found.rows}
