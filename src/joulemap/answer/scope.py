@@ -173,7 +173,7 @@ class Scope:
         groups: dict[tuple[str, ...], list[str]] = {}
         for hardware, told in self.changes.items():
             groups.setdefault(told, []).append(self.mark(hardware))
-        return [f"{_join(names)} with {_join(told)}" for told, names in groups.items()]
+        return [f"{join_words(names)} with {join_words(told)}" for told, names in groups.items()]
 
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons where every run was refused."""
