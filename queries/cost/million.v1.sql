@@ -29,6 +29,9 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 way = { type = "VARCHAR", meaning = "cloud: rented by the hour; purchase: bought, and powered; none" }
 usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "all costs of a million inferences" }
+usd_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of its natural logarithm, by the rate that it rests on; null beyond the 40 cheapest" }
+probability_cheapest = { type = "DOUBLE", meaning = "that it is the cheapest of all; null beyond the 40 cheapest" }
+likely_cheapest = { type = "BOOLEAN", meaning = "it is predicted to be the cheapest, or cannot be told apart from what is" }
 hardware_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
 energy_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it electricity of the chip; 0 in a cloud, where the rent contains it" }
 host_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity; 0 in a cloud, where the rent contains it" }
@@ -178,9 +181,38 @@ ranked AS (
                 run_id
         ) AS place_of_hardware
     FROM paid
+),
+contender AS MATERIALIZED (
+    SELECT place, run_id, usd_per_million
+    FROM ranked
+    WHERE position = 1 AND usd_per_million > 0e0 AND place <= 40
+),
+drawn AS MATERIALIZED (
+    SELECT
+        c.place,
+        d.draw,
+        ln(c.usd_per_million) + metric_error('cost', d.latency_error, d.energy_error) AS cost,
+        metric_half_width('cost', d.latency_half_width, d.energy_half_width) AS half_width
+    FROM contender AS c
+    JOIN draws_among((SELECT list(DISTINCT o.run_id) FROM contender AS o)) AS d ON d.run_id = c.run_id
+),
+won AS (
+    SELECT draw, arg_min(place, cost) AS place, any_value(cost) FILTER (place = 1) AS first_cost
+    FROM drawn
+    GROUP BY draw
+),
+chance AS (
+    SELECT
+        d.place,
+        any_value(d.half_width) AS half_width,
+        avg(CAST(w.place = d.place AS INTEGER)) AS probability_cheapest,
+        avg(CAST(d.cost <= w.first_cost AS INTEGER)) > 1e0 - told_apart() AS likely_cheapest
+    FROM drawn AS d
+    JOIN won AS w ON w.draw = d.draw
+    GROUP BY d.place
 )
 SELECT
-    CASE WHEN position = 1 THEN place END AS rank,
+    CASE WHEN position = 1 THEN r.place END AS rank,
     ['ok', 'no price', 'unsupported'][position] AS status,
     position < 3 AND place_of_hardware = 1 AS is_best_of_hardware,
     hardware,
@@ -190,6 +222,9 @@ SELECT
     runtime,
     way,
     usd_per_million,
+    h.half_width AS usd_half_width,
+    h.probability_cheapest,
+    coalesce(h.likely_cheapest, FALSE) AS likely_cheapest,
     hardware_usd_per_million,
     energy_usd_per_million,
     host_usd_per_million,
@@ -219,5 +254,6 @@ SELECT
         ELSE ''
     END AS reason,
     run_id
-FROM ranked
-ORDER BY place
+FROM ranked AS r
+LEFT JOIN chance AS h ON h.place = r.place
+ORDER BY r.place

@@ -34,6 +34,9 @@ x_ratio = { type = "DOUBLE", meaning = "how many times better that one is in x" 
 y_ratio = { type = "DOUBLE", meaning = "how many times better that one is in y" }
 dominator_count = { type = "BIGINT", meaning = "configurations of the front that beat it" }
 is_available_front = { type = "BOOLEAN", meaning = "on the front of those that can be bought or rented, which are compared with each other alone" }
+probability_front = { type = "DOUBLE", meaning = "that no other configuration beats it in both; null for what others beat by more than three times, and beyond the 200 nearest" }
+x_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the natural logarithm of x_value; null as before" }
+y_half_width = { type = "DOUBLE", meaning = "of the same of y_value" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, in steady state" }
@@ -194,6 +197,43 @@ judged AS (
     FROM chosen AS c
     LEFT JOIN best AS b ON b.run_id = c.run_id
     LEFT JOIN available_front AS a ON a.run_id = c.run_id
+),
+contender AS MATERIALIZED (
+    SELECT
+        run_id,
+        x_value,
+        y_value,
+        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), x_cost, y_cost, run_id) AS place
+    FROM judged
+    WHERE position <= 2 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
+    QUALIFY place <= 200
+),
+drawn AS MATERIALIZED (
+    SELECT
+        d.run_id,
+        d.draw,
+        as_cost(is_higher_better($x), ln(c.x_value) + metric_error($x, d.latency_error, d.energy_error)) AS x_cost,
+        as_cost(is_higher_better($y), ln(c.y_value) + metric_error($y, d.latency_error, d.energy_error)) AS y_cost,
+        metric_half_width($x, d.latency_half_width, d.energy_half_width) AS x_half_width,
+        metric_half_width($y, d.latency_half_width, d.energy_half_width) AS y_half_width
+    FROM contender AS c
+    JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o)) AS d ON d.run_id = c.run_id
+),
+chance AS (
+    SELECT
+        run_id,
+        avg(CAST(y_before IS NULL OR y_cost < y_before AS INTEGER)) AS probability_front,
+        nullif(any_value(x_half_width), 0e0) AS x_half_width,
+        nullif(any_value(y_half_width), 0e0) AS y_half_width
+    FROM (
+        SELECT
+            *,
+            min(y_cost) OVER (
+                PARTITION BY draw ORDER BY x_cost, y_cost, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS y_before
+        FROM drawn
+    )
+    GROUP BY run_id
 )
 SELECT
     ['front', 'dominated', 'unplaced', 'unsupported'][position] AS status,
@@ -212,6 +252,9 @@ SELECT
     y_ratio,
     dominator_count,
     is_available_front,
+    h.probability_front,
+    h.x_half_width,
+    h.y_half_width,
     latency_s,
     energy_per_inference_j,
     throughput_per_s,
@@ -230,6 +273,7 @@ SELECT
         )
         ELSE ''
     END AS reason,
-    run_id
-FROM judged
-ORDER BY position, x_cost, y_cost, hardware, precision, batch, runtime, run_id
+    j.run_id
+FROM judged AS j
+LEFT JOIN chance AS h ON h.run_id = j.run_id
+ORDER BY position, x_cost, y_cost, hardware, precision, batch, runtime, j.run_id

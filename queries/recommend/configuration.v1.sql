@@ -38,6 +38,10 @@ runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 objective_value = { type = "DOUBLE", meaning = "of the objective, in objective_unit; null where it is not known" }
 objective_unit = { type = "VARCHAR", meaning = "unit of objective_value" }
 objective_ratio = { type = "DOUBLE", meaning = "how many times worse it is than the best feasible one; null without one" }
+objective_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for memory and prices" }
+probability_best = { type = "DOUBLE", meaning = "that it is the best of those that keep the limits; null as before" }
+likely_best = { type = "BOOLEAN", meaning = "it is predicted to be the best, or cannot be told apart from the one that is" }
+probability_kept = { type = "DOUBLE", meaning = "that it keeps the limit that is in most doubt, of latency, energy, power and throughput; null without such a limit" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, in steady state" }
@@ -183,6 +187,45 @@ judged AS (
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
 ),
+contender AS MATERIALIZED (
+    SELECT
+        run_id,
+        objective_value,
+        row_number() OVER (ORDER BY objective_cost, hardware, precision, batch, runtime, run_id) AS place
+    FROM judged
+    WHERE position = 1 AND objective_value > 0e0
+    QUALIFY place <= 40
+),
+drawn AS MATERIALIZED (
+    SELECT
+        d.run_id,
+        d.draw,
+        c.place,
+        as_cost(
+            is_higher_better($objective),
+            ln(c.objective_value) + metric_error($objective, d.latency_error, d.energy_error)
+        ) AS cost,
+        d.latency_half_width,
+        d.energy_half_width
+    FROM contender AS c
+    JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o)) AS d ON d.run_id = c.run_id
+),
+won AS (
+    SELECT draw, arg_min(run_id, cost) AS run_id, any_value(cost) FILTER (place = 1) AS first_cost
+    FROM drawn
+    GROUP BY draw
+),
+chance AS (
+    SELECT
+        d.run_id,
+        any_value(d.latency_half_width) AS latency_half_width,
+        any_value(d.energy_half_width) AS energy_half_width,
+        avg(CAST(w.run_id = d.run_id AS INTEGER)) AS probability_best,
+        avg(CAST(d.cost <= w.first_cost AS INTEGER)) > 1e0 - told_apart() AS likely_best
+    FROM drawn AS d
+    JOIN won AS w ON w.draw = d.draw
+    GROUP BY d.run_id
+),
 best AS (
     SELECT first(objective_value ORDER BY objective_cost) AS objective_value
     FROM judged
@@ -270,6 +313,34 @@ SELECT
     r.objective_value,
     metric_unit($objective) AS objective_unit,
     better_ratio(is_higher_better($objective), b.objective_value, r.objective_value) AS objective_ratio,
+    nullif(metric_half_width($objective, h.latency_half_width, h.energy_half_width), 0e0) AS objective_half_width,
+    CASE WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN h.probability_best END AS probability_best,
+    CASE
+        WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN coalesce(h.likely_best, FALSE)
+        ELSE r.position = 1 AND r.objective_value = b.objective_value
+    END AS likely_best,
+    least(
+        CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / r.latency_s), h.latency_half_width) END,
+        CASE
+            WHEN $max_energy_j > 0e0
+                THEN probability_above(ln($max_energy_j / r.energy_per_inference_j / r.batch), h.energy_half_width)
+        END,
+        CASE
+            WHEN $max_energy_per_inference_j > 0e0 THEN probability_above(
+                ln($max_energy_per_inference_j / r.energy_per_inference_j), h.energy_half_width
+            )
+        END,
+        CASE
+            WHEN $max_power_w > 0e0 THEN probability_above(
+                ln($max_power_w / r.average_power_w),
+                metric_half_width('power', h.latency_half_width, h.energy_half_width)
+            )
+        END,
+        CASE
+            WHEN $min_throughput_per_s > 0e0
+                THEN probability_above(ln(r.throughput_per_s / $min_throughput_per_s), h.latency_half_width)
+        END
+    ) AS probability_kept,
     r.latency_s,
     r.energy_per_inference_j,
     r.throughput_per_s,
@@ -300,4 +371,5 @@ SELECT
     r.run_id
 FROM ranked AS r
 CROSS JOIN best AS b
+LEFT JOIN chance AS h ON h.run_id = r.run_id
 ORDER BY r.position, r.place

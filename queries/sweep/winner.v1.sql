@@ -18,6 +18,7 @@ value = { type = "DOUBLE", meaning = "the winner's, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
 advantage_ratio = { type = "DOUBLE", meaning = "runner-up over winner" }
+probability_ahead = { type = "DOUBLE", meaning = "that the winner is better than the runner-up; null without one" }
 candidate_count = { type = "BIGINT", meaning = "hardware that run this batch" }
 previous_batch = { type = "INTEGER", meaning = "the next smaller batch of the sweep; null for the first" }
 previous_winner = { type = "VARCHAR", meaning = "winner at the next smaller batch" }
@@ -56,6 +57,8 @@ ranked AS (
         unit,
         row_number() OVER by_value AS rank,
         lead(hardware) OVER by_value AS runner_up,
+        run_id,
+        lead(run_id) OVER by_value AS runner_up_id,
         lead(value) OVER by_value AS next_value,
         count(*) OVER (PARTITION BY model, precision, runtime, metric, batch) AS candidate_count
     FROM candidate
@@ -74,6 +77,8 @@ best AS (
         value,
         unit,
         runner_up,
+        run_id,
+        runner_up_id,
         next_value / nullif(value, 0e0) AS advantage_ratio,
         candidate_count,
         lag(batch) OVER by_batch AS previous_batch,
@@ -81,6 +86,29 @@ best AS (
     FROM ranked
     WHERE rank = 1
     WINDOW by_batch AS (PARTITION BY model, precision, runtime, metric ORDER BY batch)
+),
+contender AS MATERIALIZED (
+    SELECT DISTINCT unnest([run_id, runner_up_id]) AS run_id
+    FROM best
+),
+drawn AS MATERIALIZED (
+    SELECT run_id, draw, latency_error, energy_error
+    FROM draws_among((SELECT list(c.run_id ORDER BY c.run_id) FROM contender AS c WHERE c.run_id IS NOT NULL))
+),
+chance AS (
+    SELECT
+        b.metric,
+        b.run_id,
+        avg(CAST(
+            metric_error(b.metric, w.latency_error, w.energy_error)
+                - metric_error(b.metric, n.latency_error, n.energy_error) < ln(b.advantage_ratio)
+            AS INTEGER
+        )) AS probability_ahead
+    FROM best AS b
+    JOIN drawn AS w ON w.run_id = b.run_id
+    JOIN drawn AS n ON n.run_id = b.runner_up_id AND n.draw = w.draw
+    WHERE b.advantage_ratio > 0e0
+    GROUP BY b.metric, b.run_id
 )
 SELECT
     b.model,
@@ -93,12 +121,14 @@ SELECT
     b.unit,
     b.runner_up,
     b.advantage_ratio,
+    h.probability_ahead,
     b.candidate_count,
     b.previous_batch,
     b.previous_winner,
     coalesce(b.winner <> b.previous_winner, FALSE) AS is_change,
     coalesce(b.winner <> b.previous_winner, FALSE) AND r.hardware IS NOT NULL AS is_overtaking
 FROM best AS b
+LEFT JOIN chance AS h ON h.metric = b.metric AND h.run_id = b.run_id
 LEFT JOIN (SELECT DISTINCT model, precision, runtime, batch, hardware FROM candidate) AS r
     ON r.model = b.model
     AND r.precision = b.precision

@@ -24,14 +24,14 @@ from joulemap.answer.candidate import (
     select_rows,
 )
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import Scope, find_scope
+from joulemap.answer.scope import Scope, describe_chance, find_scope
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
-from joulemap.present.cell import show, show_plain
+from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
 from joulemap.store.query import fetch, start
 from joulemap.units import format_si
@@ -64,6 +64,12 @@ class CostOption(Candidate):
     way: str
     """`cloud`, `purchase` or `none`."""
     usd_per_million: float | None
+    usd_half_width: float | None
+    """Of the 80 % interval of its natural logarithm, by the rate that it rests on."""
+    probability_cheapest: float | None
+    """None beyond the 40 cheapest."""
+    likely_cheapest: bool
+    """Whether it is predicted to be, or cannot be told apart from what is."""
     hardware_usd_per_million: float | None
     energy_usd_per_million: float | None
     host_usd_per_million: float | None
@@ -224,6 +230,8 @@ class CostAnswer(RunAnswer):
             *name_columns(self.scope),
             ("way", lambda row: WAYS[row.way]),
             ("cost", "usd_per_million"),
+            ("80 %", lambda row: show_doubt(row.usd_half_width)),
+            ("cheapest", lambda row: "" if row.probability_cheapest is None else show_chance(row.probability_cheapest)),
             ("= hardware", "hardware_usd_per_million"),
             (
                 "+ energy",
@@ -233,7 +241,7 @@ class CostAnswer(RunAnswer):
             ("price", _show_price),
             *FIGURES,
         )
-        return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost"))
+        return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "cheapest"))
 
     def _unpriced(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
         columns: tuple[Shown[CostOption], ...] = (*name_columns(self.scope), ("cost", "status"), *FIGURES)
@@ -298,6 +306,7 @@ class CostAnswer(RunAnswer):
     def _notes(self, best: Table[CostOption]) -> list[str]:
         return [
             *self.describe_limits(),
+            *self.describe_sureness(),
             SCOPE_NOTE,
             UTILIZATION_NOTE,
             *self.describe_beside(),
@@ -311,6 +320,15 @@ class CostAnswer(RunAnswer):
         count = len(set(self.scope.run_ids) - {row.run_id for row in self.rows})
         told = ", ".join(describe_limit(name, bound) for name, bound in self.limits.bounds)
         return [f"{told}: {count_candidates(count)} left out"] if told else []
+
+    def describe_sureness(self) -> list[str]:
+        """Return how sure the cheapest is; empty where none has a price."""
+        best = self.best
+        if best is None or best.probability_cheapest is None:
+            return []
+        rivals = [self._tell(row) for row in self.rows if row.likely_cheapest and row is not best]
+        told = describe_chance(best.probability_cheapest, rivals)
+        return [f"{self._tell(best)}: {told}{'' if rivals else ' sure to be the cheapest'}, if prices are right"]
 
     def describe_beside(self) -> list[str]:
         """Return the cheapest that can be bought, and that is published, where the cheapest of all is not."""

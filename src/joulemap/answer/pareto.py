@@ -31,6 +31,7 @@ from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
 from joulemap.plan.hold import holding_runs
+from joulemap.present.cell import show_chance, show_doubt
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
 from joulemap.store.query import fetch, start
 
@@ -62,9 +63,21 @@ class ParetoPoint(Candidate):
     """Configurations of the front that beat it."""
     is_available_front: bool
     """Whether it is on the front of those that can be bought or rented, compared with each other alone."""
+    probability_front: float | None
+    """That no other beats it in both; None for what others beat by far."""
+    x_half_width: float | None
+    """Of the 80 % interval of its natural logarithm."""
+    y_half_width: float | None
     average_power_w: float | None
     peak_memory_bytes: int | None
     edp_per_inference_js: float | None
+
+
+CHANCE: Final[Shown[ParetoPoint]] = (
+    "on the front",
+    lambda row: "" if row.probability_front is None else show_chance(row.probability_front),
+)
+"""Column of how probable it is that nothing beats a point."""
 
 
 @attrs.frozen(kw_only=True)
@@ -105,13 +118,20 @@ class ParetoAnswer(RunAnswer):
         return (
             *name_columns(self.scope),
             (METRIC[self.x].label, lambda row: show_metric(self.x, row.x_value)),
+            (f"80 % of {METRIC[self.x].label}", lambda row: show_doubt(row.x_half_width)),
             (METRIC[self.y].label, lambda row: show_metric(self.y, row.y_value)),
+            (f"80 % of {METRIC[self.y].label}", lambda row: show_doubt(row.y_half_width)),
         )
 
     def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         if not front.rows:
             return (Text("empty: no configuration has both figures"),)
-        columns = (*self._placed(), *metric_columns(FIGURES, (self.x, self.y)), *limit_columns(front.rows[:limit]))
+        columns = (
+            *self._placed(),
+            CHANCE,
+            *metric_columns(FIGURES, (self.x, self.y)),
+            *limit_columns(front.rows[:limit]),
+        )
         return self._draw(front, columns, limit, ())
 
     def _available(self, front: Table[ParetoPoint], limit: int) -> Section:
@@ -132,6 +152,7 @@ class ParetoAnswer(RunAnswer):
     def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         columns: tuple[Shown[ParetoPoint], ...] = (
             *self._placed(),
+            CHANCE,
             ("dominated by", "dominated_by"),
             (f"better {METRIC[self.x].label}", "x_ratio"),
             (f"better {METRIC[self.y].label}", "y_ratio"),
@@ -142,13 +163,14 @@ class ParetoAnswer(RunAnswer):
     def _draw(
         self, rows: Table[ParetoPoint], columns: tuple[Shown[ParetoPoint], ...], limit: int, keep: tuple[str, ...]
     ) -> tuple[Grid | Text, ...]:
-        kept = ("precision", "batch", METRIC[self.x].label, METRIC[self.y].label, *keep)
+        kept = ("precision", "batch", METRIC[self.x].label, METRIC[self.y].label, CHANCE[0], *keep)
         drawn = grid(rows, columns, limit=limit, keep=kept, projected=self.scope.projected)
         return (drawn, *say_rest(len(rows), limit, "configurations"))
 
     def _notes(self) -> list[str]:
         return [
             "dominated: another configuration is at least as good in both and better in one",
+            "on the front: in how many of the draws of what may be measured no other is better in both",
             BATCH_NOTE,
             *describe_unknown(self.scope, select_rows(self.rows, "unplaced").rows, "without a place"),
             *describe_candidates(self.scope, self.rows.rows),

@@ -29,12 +29,12 @@ from joulemap.answer.candidate import (
     show_metric,
 )
 from joulemap.answer.run import limit_columns
-from joulemap.answer.scope import describe_advantage, find_scope
+from joulemap.answer.scope import describe_advantage, describe_chance, find_scope
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Limits, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
-from joulemap.present.cell import show, show_plain
+from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.store.query import fetch, start
 
@@ -70,6 +70,14 @@ class RankedConfiguration(Candidate):
     objective_unit: str | None
     objective_ratio: float | None
     """How many times worse it is than the best."""
+    objective_half_width: float | None
+    """Of the 80 % interval of the objective's natural logarithm."""
+    probability_best: float | None
+    """That it is the best of those that keep the limits; None for what is not among the best 40."""
+    likely_best: bool
+    """Whether it is predicted to be the best, or cannot be told apart from what is."""
+    probability_kept: float | None
+    """That it keeps the limit that is in most doubt."""
     average_power_w: float | None
     peak_memory_bytes: int | None
     edp_per_inference_js: float | None
@@ -195,6 +203,7 @@ class RecommendAnswer(RunAnswer):
         beside = name_beside(best, self.best_available, self.best_published)
         return [
             f"{self._tell(best)}{self._against()}",
+            *self._sure(best),
             *(f"{label}: {self._tell_beside(row) if row else 'none keeps every limit'}" for label, row in beside),
         ]
 
@@ -204,6 +213,17 @@ class RecommendAnswer(RunAnswer):
     def _tell(self, row: RankedConfiguration) -> str:
         value = show_metric(self.objective, row.objective_value)
         return f"{name_candidate(self.scope, row)}: {METRIC[self.objective].meaning} {value}"
+
+    def _sure(self, best: RankedConfiguration) -> list[str]:
+        """Return how sure the recommendation is, and that it keeps the limits."""
+        if best.probability_best is None:
+            return []
+        rivals = [name_candidate(self.scope, row) for row in self.rows if row.likely_best and row is not best]
+        told = describe_chance(best.probability_best, rivals)
+        lines = [f"how sure: {told}{'' if rivals else ' that no other is better'}"]
+        if best.probability_kept is not None:
+            lines.append(f"that it keeps its limits: {show_chance(best.probability_kept)}")
+        return lines
 
     def _against(self) -> str:
         second = next((row for row in self.rows if row.rank == 2), None)
@@ -242,12 +262,14 @@ class RecommendAnswer(RunAnswer):
                 ("rank", "rank"),
                 *name_columns(self.scope),
                 (metric.label, lambda row: show_metric(self.objective, row.objective_value)),
+                ("80 %", lambda row: show_doubt(row.objective_half_width)),
                 ("of the best", "objective_ratio"),
+                ("best", lambda row: "" if row.probability_best is None else show_chance(row.probability_best)),
                 *metric_columns(FIGURES, (self.objective,)),
                 *limit_columns(rows.rows[:limit]),
             ),
             limit=limit,
-            keep=("hardware", "precision", "batch", metric.label, "of the best"),
+            keep=("hardware", "precision", "batch", metric.label, "of the best", "best"),
             projected=self.scope.projected,
         )
         return (drawn, *say_rest(len(rows), limit, "configurations"))

@@ -9,8 +9,9 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.run import limit_columns
-from joulemap.answer.scope import find_scope
+from joulemap.answer.scope import describe_chance, find_scope
 from joulemap.answer.sweep.row import Series, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, SweepDivision
 from joulemap.domain.table import Table
@@ -172,10 +173,17 @@ class SweepAnswer(RunAnswer):
                     else ""
                 ),
             ),
+            ("how sure", self._sure),
             ("of", "candidate_count"),
             ("new", "is_change"),
         )
-        return self._draw(self.winners, columns, ("least", "batch", "value", "new"))
+        return self._draw(self.winners, columns, ("least", "batch", "value", "how sure", "new"))
+
+    def _sure(self, row: SweepWinner) -> str:
+        if row.probability_ahead is None or row.runner_up is None:
+            return ""
+        rivals = [self.scope.mark(row.runner_up)] if self._is_close(row) else []
+        return describe_chance(row.probability_ahead, rivals)
 
     def _crossings(self) -> Grid:
         columns: tuple[Shown[SweepCrossing], ...] = (
@@ -220,8 +228,18 @@ class SweepAnswer(RunAnswer):
                     if row.is_overtaking
                     else f"; it cannot run batch {row.batch}, from which {mark(row.winner)} is best"
                 )
+            close = [row for row in (first, *moves) if self._is_close(row)]
+            text += "".join(
+                f"; at batch {row.batch} it cannot be told apart from {mark(row.runner_up)}"
+                for row in close
+                if row.runner_up is not None
+            )
             lines.append(text)
         return lines
+
+    @staticmethod
+    def _is_close(row: SweepWinner) -> bool:
+        return row.probability_ahead is not None and row.probability_ahead < TOLD_APART
 
     def overtakings(self) -> list[str]:
         """Return who overtakes whom from which batch on, but for the changes of the best."""

@@ -84,6 +84,8 @@ class SweepWinner(Series):
     unit: str
     runner_up: str | None
     advantage_ratio: float | None
+    probability_ahead: float | None
+    """That the winner is better than the runner-up; None without one."""
     candidate_count: int
     previous_batch: int | None
     previous_winner: str | None
