@@ -679,11 +679,12 @@ def write_page(
     tables: Sequence[PublicTable] = (),
     left_out: Iterable[str] = (),
     classes: Callable[[Workspace], Iterable[str]] = lambda _: (),
+    sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
     """Return the page, from a database that holds whatever of it is evaluated already.
 
     Public tables are imported after all other rows are scored;
-    `left_out` are the lines of the ladder, `classes` gives those on each class.
+    `left_out` are the lines of the ladder, `classes` gives those on each class, `sureness` those on intervals.
     """
 
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:
@@ -698,6 +699,7 @@ def write_page(
     named = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one)))
     lines = [HEAD, textwrap.fill(f"{sum(counts.values()):,} rows are scored: {named}.", WIDTH), "", SPLIT_TEXT]
     lines += score_lines(splits, "split")
+    lines += sureness(workspace)
     lines += classes(workspace)
     if cross_validations:
         lines += ["## Left out in turn", CALIBRATION_TEXT]
@@ -783,6 +785,7 @@ def climb_ladder() -> tuple[list[str], tuple[float, float, float]]:
 def main() -> None:
     """Write the page and the paragraph of README.md, or print them."""
     from class_error import class_lines
+    from sureness import sureness_lines
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
@@ -794,7 +797,7 @@ def main() -> None:
         lines, products = climb_ladder()
         shipped = len(workspace.measurements())
         apart = [row for row in workspace.validate(by="split").records() if _is_unseen_gpu(row)]
-        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines)
+        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines, sureness_lines)
     published = sum(len(one.read()) for one in tables.values())
     paragraph = readme_paragraph((shipped, published), errors[FITTED_ON], products, apart)
     readme, count = PARAGRAPH.subn(lambda _: paragraph, README.read_text(encoding="utf-8"))

@@ -18,8 +18,9 @@ WIDTH: Final = 120
 
 TEXT: Final = """\
 ## By class of hardware
-All rows of a class together, single operators apart; `fitted` is the part of them that coefficients were chosen with in
-view. A class without a row has formulas and assumptions that no measurement has tested.
+Times of all rows of a class together, those of a published rate from one batch to the next, single operators apart;
+`fitted` is the part of them that coefficients were chosen with in view. A class without a row has formulas and
+assumptions that no measurement has tested.
 """
 
 CAUSES: Final[Mapping[str, str]] = {
@@ -54,10 +55,10 @@ WITH scored AS (
         hardware,
         family,
         seen <> '' AS is_fitted,
-        latency_error_fraction AS error,
+        coalesce(latency_error_fraction, 1 / (1 + throughput_error_fraction) - 1) AS error,
         energy_error_fraction AS energy_error
     FROM prediction_errors
-    WHERE latency_error_fraction IS NOT NULL OR energy_error_fraction IS NOT NULL
+    WHERE error IS NOT NULL OR energy_error_fraction IS NOT NULL
 )
 SELECT
     architecture,
@@ -81,10 +82,13 @@ FROM (
         architecture,
         split_part(hardware, '@', 1) AS hardware,
         family,
-        avg(abs(latency_error_fraction)) AS mean,
-        avg(latency_error_fraction) AS bias
-    FROM prediction_errors
-    WHERE latency_error_fraction IS NOT NULL AND family <> 'operator'
+        avg(abs(error)) AS mean,
+        avg(error) AS bias
+    FROM (
+        SELECT *, coalesce(latency_error_fraction, 1 / (1 + throughput_error_fraction) - 1) AS error
+        FROM prediction_errors
+    )
+    WHERE error IS NOT NULL AND family <> 'operator'
     GROUP BY ALL
 )
 QUALIFY row_number() OVER (PARTITION BY architecture ORDER BY mean DESC, hardware, family) = 1

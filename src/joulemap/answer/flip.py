@@ -10,8 +10,8 @@ those that both sides have from one class: such a one is wrong on both at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
@@ -19,6 +19,7 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.scope import describe_advantage, find_scope
 from joulemap.answer.variation import BILLED, MOST_FACTOR, Variation, find_variations, solve
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, check_name
 from joulemap.domain.table import Table
@@ -27,8 +28,9 @@ from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
-from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.cell import show_chance, show_quantity, show_share
 from joulemap.present.document import Document, Lines, Section, Text, grid, say_rest
+from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -55,6 +57,9 @@ class Flip:
     flip_ratio: float | None = told("factor at which both are alike; null where there is none from 1/100 to 100")
     flip_value: float | None = told("the constant there, in unit")
     spread_count: float | None = told("how many of its spreads that is; null where it is stated exactly")
+    likelihood: float | None = told(
+        "probability that it is that wrong, on that side, if a spread is a standard deviation; null where it is exact"
+    )
     low_ratio: float = told("one spread down, as a factor")
     high_ratio: float = told("one spread up, as a factor")
     spread: str = told("where the spread comes from: range (its own), class (that fits it), exact, or its basis")
@@ -64,6 +69,36 @@ class Flip:
     method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
     basis: str = told("where the constant comes from, the less sure of two")
     source: str = told("document, measurement or arithmetic")
+
+
+INTERVALS: Final[Mapping[str, str]] = {
+    "energy": "energy_per_inference",
+    "efficiency": "energy_per_inference",
+    "latency": "latency",
+    "throughput": "throughput",
+    "edp": "edp_per_inference",
+    "power": "power",
+}
+"""Metric -> the one in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
+
+
+@attrs.frozen
+class PairChance:
+    """One run against another in a metric."""
+
+    query: ClassVar[str] = "compare.probability"
+
+    metric: str
+    label: str
+    other_label: str
+    value: float
+    other_value: float
+    better_ratio: float
+    half_width: float
+    probability_better: float
+    is_told_apart: bool
+    run_id: int
+    other_run_id: int
 
 
 @attrs.frozen
@@ -85,6 +120,8 @@ class FlipAnswer(RunAnswer):
     """A and B, with their power modes."""
     values: tuple[float, float]
     """The metric on each."""
+    probability: float | None
+    """That the winner is better, by the errors of predictions like these; None for metrics without an interval."""
     rows: Table[Flip]
     """What takes least, in spreads of each, first; those that cannot flip it last, the largest variance first."""
     batches: Table[BatchWinner]
@@ -128,6 +165,10 @@ class FlipAnswer(RunAnswer):
                 f"one spread of all constants together moves the ratio by a factor of {math.exp(self.log_spread):.3g}: "
                 f"the lead is {count:.2g} of these spreads"
             )
+        if self.probability is not None:
+            apart = "" if self.probability >= TOLD_APART else ": the two cannot be told apart"
+            sure = show_chance(self.probability)
+            lines.append(f"by how far predictions like these were off, it is better with {sure}{apart}")
         flips = [row for row in self.rows if row.flip_ratio is not None]
         for row in flips[:1]:
             value, there = (show_constant(one or 0.0, row.unit) for one in (row.value, row.flip_value))
@@ -172,6 +213,7 @@ class FlipAnswer(RunAnswer):
             "value_b": self.values[1],
             "winner": self.winner,
             "ratio": self.ratio,
+            "probability": self.probability,
             "log_spread": self.log_spread,
             "measure_next": None if largest is None else largest.constant,
             "variance_fractions": {side: self.share(side) for side in SIDES},
@@ -219,13 +261,14 @@ class FlipAnswer(RunAnswer):
                 ("alike at", lambda row: show_constant(row.flip_value or 0.0, row.unit)),
                 ("factor", lambda row: f"x{row.flip_ratio:.4g}"),
                 ("spreads", _show_count),
+                ("likelihood", lambda row: "" if row.likelihood is None else show_share(row.likelihood)),
                 ("one spread", _show_spread),
                 ("from", "spread"),
                 ("method", "method"),
                 ("basis", "basis"),
             ),
             limit=limit,
-            keep=("of", "factor", "spreads", "alike at", "value", "basis"),
+            keep=("of", "factor", "likelihood", "spreads", "alike at", "value", "basis"),
         )
         return drawn, *say_rest(len(rows), limit, "constants")
 
@@ -336,6 +379,7 @@ def find_flips(
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         side_a, side_b = find_variations(runs, billed)
+        chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
     values = side_a.metric(metric), side_b.metric(metric)
     for side, value in zip((side_a, side_b), values, strict=True):
         if value is None:
@@ -351,6 +395,7 @@ def find_flips(
         metric=metric,
         names=(side_a.name, side_b.name),
         values=(value_a, value_b),
+        probability=max((row.probability_better for row in chances), default=None),
         rows=make_table("flip", Flip, pair.rows()),
         batches=make_table("flip.batch", BatchWinner, _try_batches(source, model, settings, selection, metric, billed)),
     )
@@ -433,6 +478,7 @@ class _Pair:
         found = solve(lambda factor: self.log_ratio(side, name, factor))
         flip_value = None if found is None else owner.value_at(name, found[1])
         factor = None if flip_value is None else flip_value / constant.value
+        count = None if factor is None or spread.origin == "exact" else spread.count(factor)
         known = [value for value in ends if value is not None]
         half = (max([*known, base]) - min([*known, base])) / max(len(known), 1)
         slopes = [self._slope(one, side, mark, name) for one, mark in ((self.a, "A"), (self.b, "B"))]
@@ -446,7 +492,8 @@ class _Pair:
             per=constant.per,
             flip_ratio=factor,
             flip_value=flip_value,
-            spread_count=None if factor is None or spread.origin == "exact" else spread.count(factor),
+            spread_count=count,
+            likelihood=None if count is None else math.erfc(count / math.sqrt(2.0)) / 2.0,
             low_ratio=1.0 / spread.down,
             high_ratio=spread.up,
             spread=spread.origin,
