@@ -180,7 +180,6 @@ class Gpu:
         warps = (mac_lanes + plain + moving) / warp
         lane_groups = (mac_lanes + plain) / LANES_PRICED
         moving_groups = moving / LANES_PRICED
-        tensor_instructions = (placement.multiplied_macs - slots) / hardware.coefficient("mma_macs_per_instruction")
         padded = Traits.of(kernels, engine).padded_rows
         idle_lanes = np.where(work.of_kind("softmax"), padded - work.output_element_count, 0.0)
         register = max(REGISTER_BYTES, item)
@@ -188,6 +187,8 @@ class Gpu:
         operands = vector_macs * mac_register
         fragment_scale = item / PRECISION_BYTES["fp16"]
         tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac") * fragment_scale
+        per_instruction = hardware.coefficient("mma_macs_per_instruction") / fragment_scale
+        tensor_instructions = (placement.multiplied_macs - slots) / per_instruction
         k_blocks = ceil_divide(work.gemm_k, hardware.coefficient("k_block"))
         warps_per_block = hardware.coefficient("warps_per_block")
         arrivals = placement.tile_count * warps_per_block * k_blocks
