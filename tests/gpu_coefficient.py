@@ -13,6 +13,7 @@ COEFFICIENTS = {
     "dram_efficiency.planar": 0.5,
     "product_dram_efficiency.stacked": 0.9,
     "product_dram_efficiency.planar": 0.4,
+    "product_near_bytes": 1.0,
     "write_ratio": 1.5,
     "write_ratio.quantized": 3.0,
     # products

@@ -17,11 +17,11 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.attention import ROWS, time_attention
-from joulemap.model.architecture.gpu.device import Engine, lanes_per_unit
+from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit
 from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.traffic import ceil_divide
+from joulemap.model.traffic import ceil_divide, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers
 
 QUANTIZED_BYTES: Final = 16.0
@@ -130,12 +130,21 @@ class _Spread:
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     """Return the time of the bytes of products: operands stream worse than copies, results worse than operands.
 
-    What fits in the last cache is no faster than a unit takes in operands, which `product` says.
+    Activations that the last cache holds from kernel to kernel arrive at `product_near_bytes` for each unit and clock,
+    or as from DRAM where that is faster. Weights arrive as from DRAM wherever they are: what streams them is how fast a
+    unit takes in operands, which `product` says.
     """
-    rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
-    ratio = np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio"))
-    byte_count = kernels.moved_bytes + (ratio - 1.0) * kernels.output_bytes
-    return byte_count / rate
+    far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
+    near_rate = max(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
+    more = (
+        np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio")) - 1.0
+    )
+    fits = is_resident(kernels, find_last_level(engine.hardware).capacity.value)
+    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + kernels.weight_bytes
+    written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
+    near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
+    far = (read + written + more * written) / far_rate
+    return np.maximum(near, far)
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
