@@ -32,6 +32,7 @@ COEFFICIENTS = {
     "epilogue_clocks.tensor": 200.0,
     "epilogue_clocks.vector": 3000.0,
     "split_clocks": 4000.0,
+    "turn_clocks": 2000.0,
     "loop_clocks": 1700.0,
     # starts and gaps
     "start_clocks.product.tensor": 4200.0,

@@ -150,7 +150,10 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
     """Return the tiled products; convolutions spend more on operands, whose addresses they compute."""
     work = traits.kernels.work
-    ratio = np.where(work.of_kind("linear", "matmul"), 1.0, engine.value("conv_reach_ratio"))
+    is_conv = ~work.of_kind("linear", "matmul")
+    ratio = np.where(is_conv, engine.value("conv_reach_ratio"), 1.0)
+    is_built = traits.kernels.runtime == "engine"
+    turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     return Shapes(
         rows=work.gemm_m[rows],
         columns=work.gemm_n[rows],
@@ -164,6 +167,8 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
     )
 
 
+        is_built=is_built,
+        turn=np.where(is_conv[rows], turn, 0.0),
 def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
     """Return the linear layers at fp8 that quantize their activations first, a row at a time, and scale their result.
 
