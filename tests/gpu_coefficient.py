@@ -39,6 +39,7 @@ COEFFICIENTS = {
     "start_clocks.product.vector": 7500.0,
     "start_clocks.conv": 7000.0,
     "start_clocks.quantize": 6500.0,
+    "engine_part": 16.0,
     "gap_clocks": 1000.0,
     "engine_start": 60e-6,
     "start_clocks.index": 3500.0,

@@ -16,7 +16,9 @@ clock is the share of the full one that the power cap leaves such a run, and the
 chip then costs: see `power`. Static power is drawn for the interval, since overlapping batches share it.
 
 A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
-the other, each with weights of its own to read.
+the other, each with weights of its own to read. An engine, where its class states `engine_part`, runs a batch in 1, 2,
+4 … equal parts of at least so many samples, as many as take the least time: what a part leaves in the last cache the
+next kernel finds there.
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
 the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
@@ -50,6 +52,9 @@ from joulemap.model.power import PowerLaw
 from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
 from joulemap.units import FS_PER_S
+
+ENGINE_PART: Final = "engine_part"
+"""Coefficient of the classes whose engines run a batch in parts: the fewest samples of one."""
 
 SAME: Final = 1e-9
 """Share up to which two times are the same."""
@@ -297,6 +302,37 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
     return kernels.part(times), times
 
 
+def split_fastest(
+    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
+) -> tuple[KernelColumns, Floats]:
+    """Return what `split` does, or the parts in which an engine takes each batch least time; the host calls it once."""
+    part, times = split(kernels, hardware)
+    least = hardware.coefficients.get(ENGINE_PART)
+    if kernels.runtime != "engine" or least is None:
+        return part, times
+    batch = np.broadcast_to(kernels.batch, kernels.work.operator_count)
+    shortest = np.full(kernels.workload_count, np.inf)
+    count, fewest = 1.0, times
+    while count == 1.0 or (batch >= count * least.value).any():
+        trial = np.where((batch % count == 0.0) & (batch >= count * least.value), count, fewest)
+        seconds = _full_clock_s(place_parts(_called_once(kernels, trial), trial, hardware, architecture), kernels)
+        times = np.where((seconds < shortest)[kernels.workload_index], trial, times)
+        shortest = np.minimum(seconds, shortest)
+        count *= 2.0
+    return (_called_once(kernels, times), times) if (times > 1.0).any() else (kernels, times)
+
+
+def _called_once(kernels: KernelColumns, times: Floats) -> KernelColumns:
+    part = kernels.part(times)
+    return attrs.evolve(part, host_launch_count=part.host_launch_count / times)
+
+
+def _full_clock_s(placement: Placement, kernels: KernelColumns) -> Floats:
+    """Return the latency of each workload before the power cap."""
+    busy = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
+    return kernels.sum_kernels(placement.launch_s + busy)
+
+
 def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
     """Return the placement of all parts of a batch together, of which `split` gives one."""
     return place(part, hardware, architecture).repeated(times, part)
@@ -306,7 +342,7 @@ def _count(
     kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]
 ) -> tuple[KernelColumns, Placement, Floats]:
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
-    part, times = split(kernels, hardware)
+    part, times = split_fastest(kernels, hardware, architecture)
     placement = place(part, hardware, architecture)
     counted = with_unattributed(
         architecture.count(part, placement, hardware),
