@@ -37,6 +37,9 @@ class Times:
 
     start_s: Floats
     """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split product."""
+    starts: Booleans
+    """Whether an operator that does not lead needs all of another's result, and so a kernel of its own, whatever the
+    runtime merges: a gate's reduction and each of its products."""
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
@@ -95,6 +98,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
         start_s=np.where(attends, attention.start_s, sorts.start_s) + column(tiling.split_s) + passes.start_s,
+        starts=~kernels.leads & ~kernels.rides & ~traits.is_attention,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
         product_s=np.where(is_issued, 0.0, direct + column(tiling.compute_s)),
@@ -163,12 +167,12 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         reach=engine.value("operand_reach") * ratio[rows],
         loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
         splits=traits.is_of("product")[rows],
+        is_built=is_built,
+        turn=np.where(is_conv[rows], turn, 0.0),
         memory_s=memory_s[rows],
     )
 
 
-        is_built=is_built,
-        turn=np.where(is_conv[rows], turn, 0.0),
 def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
     """Return the linear layers at fp8 that quantize their activations first, a row at a time, and scale their result.
 
