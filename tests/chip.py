@@ -152,7 +152,14 @@ def tpu() -> Hardware:
         macs_per_clock={"bf16": 4096.0, "int8": 8192.0, "fp32": 1024.0},
         levels=(level("vmem", MIB, per="core"), level("cmem", 64 * MIB)),
         geometry={"array_rows": 64.0, "array_columns": 64.0, "core_count": 2.0, "vector_lane_count": 512.0},
-        coefficients={"row_block": 256.0, "fp32_passes": 6.0, "special_function_clocks": 8.0},
+        coefficients={
+            "row_block": 256.0,
+            "fp32_passes": 6.0,
+            "special_function_clocks": 8.0,
+            "paged_sequence_clocks": 1000.0,
+            "paged_query_clocks": 10.0,
+            "paged_dram_efficiency": 0.25,
+        },
     )
 
 

@@ -13,6 +13,7 @@ COEFFICIENTS = {
     "dram_efficiency.planar": 0.5,
     "product_dram_efficiency.stacked": 0.9,
     "product_dram_efficiency.planar": 0.4,
+    "product_near_bytes": 1.0,
     "write_ratio": 1.5,
     "write_ratio.quantized": 3.0,
     # products
@@ -31,12 +32,14 @@ COEFFICIENTS = {
     "epilogue_clocks.tensor": 200.0,
     "epilogue_clocks.vector": 3000.0,
     "split_clocks": 4000.0,
+    "turn_clocks": 2000.0,
     "loop_clocks": 1700.0,
     # starts and gaps
     "start_clocks.product.tensor": 4200.0,
     "start_clocks.product.vector": 7500.0,
     "start_clocks.conv": 7000.0,
     "start_clocks.quantize": 6500.0,
+    "engine_part": 16.0,
     "gap_clocks": 1000.0,
     "engine_start": 60e-6,
     "start_clocks.index": 3500.0,

@@ -5,9 +5,11 @@ Its tensor cores do 1024 MACs a clock and unit at 0.8 of their peak, its lanes 1
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from torch import nn
 
 from chip import gpu
 from compare import assert_close
@@ -27,6 +29,7 @@ from gpu_case import (
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.product import smooth_max
 from joulemap.model.workload import WorkloadColumns
+from models import columns, image
 
 
 def product(rows: int, inner: int, outputs: int) -> WorkloadColumns:
@@ -164,6 +167,46 @@ def test_products_stream_operands_worse_than_copies_and_results_worse_than_opera
     moved = 4 * (1024 * 1024 + 4 * 1024 + 1.5 * 4 * 1024)
     times, _ = timed(product(4, 1024, 1024), "fp32")
     assert_close(float(times.memory_s[0]), moved / PRODUCT_BYTES_PER_S, rel=1e-9)
+
+
+def with_near_bytes(value: float) -> Hardware:
+    name = "product_near_bytes"
+    near = attrs.evolve(TOY.coefficients[name], value=value)
+    return attrs.evolve(TOY, coefficients={**TOY.coefficients, name: near})
+
+
+def test_what_the_last_cache_holds_comes_at_a_rate_of_units() -> None:
+    # three layers: that in the middle finds its input on the chip and leaves its output there, 2 MiB each at 2 bytes
+    layers = nn.Sequential(*(nn.Conv2d(64, 64, 1, bias=False, device="meta") for _ in range(3)))
+    work = columns(layers, image(4, 64, 64))
+    held = 4 * 64 * 64 * 64 * 2.0
+    weights = 64 * 64 * 2.0
+
+    def middle_s(near_bytes: float) -> float:
+        return float(timed(work, "fp16", hardware=with_near_bytes(near_bytes))[0].memory_s[1])
+
+    # no slower than DRAM, whose rate is that of 6.25 B a clock and unit
+    assert_close(middle_s(1.0), (held + 1.5 * held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
+    assert_close(middle_s(12.5), (held + 1.5 * held + weights) / (2 * PRODUCT_BYTES_PER_S), rel=1e-9)
+    # weights come as from DRAM
+    assert_close(middle_s(1e9), weights / PRODUCT_BYTES_PER_S, rel=1e-9)
+    # what enters and leaves the model does too
+    first, _, last = timed(work, "fp16", hardware=with_near_bytes(1e9))[0].memory_s.tolist()
+    assert_close(first, (held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
+    assert_close(last, (1.5 * held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
+
+
+def test_an_engine_builds_convolutions_of_more_tiles_and_its_blocks_take_a_turn() -> None:
+    # 512 x 512 positions, one tap and 64 columns: 1024 tiles of 256 x 64 in eight waves, where a library takes 64 x 64
+    work = conv(1024, 64, 512, 1)
+    library, engine = (timed(work, "fp16", runtime)[0] for runtime in ("graph", "engine"))
+    assert (library.tile_rows.tolist(), engine.tile_rows.tolist()) == ([64.0], [256.0])
+    step = (256 * 64 + 16 * 1.5 * (256 + 64)) / 1024
+    waves = 512 * 512 / 256 / UNITS
+    assert_close(float(engine.busy_s[0]), clocks(waves * (1024 * step + 200) + waves**0.5 * 2000), rel=1e-9)
+    # a linear layer takes none
+    linear = product(128 * 64, 128, 64)
+    assert timed(linear, "fp16", "engine")[0].busy_s[0] == timed(linear, "fp16")[0].busy_s[0]
 
 
 def test_a_linear_layer_at_fp8_quantizes_its_activations_first() -> None:

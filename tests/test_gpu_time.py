@@ -215,6 +215,22 @@ def test_an_engine_computes_a_subgraph_in_one_kernel_and_is_called_once() -> Non
     assert_close(float(launches[0].sum() - launches[1].sum()), TOY.coefficient("engine_start"), rel=1e-9)
 
 
+def test_a_gate_is_a_kernel_for_each_result_that_the_next_needs_all_of() -> None:
+    work = shipped("mobilenet_v3_small")
+    for runtime in ("engine", "fused"):
+        times, kernels = timed(work, "fp16", runtime)
+        pooled = kernels.per_kernel(np.where(kernels.work.of_kind("reduction") & ~kernels.leads, 1.0, 0.0)) > 0.0
+        assert pooled.sum() == 9
+        # its pooling, and two products: the leader is one of them
+        assert kernels.per_kernel(times.starts.astype(float))[pooled].tolist() == [2.0] * 9
+        assert not kernels.per_kernel(times.starts.astype(float))[~pooled].any()
+        launches = placed(work, "fp16", runtime)[0].launch_s[pooled]
+        starts = 12_000 + 2 * 4200 + 3 * 1000
+        assert (launches >= clocks(starts) * (1 - 1e-12)).all()
+    assert not timed(work, "fp16")[0].starts.any()
+    assert not timed(works()["self attention"], "fp16", "engine")[0].starts.any()
+
+
 @pytest.mark.parametrize("name", ["largest", "average", "permutation", "scale"])
 def test_an_engine_moves_vectors_where_a_library_computes_addresses(name: str) -> None:
     found = [timed(works()[name], "fp16", runtime)[0] for runtime in ("engine", "graph")]

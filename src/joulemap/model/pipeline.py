@@ -18,6 +18,10 @@ chip then costs: see `power`. Static power is drawn for the interval, since over
 A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
 the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host.
 
+the other, each with weights of its own to read. An engine, where its class states `engine_part`, runs a batch in 1, 2,
+4 … equal parts of at least so many samples, as many as take the least time: what a part leaves in the last cache the
+next kernel finds there.
+
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
 the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
 proportion to their latencies. What an operator costs on its own is rounded in
@@ -51,6 +55,9 @@ from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns
 from joulemap.model.stream import count_streams, find_share, overlap_streams
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
 from joulemap.units import FS_PER_S
+
+ENGINE_PART: Final = "engine_part"
+"""Coefficient of the classes whose engines run a batch in parts: the fewest samples of one."""
 
 SAME: Final = 1e-9
 """Share up to which two times are the same."""
@@ -306,6 +313,37 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
     return (kernels.part(times) if (times > 1.0).any() else kernels), times
 
 
+def split_fastest(
+    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
+) -> tuple[KernelColumns, Floats]:
+    """Return what `split` does, or the parts in which an engine takes each batch least time; the host calls it once."""
+    part, times = split(kernels, hardware)
+    least = hardware.coefficients.get(ENGINE_PART)
+    if kernels.runtime != "engine" or least is None:
+        return part, times
+    batch = np.broadcast_to(kernels.batch, kernels.work.operator_count)
+    shortest = np.full(kernels.workload_count, np.inf)
+    count, fewest = 1.0, times
+    while count == 1.0 or (batch >= count * least.value).any():
+        trial = np.where((batch % count == 0.0) & (batch >= count * least.value), count, fewest)
+        seconds = _full_clock_s(place_parts(_called_once(kernels, trial), trial, hardware, architecture), kernels)
+        times = np.where((seconds < shortest)[kernels.workload_index], trial, times)
+        shortest = np.minimum(seconds, shortest)
+        count *= 2.0
+    return (_called_once(kernels, times), times) if (times > 1.0).any() else (kernels, times)
+
+
+def _called_once(kernels: KernelColumns, times: Floats) -> KernelColumns:
+    part = kernels.part(times)
+    return attrs.evolve(part, host_launch_count=part.host_launch_count / times)
+
+
+def _full_clock_s(placement: Placement, kernels: KernelColumns) -> Floats:
+    """Return the latency of each workload before the power cap."""
+    busy = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
+    return kernels.sum_kernels(placement.launch_s + busy)
+
+
 def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
     """Return the placement of all parts of a batch together, of which `split` gives one."""
     return place(part, hardware, architecture).repeated(times, part)
@@ -315,7 +353,7 @@ def _count(
     kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]
 ) -> tuple[KernelColumns, Placement, Floats]:
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
-    part, times = split(kernels, hardware)
+    part, times = split_fastest(kernels, hardware, architecture)
     placement = place(part, hardware, architecture)
     counted = with_unattributed(
         architecture.count(part, placement, hardware),

@@ -13,13 +13,20 @@ pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
 Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Whatever fills
 the array badly (a depthwise convolution, a product with one row) runs on the vector unit where that is faster.
 
+A paged attention that is one kernel, `ragged_paged_attention`, takes the sequences one after the other, in blocks of
+queries, and gathers keys and values page by page. With B sequences of S queries on L keys:
+
+    compute = (L - (S - 1) / 2) / L of the above under a causal mask, whose blocks it skips
+    memory  = bytes off chip / (memory bandwidth x paged_dram_efficiency)
+    launch  = program_cost + B (paged_sequence_clocks + S paged_query_clocks) / f
+
 Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM
 where the chip has one, else its vector memory; a bandwidth that nobody published is last_level_bytes_per_lane x lanes
 x clock. An Edge TPU keeps parameters in its one memory if the model fits; its DRAM is the host's, behind USB or PCIe.
 
 Energy. A partial sum leaves the array for each of ⌈K / Dr⌉ weight tiles, and rows enter once for each of ⌈N / Dc⌉. The
 bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM.
-Source: Jouppi et al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml.
+Source: Jouppi et al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attention fitted on a TPU v6e (LLMServingSim).
 """
 
 from __future__ import annotations
@@ -40,6 +47,9 @@ from joulemap.model.workload import Booleans, Floats
 
 VECTOR_BYTES: Final = 4.0
 """The vector unit computes in fp32."""
+PAGED: Final = "ragged_paged_attention"
+"""Family of attention kernels, as workloads name it."""
+
 VECTOR_SOURCES: Final = 2.0
 """Operands that one of its operations reads; it writes one."""
 
@@ -73,6 +83,8 @@ class TpuPlacement(Placement):
     """Of arrays and vector unit."""
     slots: Floats
     """MAC slots of all arrays over those cycles, at one pass."""
+    seen_share: Floats
+    """Of the scores of a paged attention, that no mask hides; 1 for all else."""
 
 
 class Tpu:
@@ -104,16 +116,21 @@ class Tpu:
         on_vector = work.mac_count / vector_rate
         uses_vector = work.has_macs & (on_vector < on_array)
         compute = np.where(work.has_macs, np.minimum(on_array, on_vector), 0.0)
-        compute = compute + work.elementwise_count / vector_rate + special_s
+        paged = np.array(work.kernel_family == PAGED, dtype=bool)
+        seen = self._seen_share(kernels, paged)
+        compute = seen * (compute + work.elementwise_count / vector_rate + special_s)
 
         memory, read, written = memory_time(kernels, hardware, find_last_level(hardware))
-        launch = hardware.coefficient("program_cost")
+        gathered = (read + written) / (hardware.memory_bandwidth.value * hardware.coefficient("paged_dram_efficiency"))
+        memory = np.where(paged, np.maximum(memory, gathered), memory)
+        launch = np.full(kernels.kernel_count, hardware.coefficient("program_cost"))
+        launch = launch + self._paging_clocks(kernels, paged, hardware)[kernels.leader] / clock_hz
         on_mxu = work.has_macs & ~uses_vector
         slots = np.where(on_mxu, cycles * units * rows * columns * row_rate / passes, 0.0)
         return TpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=np.full(kernels.kernel_count, launch),
+            launch_s=launch,
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=np.where(on_mxu, tiles, 0.0),
@@ -124,9 +141,27 @@ class Tpu:
             on_mxu=on_mxu,
             weight_tiles=np.where(on_mxu, weight_tiles, 0.0),
             row_blocks=np.where(on_mxu, row_blocks, 0.0),
+            computed_macs=work.mac_count * seen,
             cycles=compute * clock_hz,
-            slots=slots,
+            slots=slots * seen,
+            seen_share=seen,
         )
+
+    @staticmethod
+    def _seen_share(kernels: KernelColumns, paged: Booleans) -> Floats:
+        """Return the part of the keys that the mean query of a paged attention sees; 1 for all else."""
+        work = kernels.work
+        scores = paged & kernels.leads
+        keys = np.where(scores, np.maximum(work.gemm_n, 1.0), 1.0)
+        hidden = np.where(scores & work.is_causal, (work.gemm_m - 1.0) / 2.0, 0.0)
+        share: Floats = kernels.per_operator(np.minimum(1.0 - hidden / keys, 1.0)[kernels.leader])
+        return share
+
+    @staticmethod
+    def _paging_clocks(kernels: KernelColumns, paged: Booleans, hardware: Hardware) -> Floats:
+        """Return what a paged attention takes for its sequences and queries; 0 for all else."""
+        sequence, query = (hardware.coefficient(f"paged_{name}_clocks") for name in ("sequence", "query"))
+        return np.where(paged, kernels.batch * (sequence + kernels.work.gemm_m * query), 0.0)
 
     @staticmethod
     def _row_rate(precision: str, hardware: Hardware) -> float:
@@ -147,9 +182,10 @@ class Tpu:
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         on_mxu = placement.on_mxu
-        mxu_macs = work.mac_count * on_mxu * passes
-        vector_macs = work.mac_count * (1.0 - on_mxu)
-        elementwise = work.elementwise_count + vector_macs
+        seen = placement.seen_share
+        mxu_macs = seen * work.mac_count * on_mxu * passes
+        vector_macs = seen * work.mac_count * (1.0 - on_mxu)
+        elementwise = seen * work.elementwise_count + vector_macs
         weights = placement.weight_tiles * rows * columns * passes
         k_tiles = ceil_divide(work.gemm_k, rows)
         n_tiles = ceil_divide(work.gemm_n, columns)
@@ -184,7 +220,7 @@ class Tpu:
             ("mxu", "idle_cycle"): idle_slots / self._row_rate(precision, hardware),
             ("partial_sum", "drain"): results,
             ("vpu", "elementwise"): elementwise,
-            ("vpu", "special_function"): work.special_count,
+            ("vpu", "special_function"): seen * work.special_count,
             ("vector_register", "read"): VECTOR_SOURCES * elementwise * VECTOR_BYTES,
             ("vector_register", "write"): elementwise * VECTOR_BYTES,
             ("cross_lane", "permute"): np.where(is_moved, work.output_element_count, 0.0),

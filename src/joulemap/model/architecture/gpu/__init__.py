@@ -112,7 +112,8 @@ class Gpu:
         again = np.where(times.pass_bytes > level.capacity.value, times.pass_bytes, 0.0)
         occupancy = np.where(times.occupancy > 0.0, times.occupancy, np.minimum(tiles / engine.units, 1.0))
         multiplied = np.where(times.executed_macs > 0.0, times.multiplied_macs, work.mac_count)
-        launch = (times.start_s + engine.seconds("gap_clocks"))[kernels.leader]
+        starts = kernels.leads | times.starts
+        launch = kernels.per_kernel(np.where(starts, times.start_s + engine.seconds("gap_clocks"), 0.0))
         return GpuPlacement(
             compute_s=compute,
             memory_s=memory,
@@ -180,13 +181,14 @@ class Gpu:
         warps = (mac_lanes + plain + moving) / warp
         lane_groups = (mac_lanes + plain) / LANES_PRICED
         moving_groups = moving / LANES_PRICED
-        tensor_instructions = (placement.multiplied_macs - slots) / hardware.coefficient("mma_macs_per_instruction")
         padded = Traits.of(kernels, engine).padded_rows
         idle_lanes = np.where(work.of_kind("softmax"), padded - work.output_element_count, 0.0)
         register = max(REGISTER_BYTES, item)
         mac_register = np.maximum(register / packed, item)
         operands = vector_macs * mac_register
         fragment_scale = item / PRECISION_BYTES["fp16"]
+        per_instruction = hardware.coefficient("mma_macs_per_instruction") / fragment_scale
+        tensor_instructions = (placement.multiplied_macs - slots) / per_instruction
         tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac") * fragment_scale
         k_blocks = ceil_divide(work.gemm_k, hardware.coefficient("k_block"))
         warps_per_block = hardware.coefficient("warps_per_block")

@@ -4,12 +4,16 @@ With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_
 
     waves    = ceil(ceil(m / b_m) ceil(n / b_n) s G / U)
     step     = max(b_m b_n / (share q), (b_m b_n + (min(b_m, m) + min(b_n, n)) operand_reach) / issue)   one of K
-    compute  = max(waves (K / s step + epilogue), K / s x lone_step x (b_m + b_n)) / f
+    compute  = max(waves (K / s step + epilogue) + √waves turn, K / s x lone_step x (b_m + b_n)) / f
     split    = [s > 1] (split_clocks / f + 8 m n s / (7 memory bandwidth))                 parts are added up
     product  = least over tiles and s of ‖compute, memory‖ + split
 
 A unit takes in q p / operand_reach bytes of operands each clock: that is what small tiles cost, and how fast few units
 can stream weights. Splitting K is what lets products of few outputs use the whole chip.
+
+An engine builds a kernel for each shape and takes the fastest of more tiles than a library chooses from. Its blocks do
+more beside their loop, a turn: scales, bias, residual, requantization. Blocks on a unit hide it from one another, all
+but the root of their number.
 
 Source: fitted on products that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
 """
@@ -30,6 +34,12 @@ TILES: Final = {
     "tensor": ((64, 64), (128, 128)),
 }
 """Blocks of outputs, rows x columns. More shapes fit worse: libraries do not find the best of many."""
+
+BUILT_TILES: Final = {
+    "vector": TILES["vector"],
+    "tensor": ((64, 64), (128, 64), (128, 128), (256, 64), (256, 128)),
+}
+"""Those that an engine measures when it builds a kernel."""
 
 SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
 """Parts that K is cut into."""
@@ -73,6 +83,10 @@ class Shapes:
     """Whether groups are products one after the other, and not one."""
     splits: Booleans
     """Whether K may be cut into parts."""
+    is_built: bool
+    """Whether an engine builds the kernels."""
+    turn: Floats
+    """Clocks that a block takes beside its loop, besides the epilogue of a library's."""
     memory_s: Floats
 
 
@@ -94,7 +108,7 @@ class Tiling:
 
 def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
     """Return the best tiles of each product, and the time that they keep the units busy."""
-    edges = np.array(TILES[engine.mode], dtype=np.float64)
+    edges = np.array((BUILT_TILES if shapes.is_built else TILES)[engine.mode], dtype=np.float64)
     tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
     split = np.array(SPLITS[engine.mode])[None, :, None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner
@@ -108,7 +122,7 @@ def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
     step = np.maximum(area / (shapes.share * engine.macs_per_clock), (area + operands) / slots)
     blocks = ceil_divide(k / split, K_BLOCK[engine.mode])
     steps = np.where(split > 1.0, np.maximum(blocks, LEAST_BLOCKS), blocks) * K_BLOCK[engine.mode]
-    clocks = waves * (steps * step + engine.value("epilogue_clocks"))
+    clocks = waves * (steps * step + engine.value("epilogue_clocks")) + np.sqrt(waves) * shapes.turn
     lone_step = engine.value("lone_step_clocks") if engine.mode == "vector" else 0.0
     lone = steps * (tile_m + tile_n) * lone_step
     loops = np.where(shapes.loops, turns * engine.value("loop_clocks"), 0.0)

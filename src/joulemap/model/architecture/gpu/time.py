@@ -17,11 +17,11 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.attention import ROWS, time_attention
-from joulemap.model.architecture.gpu.device import Engine, lanes_per_unit
+from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit
 from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.traffic import ceil_divide
+from joulemap.model.traffic import ceil_divide, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers
 
 QUANTIZED_BYTES: Final = 16.0
@@ -37,6 +37,9 @@ class Times:
 
     start_s: Floats
     """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split product."""
+    starts: Booleans
+    """Whether an operator that does not lead needs all of another's result, and so a kernel of its own, whatever the
+    runtime merges: a gate's reduction and each of its products."""
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
@@ -95,6 +98,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
         start_s=np.where(attends, attention.start_s, sorts.start_s) + column(tiling.split_s) + passes.start_s,
+        starts=~kernels.leads & ~kernels.rides & ~traits.is_attention,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
         product_s=np.where(is_issued, 0.0, direct + column(tiling.compute_s)),
@@ -130,18 +134,30 @@ class _Spread:
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     """Return the time of the bytes of products: operands stream worse than copies, results worse than operands.
 
-    What fits in the last cache is no faster than a unit takes in operands, which `product` says.
+    Activations that the last cache holds from kernel to kernel arrive at `product_near_bytes` for each unit and clock,
+    or as from DRAM where that is faster. Weights arrive as from DRAM wherever they are: what streams them is how fast a
+    unit takes in operands, which `product` says.
     """
-    rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
-    ratio = np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio"))
-    byte_count = kernels.moved_bytes + (ratio - 1.0) * kernels.output_bytes
-    return byte_count / rate
+    far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
+    near_rate = max(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
+    more = (
+        np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio")) - 1.0
+    )
+    fits = is_resident(kernels, find_last_level(engine.hardware).capacity.value)
+    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + kernels.weight_bytes
+    written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
+    near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
+    far = (read + written + more * written) / far_rate
+    return np.maximum(near, far)
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
     """Return the tiled products; convolutions spend more on operands, whose addresses they compute."""
     work = traits.kernels.work
-    ratio = np.where(work.of_kind("linear", "matmul"), 1.0, engine.value("conv_reach_ratio"))
+    is_conv = ~work.of_kind("linear", "matmul")
+    ratio = np.where(is_conv, engine.value("conv_reach_ratio"), 1.0)
+    is_built = traits.kernels.runtime == "engine"
+    turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     return Shapes(
         rows=work.gemm_m[rows],
         columns=work.gemm_n[rows],
@@ -151,6 +167,8 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         reach=engine.value("operand_reach") * ratio[rows],
         loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
         splits=traits.is_of("product")[rows],
+        is_built=is_built,
+        turn=np.where(is_conv[rows], turn, 0.0),
         memory_s=memory_s[rows],
     )
 
