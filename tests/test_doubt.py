@@ -63,13 +63,18 @@ def test_one_group_of_errors_is_its_own_interval() -> None:
 
 
 def test_a_group_is_shrunk_towards_the_one_above() -> None:
-    # two boards, one group of rows each, errors 0.1 and 0.4: above, 80 % of two equal weights is at their places
-    # 0.25 and 0.75, so at the larger; of the board itself h^2 = (1 x 0.1^2 + F x above^2) / (1 + F)
+    # two boards, one group of rows each, errors 0.1 and 0.4: a third one's is the root of their mean square, and so on
+    # up; a board's own is h^2 = (1 x q^2 + F x above^2) / (1 + F)
     scales = fit_scales([attrs.evolve(A, error=0.1), attrs.evolve(A, error=0.4, hardware="b")])
-    above, *_ = [one.half_width for one in scales if one.level == 4]
-    assert_close(above, 0.4, rel=1e-12)
-    board = next(one for one in scales if one.hardware == "a")
-    assert_close(board.half_width, math.sqrt((0.01 + FULL_GROUPS * 0.16) / (1.0 + FULL_GROUPS)), rel=1e-12)
+    above = math.sqrt((0.01 + 0.16) / 2.0)
+    for one in scales:
+        if one.hardware:
+            q = {"a": 0.1, "b": 0.4}[one.hardware]
+            assert_close(
+                one.half_width, math.sqrt((q * q + FULL_GROUPS * above * above) / (1.0 + FULL_GROUPS)), rel=1e-12
+            )
+        else:
+            assert_close(one.half_width, above * (WIDENED if one.level < 2 else 1.0), rel=1e-12)
     found = find_scale(scales, attrs.evolve(A, hardware="b"))
     assert found is not None
     assert found.hardware == "b"
@@ -78,7 +83,7 @@ def test_a_group_is_shrunk_towards_the_one_above() -> None:
     assert (unseen.level, unseen.hardware) == (4, "")
     other = find_scale(scales, attrs.evolve(A, architecture="kpu"))
     assert other is not None
-    assert_close(other.half_width, 0.4 * WIDENED, rel=1e-12)
+    assert_close(other.half_width, above * WIDENED, rel=1e-12)
 
 
 def test_many_rows_of_one_family_weigh_as_one() -> None:

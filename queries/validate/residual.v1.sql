@@ -21,6 +21,7 @@ measured = { type = "DOUBLE", meaning = "in s or J, per batch" }
 predicted = { type = "DOUBLE", meaning = "in s or J, per batch" }
 log_error = { type = "DOUBLE", meaning = "ln(measured / predicted)" }
 half_width = { type = "DOUBLE", meaning = "of the 80 % interval that the run states, of the natural logarithm; null for a single operator" }
+seen = { type = "VARCHAR", meaning = "what was chosen with the measurement in view; empty for nothing" }
 is_calibrated = { type = "BOOLEAN", meaning = "by a calibration of its own hardware with rows of this runtime, whose errors left out by family are known" }
 measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
 */
@@ -36,6 +37,7 @@ WITH pair AS (
         p.batch,
         CASE WHEN work_of(p.model) = 'model' THEN p.family ELSE p.model END AS family,
         p.run_id,
+        p.seen,
         unnest([
             {
                 'quantity': 'latency',
@@ -75,6 +77,7 @@ SELECT
     p.predicted,
     ln(p.measured / p.predicted) AS log_error,
     CASE WHEN p.quantity = 'latency' THEN u.latency_half_width ELSE u.energy_half_width END AS half_width,
+    coalesce(p.seen, '') AS seen,
     p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated,
     p.measurement_id
 FROM pair AS p

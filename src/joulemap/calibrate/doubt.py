@@ -1,15 +1,16 @@
 """How far predictions may be off, from how far they were: scales by groups, what errors share, and how honest both are.
 
-Half-widths are of 80 % intervals of ln(measured / predicted). Those of a group are shrunk towards those of the group
-that it is part of, as in an empirical Bayes estimate of a variance:
+Half-widths are of 80 % intervals of ln(measured / predicted). Of rows on one hardware, with one runtime and precision,
+80 % of the absolute errors are below q. A group of such groups has the root mean square of theirs: that is how far
+another part of it may be off. Both are shrunk towards the group that they are part of, as in an empirical Bayes
+estimate of a variance:
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
-where 80 % of its absolute errors are below q, n is its number of groups of rows, and F is `FULL_GROUPS`.
-
-Rows of one model family on one board are one group of rows, whatever their number, and boards count with the square
-root of theirs, so that a board measured a hundred times does not speak for its class. What no class was measured for
-takes the spread of all classes, each counted once, widened.
+where n is the number of model families, on each board, and F is `FULL_GROUPS`. Rows of one family on one board are one,
+whatever their number, and parts of a class weigh with the square root of theirs, so that a board measured a hundred
+times does not speak for its class. What no class was measured for takes the spread of all classes, each counted once,
+widened.
 
 Runs that are alike in a factor share its part of the variance. The parts follow from products of standardized errors:
 of one board, of one model in a class, of one model on a board, of one case (model, batch, precision and runtime in a
@@ -19,7 +20,7 @@ class), each the mean product of pairs that share it less what those pairs share
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -78,17 +79,19 @@ class Residual:
 
 def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     """Return the half-width of every group that has rows, of one quantity, the coarsest first."""
-    if not residuals:
-        return ()
+    levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in range(len(LEVELS) + 1)]
+    for one in residuals:
+        for level, groups in enumerate(levels):
+            groups[one.key(level)].append(one)
+    counts = [{key: len({one.group for one in rows}) for key, rows in groups.items()} for groups in levels]
+    plain = [{key: _quantile(rows) for key, rows in levels[-1].items()}]
+    for level in range(len(LEVELS) - 1, -1, -1):
+        plain.insert(0, _join_parts(plain[0], counts[level + 1], level))
     found: dict[Key, float] = {}
     scales = []
-    for level in range(len(LEVELS) + 1):
-        groups: dict[Key, list[Residual]] = defaultdict(list)
-        for one in residuals:
-            groups[one.key(level)].append(one)
+    for level, groups in enumerate(levels):
         for key, rows in groups.items():
-            width = _quantile(rows, level)
-            count = len({one.group for one in rows})
+            width, count = plain[level][key], counts[level][key]
             if level > 0:
                 above = found[key[:-1]]
                 width = float(np.sqrt((count * width**2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS)))
@@ -285,20 +288,24 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
     return found
 
 
-def _quantile(rows: Sequence[Residual], level: int) -> float:
-    """Return what 80 % of a group's absolute errors are below, each family on a board weighing alike."""
+def _quantile(rows: Sequence[Residual]) -> float:
+    """Return what 80 % of a group's absolute errors are below, each family weighing alike."""
     sizes = Counter(one.group for one in rows)
     weights = np.array([1.0 / sizes[one.group] for one in rows])
-    if level < len(LEVELS):
-        families = Counter(board for board, _ in sizes)
-        weights *= np.array([families[one.hardware] ** -0.5 for one in rows])
-    if level < CLASS_LEVEL:
-        totals: dict[str, float] = defaultdict(float)
-        for one, weight in zip(rows, weights, strict=True):
-            totals[one.architecture] += weight
-        weights /= np.array([totals[one.architecture] for one in rows])
     errors = np.abs([one.error for one in rows])
     order = np.argsort(errors)
     weights = weights[order]
     places = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
     return max(float(np.interp(0.8, places, errors[order])), 1e-3)
+
+
+def _join_parts(parts: Mapping[Key, float], counts: Mapping[Key, int], level: int) -> dict[Key, float]:
+    """Return what a further part of each group of a level may be off: the root mean square of those that it has."""
+    squares: dict[Key, list[tuple[float, float]]] = defaultdict(list)
+    for key, width in parts.items():
+        weight = 1.0 if level < CLASS_LEVEL else counts[key] ** 0.5
+        squares[key[:-1]].append((width**2, weight))
+    return {
+        key: float(np.sqrt(np.average([one for one, _ in found], weights=[weight for _, weight in found])))
+        for key, found in squares.items()
+    }

@@ -32,6 +32,10 @@ PRICES_SOURCE: Final = (
 )
 
 
+LOAD: Final = "of that load"
+"""In what a measurement was seen for whose power a hardware file states as a load: it has no error of its own."""
+
+
 def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tuple[Residual, ...]:
     """Return the errors of what is evaluated: without the rows whose calibration knows its own, or only those."""
     return tuple(
@@ -40,7 +44,7 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
             **{field.name: row[field.name] for field in attrs.fields(Residual) if field.name != "error"},
         )
         for row in workspace.query("validate.residual").records()
-        if row["is_calibrated"] is is_calibrated
+        if row["is_calibrated"] is is_calibrated and not (row["quantity"] == "energy" and LOAD in row["seen"])
     )
 
 
