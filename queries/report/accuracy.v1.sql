@@ -1,0 +1,91 @@
+/*
+name = "report.accuracy"
+version = 1
+schema = 1
+summary = "How predictions like each run's have scored against measurements, and how near to its hardware these are"
+grain = "one row per run and quantity; refused runs are left out"
+order = ["run as in run_ids", "quantity, latency before energy"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+quantity = { type = "VARCHAR", meaning = "latency or energy" }
+half_width = { type = "DOUBLE", meaning = "of the 80 % interval of ln(measured / predicted)" }
+standing = { type = "VARCHAR", meaning = "what it was measured on: this hardware, its class, or other classes" }
+basis = { type = "VARCHAR", meaning = "what the interval follows from" }
+measurement_count = { type = "BIGINT", meaning = "measurements behind it; null where they are of other classes" }
+group_count = { type = "BIGINT", meaning = "model families times boards that they are of; null where they are of other classes" }
+calibration = { type = "VARCHAR", meaning = "calibration of the run; none for the class defaults" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH uncertain AS MATERIALIZED (
+    SELECT
+        u.run_id,
+        u.latency_basis,
+        u.energy_basis,
+        u.latency_group_count,
+        u.energy_group_count,
+        unnest([
+            {
+                'position': 1,
+                'quantity': 'latency',
+                'half_width': u.latency_half_width,
+                'basis': u.latency_basis,
+                'group_count': u.latency_group_count
+            },
+            {
+                'position': 2,
+                'quantity': 'energy',
+                'half_width': u.energy_half_width,
+                'basis': u.energy_basis,
+                'group_count': u.energy_group_count
+            }
+        ]) AS one
+    FROM uncertainty_among($run_ids) AS u
+),
+scale AS (
+    SELECT
+        r.run_id,
+        s.quantity,
+        max(s.level) AS "level",
+        max_by(s.row_count, s.level) AS row_count
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN error_scale AS s
+        ON s.work IN ('', work_of(w.model))
+        AND s.architecture IN ('', v.architecture)
+        AND s.runtime IN ('', r.runtime)
+        AND s.precision IN ('', r.precision)
+        AND s.hardware IN ('', v.hardware)
+    WHERE list_contains($run_ids, r.run_id)
+    GROUP BY r.run_id, s.quantity
+)
+SELECT
+    f.model,
+    f.configured_hardware AS hardware,
+    u.one.quantity AS quantity,
+    u.one.half_width AS half_width,
+    CASE
+        WHEN u.one.basis = 'its calibration' OR s.level = 5 THEN 'this hardware'
+        WHEN s.level >= 2 THEN 'its class'
+        ELSE 'other classes'
+    END AS standing,
+    u.one.basis AS basis,
+    CASE
+        WHEN u.one.basis = 'its calibration' THEN CAST(c.measurement_count AS BIGINT)
+        WHEN s.level >= 2 THEN CAST(s.row_count AS BIGINT)
+    END AS measurement_count,
+    CASE
+        WHEN u.one.basis = 'its calibration' THEN len(c.families)
+        WHEN s.level >= 2 THEN CAST(u.one.group_count AS BIGINT)
+    END AS group_count,
+    coalesce(c.calibration, 'none') AS calibration,
+    u.run_id
+FROM uncertain AS u
+JOIN run AS r ON r.run_id = u.run_id
+JOIN run_configurations AS f ON f.run_id = u.run_id
+JOIN scale AS s ON s.run_id = u.run_id AND s.quantity = u.one.quantity
+LEFT JOIN calibrations AS c ON c.calibration_digest = r.calibration_digest
+ORDER BY list_position($run_ids, u.run_id), u.run_id, u.one.position

@@ -1,0 +1,71 @@
+/*
+name = "report.source"
+version = 1
+schema = 1
+summary = "What the numbers of runs rest on: every source of a price or another number of their hardware, and how much energy it prices"
+grain = "one row per run, basis and source; refused runs are left out"
+order = ["run as in run_ids", "run_fraction descending", "basis", "source"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled, recalled or assumed" }
+source = { type = "VARCHAR", meaning = "document, measurement or arithmetic" }
+number_count = { type = "BIGINT", meaning = "numbers of the hardware that are from there" }
+numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, separated by commas: quantities, and COMPONENT.ACTION for a price" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run that the prices among them price, exact" }
+run_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH priced AS (
+    SELECT
+        l.run_id,
+        e.basis,
+        e.source,
+        a.component || '.' || a.action AS name,
+        sum(l.energy_fj) AS energy_fj
+    FROM ledger_line AS l
+    JOIN run AS r ON r.run_id = l.run_id
+    JOIN action AS a ON a.action_id = l.action_id
+    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    WHERE list_contains($run_ids, l.run_id)
+    GROUP BY ALL
+),
+fact AS (
+    SELECT DISTINCT r.run_id, f.basis, f.source, f.quantity AS name, CAST(0 AS HUGEINT) AS energy_fj
+    FROM run AS r
+    JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
+    WHERE list_contains($run_ids, r.run_id) AND r.refusal IS NULL
+),
+number AS (
+    SELECT run_id, basis, source, name, energy_fj
+    FROM priced
+    UNION ALL
+    SELECT run_id, basis, source, name, energy_fj
+    FROM fact
+),
+rest AS (
+    SELECT
+        run_id,
+        basis,
+        source,
+        count(DISTINCT name) AS number_count,
+        array_to_string(list_sort(list_distinct(list(name))), ', ') AS numbers,
+        sum(energy_fj) AS energy_fj
+    FROM number
+    GROUP BY run_id, basis, source
+)
+SELECT
+    r.model,
+    r.configured_hardware AS hardware,
+    s.basis,
+    s.source,
+    s.number_count,
+    s.numbers,
+    s.energy_fj,
+    fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id)) AS run_fraction,
+    s.run_id
+FROM rest AS s
+JOIN run_configurations AS r ON r.run_id = s.run_id
+ORDER BY list_position($run_ids, s.run_id), s.run_id, run_fraction DESC NULLS LAST, s.basis, s.source

@@ -1,0 +1,96 @@
+/*
+name = "report.tree"
+version = 1
+schema = 1
+summary = "Where the energy of several runs goes: common categories, the actions in them, and the subgraphs that act most"
+grain = "one row per run, action and subgraph; of an action past the subgraphs that act most, one row for all the others; the rows of a run sum to its energy, exactly"
+order = ["run as in run_ids", "category_fj descending", "common_category", "action_fj descending", "action", "position"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them; refused ones are left out" }
+most = { type = "INTEGER", default = 5, meaning = "subgraphs of an action with a row of their own" }
+[columns]
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
+category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
+action = { type = "VARCHAR", meaning = "what acts, and what it does: COMPONENT.ACTION" }
+action_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action, exact" }
+position = { type = "INTEGER", meaning = "of the subgraph in the action, 1 for the most energy; the last where it stands for several" }
+subgraph = { type = "VARCHAR", meaning = "name; null where the row stands for all the others" }
+subgraph_count = { type = "INTEGER", meaning = "subgraphs that the row stands for" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action in them, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "of the action in them" }
+run_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+run_id = { type = "INTEGER", meaning = "number of the run" }
+*/
+WITH act AS (
+    SELECT
+        l.run_id,
+        a.common_category,
+        a.component || '.' || a.action AS "action",
+        l.part_index,
+        sum(l.energy_fj) AS energy_fj
+    FROM lines_of_parts($run_ids, 'subgraph', '') AS l
+    JOIN action AS a ON a.action_id = l.action_id
+    GROUP BY ALL
+),
+placed AS (
+    SELECT
+        run_id,
+        common_category,
+        "action",
+        part_index,
+        energy_fj,
+        least(
+            row_number() OVER (
+                PARTITION BY run_id, common_category, "action" ORDER BY energy_fj DESC, part_index
+            ),
+            $most + 1
+        ) AS "position"
+    FROM act
+),
+merged AS (
+    SELECT
+        run_id,
+        common_category,
+        "action",
+        "position",
+        any_value(part_index) AS part_index,
+        count(*) AS subgraph_count,
+        sum(energy_fj) AS energy_fj
+    FROM placed
+    GROUP BY run_id, common_category, "action", "position"
+),
+summed AS (
+    SELECT
+        run_id,
+        common_category,
+        "action",
+        "position",
+        part_index,
+        subgraph_count,
+        energy_fj,
+        sum(energy_fj) OVER (PARTITION BY run_id) AS run_fj,
+        sum(energy_fj) OVER (PARTITION BY run_id, common_category) AS category_fj,
+        sum(energy_fj) OVER (PARTITION BY run_id, common_category, "action") AS action_fj
+    FROM merged
+)
+SELECT
+    p.model,
+    p.hardware,
+    s.common_category,
+    s.category_fj,
+    s."action",
+    s.action_fj,
+    CAST(s."position" AS INTEGER) AS "position",
+    CASE WHEN s.subgraph_count = 1 THEN p.name END AS subgraph,
+    CAST(s.subgraph_count AS INTEGER) AS subgraph_count,
+    s.energy_fj,
+    joules(s.energy_fj) AS energy_j,
+    fraction(s.energy_fj, s.run_fj) AS run_fraction,
+    s.run_id
+FROM summed AS s
+JOIN names_of_parts($run_ids, 'subgraph') AS p ON p.run_id = s.run_id AND p.part_index = s.part_index
+ORDER BY
+    list_position($run_ids, s.run_id), s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",
+    s."position"

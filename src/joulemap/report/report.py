@@ -1,0 +1,163 @@
+"""A report: what it says first, then chapter by chapter, before it is known how a page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from joulemap.domain.table import Table
+from joulemap.figure.figure import Figure
+from joulemap.present.document import Grid, Lines, Text
+
+
+@attrs.frozen(kw_only=True)
+class Choice:
+    """One of the figures of an exhibit."""
+
+    label: str
+    """What is chosen: a hardware, or two."""
+    figure: Figure
+
+
+@attrs.frozen(kw_only=True)
+class Exhibit:
+    """Figures of one kind, of which a reader with JavaScript sees one and all others see all."""
+
+    name: str
+    """In a link."""
+    choices: tuple[Choice, ...]
+    chooses: str = ""
+    """What tells the figures apart; empty where there is one."""
+
+
+@attrs.frozen(kw_only=True)
+class Leaf:
+    """An amount that is looked into no further."""
+
+    label: str
+    amount: str
+    share: str
+
+
+@attrs.frozen(kw_only=True)
+class Branch:
+    """An amount that is made of others."""
+
+    label: str
+    amount: str
+    share: str
+    fraction: float
+    """Of the whole tree."""
+    parts: tuple[Branch | Leaf, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Trees:
+    """Amounts to look into, level by level, with the table that they are of."""
+
+    name: str
+    caption: str
+    trees: tuple[Branch, ...]
+    table: Table[Any]
+
+
+@attrs.frozen(kw_only=True)
+class Fold:
+    """What is shown to who asks for it."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Badge:
+    """How far to trust something, in a few words."""
+
+    label: str
+    """What."""
+    text: str
+    grade: str
+    """`good`, `fair` or `poor`: how it is coloured, besides a mark."""
+
+
+@attrs.frozen(kw_only=True)
+class Badges:
+    """Badges beside each other."""
+
+    badges: tuple[Badge, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Source:
+    """The query behind what stands above it."""
+
+    table: Table[Any]
+
+
+Block = Grid | Lines | Text | Exhibit | Trees | Fold | Badges | Source
+
+
+@attrs.frozen(kw_only=True)
+class Chapter:
+    """Blocks under a title that a link leads to."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """A report on models on hardware."""
+
+    title: str
+    subject: str
+    """How they are run."""
+    verdict: tuple[str, ...]
+    """Which hardware, how sure, why: the first sentence is the answer."""
+    chapters: tuple[Chapter, ...]
+    made: str
+    """By which version, when, from what."""
+    command: str
+    """What makes it again; empty where no command can."""
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """Every block, those that are folded away included."""
+        for chapter in self.chapters:
+            yield from _unfold(chapter.blocks)
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """Every figure by the name that the page has for it."""
+        return {
+            name_figure(one, index): choice.figure
+            for one in self.blocks
+            if isinstance(one, Exhibit)
+            for index, choice in enumerate(one.choices)
+        }
+
+    @property
+    def tables(self) -> tuple[Table[Any], ...]:
+        """The tables of figures, trees and sources, each once."""
+        found: dict[int, Table[Any]] = {}
+        for one in self.blocks:
+            if isinstance(one, Exhibit):
+                found |= {id(choice.figure.table): choice.figure.table for choice in one.choices}
+            elif isinstance(one, Trees | Source):
+                found[id(one.table)] = one.table
+        return tuple(found.values())
+
+
+def name_figure(exhibit: Exhibit, index: int) -> str:
+    """Return the name of one figure of an exhibit on its page."""
+    return f"{exhibit.name}-{index}"
+
+
+def _unfold(blocks: tuple[Block, ...]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, Fold):
+            yield from _unfold(block.blocks)
