@@ -37,6 +37,7 @@ BELOW: dict[str, set[str]] = {
     "store": {"background", "domain", "draft", "errors", "file", "model", "resource"},
     "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace", "units"},
     "present": {"domain", "frame", "units"},
+    "figure": {"domain", "errors", "present", "resource"},
     "answer": {
         "calibrate",
         "catalog",
@@ -44,6 +45,7 @@ BELOW: dict[str, set[str]] = {
         "domain",
         "draft",
         "errors",
+        "figure",
         "file",
         "model",
         "plan",
@@ -53,14 +55,15 @@ BELOW: dict[str, set[str]] = {
         "units",
     },
     "question": {"errors", "plan"},
-    "workspace": {"answer", "domain", "plan", "question", "store"},
-    "shortcut": {"answer", "domain", "question", "store", "workspace"},
+    "workspace": {"answer", "domain", "figure", "plan", "question", "store"},
+    "shortcut": {"answer", "domain", "figure", "question", "store", "workspace"},
     "cli": {
         "answer",
         "background",
         "domain",
         "draft",
         "errors",
+        "figure",
         "file",
         "present",
         "store",
@@ -94,6 +97,7 @@ OWNERS: dict[str, set[str]] = {
     "tabulate": {"present"},
     "rich": {"present"},
     "quantiphy": {"units"},
+    "vl_convert": {"figure"},
     "numpy": {"calibrate", "model", "store"},
 }
 """library -> rooms that may import it."""

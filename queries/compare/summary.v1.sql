@@ -12,6 +12,7 @@ baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are
 model = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+label = { type = "VARCHAR", meaning = "hardware, in words with precision, batch and runtime where the runs differ in one" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
@@ -163,6 +164,7 @@ SELECT
     a.model,
     a.batch,
     a.hardware,
+    a.label,
     a.architecture,
     a.precision,
     a.runtime,

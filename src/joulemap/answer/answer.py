@@ -18,6 +18,7 @@ from joulemap.present.format import TABLE, write
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
+    from joulemap.figure.figure import Figure
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -48,9 +49,18 @@ class Answer:
     def __repr__(self) -> str:
         return write(_without_steps(self.document()), TABLE, shutil.get_terminal_size().columns)
 
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what is drawn of it; empty where nothing is."""
+        return ()
+
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it."""
-        return write(_without_steps(self.document()), "html")
+        """Return it as a notebook shows it: drawn where vl-convert-python is installed, with its tables below."""
+        from joulemap.figure.convert import is_installed
+        from joulemap.figure.figure import draw_svg
+
+        drawn = [draw_svg(figure) for figure in self.figures()] if is_installed() else []
+        figures = "".join(f"<figure>{one}</figure>\n" for one in drawn)
+        return f"{figures}{write(_without_steps(self.document()), 'html')}"
 
     def to_arrow(self) -> Any:
         """Return its main table as a `pyarrow.Table`; see `Table.to_arrow`."""

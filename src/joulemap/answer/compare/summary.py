@@ -28,6 +28,7 @@ from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 DOUBTFUL: Final = 0.1
@@ -59,6 +60,8 @@ class Comparison(FigureOutcome):
 
     query: ClassVar[str] = "compare.summary"
 
+    label: str
+    """What tells it from the others."""
     precision: str
     runtime: str
     energy_per_inference_j: float | None
@@ -178,6 +181,16 @@ class CompareAnswer(RunAnswer):
         )
         steps, notes = self._steps(metric, repeated), self._sentences()
         return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=steps, heading="Key insights")
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return energy and latency of each hardware with their intervals."""
+        from joulemap.figure.figure import make_figure
+
+        best = [
+            f"{self._goal(row)}: {self._winner(row)}, {show_quantity(row.value, row.unit)}"
+            for row in self.recommendations
+        ]
+        return (make_figure("comparison", self.rows, self.scope.bounded(self.scope.title), "; ".join(best)),)
 
     def _best(self) -> Grid:
         available = [self._available(row) for row in self.recommendations]

@@ -23,6 +23,7 @@ from joulemap.store.query import fetch, start
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import ModelDivision, Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 REMEDIES: Final = {
@@ -67,6 +68,13 @@ class EdpAnswer(RunAnswer):
         rows = super().data()
         cuts = [*rows.pop("subgraph_cuts"), *rows.pop("operator_cuts")]
         return {**rows, "cuts": cuts, "insights": self.insights(), "notes": self.notes()}
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the shares of subgraphs and their sum, the largest first."""
+        from joulemap.figure.figure import make_figure
+
+        subject = self.scope.bounded(self.total.title(self.scope))
+        return (make_figure("edp", self.subgraphs, subject, "; ".join(self.insights()[:2])),)
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""

@@ -1,0 +1,94 @@
+"""A figure: a specification with the rows that it draws, and how it is drawn."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import attrs
+
+from joulemap.domain.table import Table
+from joulemap.figure.convert import is_installed, to_png, to_svg
+from joulemap.figure.spec import FigureName, find_spec
+from joulemap.present.cell import plain
+from joulemap.present.text import make_visible
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Figure:
+    """What is drawn of an answer, with the table behind it."""
+
+    name: FigureName
+    version: int
+    """Of the specification."""
+    title: str
+    description: str
+    """Alternative text: what it shows and what is seen in it."""
+    query: str
+    """`topic.name@version`, or what computes its rows."""
+    spec: dict[str, Any]
+    """Vega-Lite with its data."""
+    table: Table[Any]
+    """The rows behind it, with every column."""
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self.description}\n{self.table!r}"
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it: drawn, with its first rows below; those alone without what draws."""
+        rows = self.table._repr_html_()
+        if not is_installed():
+            return f"<p>{html.escape(self.title)}</p>{rows}"
+        return f"<figure>{draw_svg(self)}<details><summary>{html.escape(self.query)}</summary>{rows}</details></figure>"
+
+
+def draw_svg(figure: Figure, theme: str = "light", width: int | None = None) -> str:
+    """Return a figure as SVG with its title and alternative text, `width` pixels wide or as its specification says.
+
+    Raises MissingPackageError without vl-convert-python, UnknownNameError for a theme that is none.
+    """
+    head, _, rest = to_svg(figure.spec, theme, width).partition(">")
+    label = html.escape(f"{figure.title}. {figure.description}")
+    told = f"<title>{html.escape(figure.title)}</title><desc>{html.escape(figure.description)}</desc>"
+    return f'{head} role="img" aria-label="{label}">{told}{rest}'
+
+
+def draw_png(figure: Figure, theme: str = "light", width: int | None = None) -> bytes:
+    """Return a figure as PNG with two dots to a pixel; raises as `draw_svg`."""
+    return to_png(draw_svg(figure, theme, width))
+
+
+def make_figure(name: FigureName, table: Table[Any], subject: str, facts: str = "") -> Figure:
+    """Return a figure of rows; `subject` says what they are about, `facts` what is seen in them, in sentences.
+
+    Names of models and hardware are texts wherever they stand: no expression of a specification is made of them.
+    """
+    spec = find_spec(name)
+    subject = make_visible(subject, keep="")
+    description = make_visible(" ".join(spec.description.format(subject=subject, facts=facts).split()), keep="")
+    places = [table.names.index(column) for column in spec.columns]
+    rows = [
+        {column: _draw(cells[place]) for column, place in zip(spec.columns, places, strict=True)}
+        for cells in table.cells
+    ]
+    view = {
+        **spec.view,
+        "title": {**spec.view.get("title", {}), "text": spec.title, "subtitle": subject},
+        "description": description,
+        "datasets": {"rows": rows},
+        "usermeta": {"figure": f"{spec.name}@{spec.version}", "query": spec.query},
+    }
+    return Figure(
+        name=name,
+        version=spec.version,
+        title=f"{spec.title}: {subject}",
+        description=description,
+        query=spec.query,
+        spec=view,
+        table=table,
+    )
+
+
+def _draw(value: Any) -> Any:
+    """Return a value as JSON holds it, a text without what steers a reader."""
+    return make_visible(value, keep="") if isinstance(value, str) else plain(value)
