@@ -38,6 +38,7 @@ BELOW: dict[str, set[str]] = {
     "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace", "units"},
     "present": {"domain", "frame", "units"},
     "figure": {"domain", "errors", "present", "resource"},
+    "report": {"background", "domain", "figure", "frame", "present"},
     "answer": {
         "calibrate",
         "catalog",
@@ -50,6 +51,7 @@ BELOW: dict[str, set[str]] = {
         "model",
         "plan",
         "present",
+        "report",
         "resource",
         "store",
         "units",
@@ -66,6 +68,7 @@ BELOW: dict[str, set[str]] = {
         "figure",
         "file",
         "present",
+        "report",
         "store",
         "trace",
         "units",

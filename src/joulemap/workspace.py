@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from joulemap.answer.part import PartAnswer
     from joulemap.answer.recommend import RecommendAnswer
     from joulemap.answer.record import Run
+    from joulemap.answer.report.answer import ReportAnswer
     from joulemap.answer.sanity import SanityAnswer
     from joulemap.answer.sensitivity import SensitivityAnswer
     from joulemap.answer.sweep.answer import SweepAnswer
@@ -143,6 +144,28 @@ class Workspace:
         from joulemap.answer.compare.model import compare_models
 
         return compare_models(self._source, models, settings.with_keywords(keywords), metric)
+
+    @about_model
+    def report(
+        self,
+        models: str | Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        between: Sequence[str | Hardware] = (),
+        repeated: Sequence[str] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ReportAnswer:
+        """Return a report on models on each hardware, whose `save` writes one page that needs no network.
+
+        It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
+        `between` names the two hardware that are explained, by default the best against each other; `repeated` are the
+        options that the page's own command line has. Raises as `compare`, UsageError for several batches, precisions
+        or runtimes.
+        """
+        from joulemap.answer.report.answer import report
+
+        names = (models,) if isinstance(models, str) else models
+        return report(self._source, names, settings.with_keywords(keywords), between, repeated)
 
     @about_model
     def compare_runs(

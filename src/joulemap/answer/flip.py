@@ -169,16 +169,18 @@ class FlipAnswer(RunAnswer):
             apart = "" if self.probability >= TOLD_APART else ": the two cannot be told apart"
             sure = show_chance(self.probability)
             lines.append(f"by how far predictions like these were off, it is better with {sure}{apart}")
-        flips = [row for row in self.rows if row.flip_ratio is not None]
-        for row in flips[:1]:
-            value, there = (show_constant(one or 0.0, row.unit) for one in (row.value, row.flip_value))
-            lines.append(
-                f"{row.constant} of {self._owner(row)} at {there} in place of {value} makes them alike: "
-                f"x{row.flip_ratio:.3g}, {_show_count(row)} of its spreads"
-            )
-        if not flips:
-            lines.append(f"no constant alone flips it, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value")
-        return [*lines, *self._say_batches()]
+        return [*lines, self.say_nearest(), *self._say_batches()]
+
+    def say_nearest(self) -> str:
+        """Return which constant alone takes fewest of its spreads to make them alike, or that none does."""
+        row = next((row for row in self.rows if row.flip_ratio is not None), None)
+        if row is None:
+            return f"no constant alone flips it, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value"
+        value, there = (show_constant(one or 0.0, row.unit) for one in (row.value, row.flip_value))
+        return (
+            f"{row.constant} of {self._owner(row)} at {there} in place of {value} makes them alike: "
+            f"x{row.flip_ratio:.3g}, {_show_count(row)} of its spreads"
+        )
 
     def measure_next(self) -> list[str]:
         """Return the single measurement that takes away most doubt: of a constant, and of the question itself."""

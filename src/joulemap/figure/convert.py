@@ -43,7 +43,7 @@ def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
 
 def to_png(drawn: str) -> bytes:
     """Return an SVG as PNG, with two dots to a pixel."""
-    return cast("bytes", _import_converter().svg_to_png(drawn, scale=DENSITY))
+    return cast("bytes", import_converter().svg_to_png(drawn, scale=DENSITY))
 
 
 def is_installed() -> bool:
@@ -53,7 +53,8 @@ def is_installed() -> bool:
     return find_spec("vl_convert") is not None
 
 
-def _import_converter() -> Any:
+def import_converter() -> Any:
+    """Return the module that draws; MissingPackageError where it is not installed."""
     try:
         import vl_convert
     except ImportError:
@@ -62,7 +63,7 @@ def _import_converter() -> Any:
 
 
 def _convert(spec: dict[str, Any], config: dict[str, Any]) -> str:
-    drawn: str = _import_converter().vegalite_to_svg(spec, vl_version=VEGA_LITE, config=config, allowed_base_urls=[])
+    drawn: str = import_converter().vegalite_to_svg(spec, vl_version=VEGA_LITE, config=config, allowed_base_urls=[])
     return drawn
 
 

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure
-from joulemap.present.document import Grid, Lines, Text
+from joulemap.present.document import Grid, Lines, Steps, Text
 
 
 @attrs.frozen(kw_only=True)
@@ -30,6 +30,8 @@ class Exhibit:
     choices: tuple[Choice, ...]
     chooses: str = ""
     """What tells the figures apart; empty where there is one."""
+    opens: str = ""
+    """The trees that a click on a figure looks into; empty for none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -50,6 +52,8 @@ class Branch:
     share: str
     fraction: float
     """Of the whole tree."""
+    key: str = ""
+    """What figures call it."""
     parts: tuple[Branch | Leaf, ...]
 
 
@@ -96,7 +100,7 @@ class Source:
     table: Table[Any]
 
 
-Block = Grid | Lines | Text | Exhibit | Trees | Fold | Badges | Source
+Block = Grid | Lines | Steps | Text | Exhibit | Trees | Fold | Badges | Source
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,427 @@
+"""The chapters of a report on one model: figures first, what they say, and the query behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import attrs
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.report.finding import Finding
+from joulemap.answer.report.row import EnergyLeaf, PredictionStanding
+from joulemap.answer.scope import join_words
+from joulemap.domain.table import Table
+from joulemap.figure.spec import FigureName
+from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.report.report import (
+    Badge,
+    Badges,
+    Block,
+    Branch,
+    Chapter,
+    Choice,
+    Exhibit,
+    Fold,
+    Leaf,
+    Source,
+    Trees,
+)
+from joulemap.units import FJ_PER_J
+
+GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
+"""How near measurements are -> how a badge looks."""
+
+CATEGORIES: Final = {
+    "compute": "compute",
+    "register": "registers",
+    "unit_memory": "memory of a unit",
+    "chip_memory": "memory on chip",
+    "interconnect": "interconnect",
+    "off_chip_memory": "memory off chip",
+    "control": "control",
+    "board": "board",
+    "static": "static",
+}
+"""Common category -> what a page calls it."""
+
+LEAST_FRACTION: Final = 0.001
+"""Of a run: an action of less is told together with its like."""
+
+SHOWN_NAMES: Final = 90
+"""Characters of the names of numbers that a source is told with."""
+
+
+def list_chapters(found: Finding, prefix: str) -> tuple[Chapter, ...]:
+    """Return the chapters on one model; `prefix` begins the name of each, and tells models apart."""
+    drawn = _Drawn(found, prefix)
+    made = (
+        drawn.compare(),
+        drawn.energy(),
+        drawn.pareto(),
+        drawn.roofline(),
+        drawn.parts(),
+        drawn.edp(),
+        drawn.sweep(),
+        drawn.explain(),
+        drawn.flip(),
+        drawn.cost(),
+        drawn.accuracy(),
+        drawn.sources(),
+    )
+    return tuple(one for one in made if one.blocks)
+
+
+def list_badges(found: Finding) -> tuple[Badge, ...]:
+    """Return how predictions like those of the winner have scored."""
+    best = found.answered[0]
+    return tuple(
+        _grade(row, found.compare.scope.mark(row.hardware)) for row in found.accuracy if row.run_id == best.run_id
+    )
+
+
+def _grade(row: PredictionStanding, name: str) -> Badge:
+    return Badge(
+        label=f"{row.quantity} on {name}",
+        text=f"{show_doubt(row.half_width)}, {_tell_standing(row)}",
+        grade=GRADES[row.standing],
+    )
+
+
+def _tell_standing(row: PredictionStanding) -> str:
+    if row.standing == "other classes" or row.measurement_count is None:
+        return "its class was never measured: from other classes, widened"
+    what = "this hardware" if row.standing == "this hardware" else "hardware of its class"
+    return f"scored on {show_count(row.measurement_count, 'measurement')} of {what}"
+
+
+@attrs.frozen
+class _Drawn:
+    """What is found out, as blocks."""
+
+    found: Finding
+    prefix: str
+
+    def compare(self) -> Chapter:
+        """Return every hardware in figures."""
+        document = self.found.compare.document()
+        best, figures = _sections(document)[:2]
+        exhibits = self._exhibit("comparison", [("", self.found.compare)])
+        use = self._exhibit("utilization", [("", self.found.utilization)])
+        reasons = self.found.utilization.reasons()
+        used = _sections(self.found.utilization.document())[:1]
+        return self._chapter(
+            "compare",
+            "Every hardware side by side",
+            (
+                *exhibits,
+                *best.blocks,
+                Fold(title=figures.title, blocks=(*figures.blocks, Source(table=self.found.compare.rows))),
+                *use,
+                *([Lines(reasons)] if reasons else []),
+                Fold(
+                    title="How much of each hardware is used",
+                    blocks=(
+                        *(block for one in used for block in one.blocks),
+                        Source(table=self.found.utilization.rows),
+                    ),
+                ),
+            ),
+        )
+
+    def energy(self) -> Chapter:
+        """Return where the energy goes, to look into level by level."""
+        scope = self.found.compare.scope
+        name = f"{self.prefix}tree"
+        exhibits = self._exhibit("breakdown", [("", self.found.runs), ("", self.found.compare)], opens=name)
+        trees = tuple(
+            _make_tree(scope.mark(leaves[0].hardware), leaves[0].hardware, leaves)
+            for _, group in groupby(self.found.tree, lambda row: row.run_id)
+            for leaves in [tuple(group)]
+        )
+        drill = Trees(
+            name=name,
+            caption="Look into it: hardware, category, action, subgraphs",
+            trees=trees,
+            table=self.found.tree,
+        )
+        return self._chapter("energy", "Where the energy goes", (*exhibits, drill))
+
+    def pareto(self) -> Chapter:
+        """Return latency against energy."""
+        answer = self.found.pareto
+        if answer is None:
+            return self._chapter("pareto", "", ())
+        sections = _sections(answer.document())
+        return self._chapter(
+            "pareto",
+            "Latency against energy",
+            (
+                *self._exhibit("pareto", [("", answer)]),
+                Fold(title=sections[0].title, blocks=(*sections[0].blocks, Source(table=answer.rows))),
+            ),
+        )
+
+    def roofline(self) -> Chapter:
+        """Return the subgraphs under the roof of each hardware."""
+        asked = [("", self.found.utilization), *((self._mark(one.total.hardware), one) for one in self.found.edp)]
+        return self._chapter("roofline", "Under the roof of each hardware", self._exhibit("roofline", asked))
+
+    def parts(self) -> Chapter:
+        """Return who wins each subgraph."""
+        answer = self.found.parts
+        if answer is None:
+            return self._chapter("parts", "", ())
+        table, *_ = _sections(answer.document(limit=max(1, len(answer.rows))))
+        return self._chapter(
+            "parts",
+            "Which hardware is best for which part",
+            (
+                *self._exhibit("heatmap", [("", answer)]),
+                Lines(answer.sentences()),
+                Fold(title=table.title, blocks=(*table.blocks, Source(table=answer.rows))),
+            ),
+        )
+
+    def edp(self) -> Chapter:
+        """Return what makes up energy x delay, hardware by hardware."""
+        asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
+        told = tuple(
+            Fold(title=f"What it says of {name}", blocks=(Lines(one.insights()), Source(table=one.bounds)))
+            for name, one in asked
+        )
+        return self._chapter("edp", "What makes up energy x delay", (*self._exhibit("edp", asked), *told[:1]))
+
+    def sweep(self) -> Chapter:
+        """Return what the batch changes."""
+        answer = self.found.sweep
+        if answer is None:
+            return self._chapter("sweep", "", ())
+        sections = _sections(answer.document())
+        told = [*answer.changes(), *answer.overtakings()]
+        return self._chapter(
+            "sweep",
+            "What the batch changes",
+            (
+                *self._exhibit("sweep", [("", answer)]),
+                *([Lines(told[:12])] if told else []),
+                Fold(title=sections[0].title, blocks=(*sections[0].blocks, Source(table=answer.series))),
+            ),
+        )
+
+    def explain(self) -> Chapter:
+        """Return why the best hardware differs from each other one."""
+        asked = [(" to ".join(map(self._mark, one.names)), one) for one in self.found.explain]
+        told = tuple(
+            Fold(title=f"From {name}", blocks=(Lines(one.sentences()), Source(table=one.terms))) for name, one in asked
+        )
+        first = tuple(Lines(one.sentences()) for _, one in asked[:1])
+        return self._chapter(
+            "explain",
+            "Why they differ",
+            (*self._exhibit("waterfall", asked, "from one hardware to another"), *first, *told[1:]),
+        )
+
+    def flip(self) -> Chapter:
+        """Return what would make the other hardware the better one."""
+        answer = self.found.flip
+        if answer is None:
+            return self._chapter("flip", "", ())
+        titles = ("What would flip it, what takes fewest of its spreads first", "What makes the doubt")
+        tables = [one for one in _sections(answer.document()) if one.title in titles]
+        return self._chapter(
+            "flip",
+            "What would flip it",
+            (
+                *self._exhibit("tornado", [("", answer)]),
+                Lines([*answer.sentences(), *answer.measure_next()]),
+                *(Fold(title=one.title, blocks=(*one.blocks, Source(table=answer.rows))) for one in tables),
+            ),
+        )
+
+    def cost(self) -> Chapter:
+        """Return what a million inferences cost, and what that assumes."""
+        answer = self.found.cost
+        if answer is None:
+            return self._chapter("cost", "", ())
+        sections = {one.title: one for one in _sections(answer.document())}
+        tables: list[tuple[Section, Table[Any]]] = [
+            (one, answer.rows) for title, one in sections.items() if title.startswith(("Million", "Prices"))
+        ]
+        tables += [(one, answer.assumptions) for title, one in sections.items() if title == "Assumptions"]
+        return self._chapter(
+            "cost",
+            "What a million inferences cost",
+            (
+                *self._exhibit("cost", [("", answer)]),
+                Lines(answer.describe_break_even()),
+                *(Fold(title=one.title, blocks=(*one.blocks, Source(table=table))) for one, table in tables),
+            ),
+        )
+
+    def accuracy(self) -> Chapter:
+        """Return how predictions for each hardware have scored."""
+        rows = self.found.accuracy
+        drawn = grid(
+            rows,
+            (
+                ("hardware", "hardware"),
+                ("quantity", "quantity"),
+                ("80 % interval", lambda row: show_doubt(row.half_width)),
+                ("scored on", "standing"),
+                ("measurements", lambda row: "" if row.measurement_count is None else f"{row.measurement_count:,}"),
+                ("groups", lambda row: "" if row.group_count is None else f"{row.group_count:,}"),
+                ("follows from", "basis"),
+                ("calibration", "calibration"),
+            ),
+            projected=self.found.compare.scope.projected,
+        )
+        badges = tuple(_grade(row, self._mark(row.hardware)) for row in rows)
+        return self._chapter(
+            "accuracy",
+            "How predictions for this hardware have scored",
+            (
+                Text(
+                    "four times in five what is measured lies within the interval; a badge says what the measurements "
+                    "behind it are of"
+                ),
+                Badges(badges=badges),
+                Fold(title="Scores as a table", blocks=(drawn,)),
+                Source(table=rows),
+            ),
+        )
+
+    def sources(self) -> Chapter:
+        """Return every note, assumption and source."""
+        document = self.found.compare.document()
+        notes = next((one for one in document.sections if one.title == "Key insights"), None)
+        folds = tuple(self._list_sources())
+        return self._chapter(
+            "sources",
+            "Assumptions and sources",
+            (*(notes.blocks if notes else ()), *folds, Source(table=self.found.sources)),
+        )
+
+    def _list_sources(self) -> Iterator[Fold]:
+        for _, group in groupby(self.found.sources, lambda row: row.run_id):
+            rows = tuple(group)
+            assumed = sum(row.run_fraction or 0.0 for row in rows if row.basis in ("assumed", "recalled"))
+            name = self._mark(rows[0].hardware)
+            drawn = Grid(
+                headings=("basis", "of the energy", "numbers", "source"),
+                rows=tuple(
+                    (row.basis, _show_fraction(row.run_fraction), _shorten(row.numbers, row.number_count), row.source)
+                    for row in rows
+                ),
+            )
+            told = f"{name}: {show_count(len(rows), 'source')}, {show_share(assumed)} of the energy at assumed prices"
+            yield Fold(title=told, blocks=(drawn,))
+
+    def _mark(self, name: str) -> str:
+        return self.found.compare.scope.mark(name)
+
+    def _chapter(self, name: str, title: str, blocks: Iterable[Block]) -> Chapter:
+        return Chapter(name=f"{self.prefix}{name}", title=title, blocks=tuple(blocks))
+
+    def _exhibit(
+        self,
+        name: FigureName,
+        asked: Sequence[tuple[str, Answer]],
+        chooses: str = "hardware",
+        opens: str = "",
+    ) -> tuple[Exhibit, ...]:
+        """Return the figures of this name that answers have, as one exhibit; none where they have none."""
+        choices = tuple(
+            Choice(label=label or self._mark(_tell_apart(figure.title)), figure=figure)
+            for label, answer in asked
+            for figure in answer.figures()
+            if figure.name == name
+        )
+        if not choices:
+            return ()
+        return (
+            Exhibit(
+                name=f"{self.prefix}{name}",
+                choices=choices,
+                chooses=chooses if len(choices) > 1 else "",
+                opens=opens,
+            ),
+        )
+
+
+def _tell_apart(title: str) -> str:
+    return title.rpartition(": ")[2]
+
+
+def _sections(document: Document) -> tuple[Section, ...]:
+    return document.shown
+
+
+def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch:
+    """Return the energy of a run: categories, actions, and the subgraphs that act most."""
+    whole = sum(leaf.energy_fj for leaf in leaves)
+
+    def share(energy_fj: int) -> str:
+        return _show_fraction(energy_fj / whole if whole else None)
+
+    def energy(energy_fj: int) -> str:
+        return show_quantity(energy_fj / FJ_PER_J, "J")
+
+    categories = []
+    for category, of_category in groupby(leaves, lambda leaf: leaf.common_category):
+        actions: list[Branch | Leaf] = []
+        small: list[EnergyLeaf] = []
+        for action, of_action in groupby(of_category, lambda leaf: leaf.action):
+            acting = tuple(of_action)
+            if whole and acting[0].action_fj / whole < LEAST_FRACTION:
+                small += acting
+                continue
+            parts = tuple(
+                Leaf(
+                    label=leaf.subgraph or f"{show_count(leaf.subgraph_count, 'other subgraph')}",
+                    amount=energy(leaf.energy_fj),
+                    share=share(leaf.energy_fj),
+                )
+                for leaf in acting
+            )
+            actions.append(
+                Branch(
+                    label=action,
+                    amount=energy(acting[0].action_fj),
+                    share=share(acting[0].action_fj),
+                    fraction=acting[0].action_fj / whole if whole else 0.0,
+                    parts=parts,
+                )
+            )
+        if small:
+            rest = sum(leaf.energy_fj for leaf in small)
+            count = show_count(len({leaf.action for leaf in small}), "smaller action")
+            actions.append(Leaf(label=count, amount=energy(rest), share=share(rest)))
+        total = sum(leaf.energy_fj for leaf in leaves if leaf.common_category == category)
+        categories.append(
+            Branch(
+                label=CATEGORIES.get(category, category),
+                amount=energy(total),
+                share=share(total),
+                fraction=total / whole if whole else 0.0,
+                key=category,
+                parts=tuple(actions),
+            )
+        )
+    return Branch(
+        label=name, amount=energy(whole), share=share(whole), fraction=1.0, key=hardware, parts=tuple(categories)
+    )
+
+
+def _show_fraction(fraction: float | None) -> str:
+    return "" if not fraction else show_share(fraction)
+
+
+def _shorten(numbers: str, count: int) -> str:
+    if len(numbers) <= SHOWN_NAMES:
+        return numbers
+    kept = numbers[:SHOWN_NAMES].rpartition(", ")[0]
+    rest = count - kept.count(", ") - 1
+    return join_words([kept, f"{rest} more"]) if kept and rest > 0 else numbers

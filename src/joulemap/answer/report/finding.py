@@ -1,0 +1,154 @@
+"""What is found out about one model for a report: the answers of other questions on the same hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.compare.breakdown import BreakdownAnswer, break_down
+from joulemap.answer.compare.contest import ContestAnswer, hold_contest
+from joulemap.answer.compare.summary import CompareAnswer, Comparison, compare
+from joulemap.answer.cost import CostAnswer, price_inferences
+from joulemap.answer.edp.answer import EdpAnswer, take_apart
+from joulemap.answer.explain.answer import ExplainAnswer, explain
+from joulemap.answer.flip import FlipAnswer, find_flips
+from joulemap.answer.pareto import ParetoAnswer, find_front
+from joulemap.answer.report.row import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.answer.scope import holding_scope
+from joulemap.answer.sweep.answer import SweepAnswer, sweep_batches
+from joulemap.answer.utilization.answer import UtilizationAnswer, judge
+from joulemap.domain.settings import Limits, Usage
+from joulemap.domain.table import Table
+from joulemap.errors import UnsupportedError, UsageError
+from joulemap.plan.run import plan_runs
+from joulemap.store.query import fetch
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+Found = TypeVar("Found", bound=RunAnswer)
+
+SHARES: Final = {"min_compute_fraction": 0.2, "max_bandwidth_fraction": 0.9, "max_idle_fraction": 0.8}
+"""Beyond which a run is flagged."""
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One model on several hardware, the same in every answer; None where a question does not arise."""
+
+    compare: CompareAnswer
+    runs: BreakdownAnswer
+    tree: Table[EnergyLeaf]
+    accuracy: Table[PredictionStanding]
+    sources: Table[NumberSource]
+    pareto: ParetoAnswer | None
+    parts: ContestAnswer | None
+    edp: tuple[EdpAnswer, ...]
+    """Of each hardware, the lowest energy first."""
+    sweep: SweepAnswer | None
+    explain: tuple[ExplainAnswer, ...]
+    """The hardware of lowest energy against each other, the runner-up first."""
+    flip: FlipAnswer | None
+    cost: CostAnswer | None
+    utilization: UtilizationAnswer
+
+    @property
+    def model(self) -> str:
+        """The model."""
+        return self.compare.scope.model
+
+    @property
+    def answered(self) -> tuple[Comparison, ...]:
+        """What was not refused, the lowest energy first."""
+        return tuple(row for row in self.compare.rows if row.status == "ok")
+
+    @property
+    def answers(self) -> tuple[RunAnswer, ...]:
+        """Every answer."""
+        single = (self.compare, self.runs, self.pareto, self.parts, self.sweep, self.flip, self.cost, self.utilization)
+        return (*(one for one in single if one is not None), *self.edp, *self.explain)
+
+
+def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str | Hardware]) -> Finding:
+    """Return what a report says of one model; `pair` is what is explained, by default the best against each other.
+
+    Raises as `compare`.
+    """
+    compared = compare(source, model, settings, "")
+    named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
+    chosen = _fix_hardware(settings, [one.spelling for one in named])
+    runs = break_down(source, (model,), chosen)
+    with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
+        own = {
+            "tree": fetch(connection, EnergyLeaf, run_ids=ids),
+            "accuracy": fetch(connection, PredictionStanding, run_ids=ids),
+            "sources": fetch(connection, NumberSource, run_ids=ids),
+        }
+    spellings = [one.spelling for one in named]
+    best, *others = spellings
+    pairs = [tuple(pair)] if pair else [(other, best) for other in others]
+    plain = attrs.evolve(chosen, hardware=())
+    is_swept = not settings.inputs and not settings.modules
+    several = len(named) > 1
+
+    def ask_explain(one: tuple[Any, ...]) -> ExplainAnswer:
+        return explain(source, model, (one[0], one[1]), plain, "energy")
+
+    candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
+    return Finding(
+        compare=compared,
+        runs=runs,
+        **own,  # type: ignore[arg-type]
+        pareto=_try(lambda: find_front(source, model, "latency", "energy_per_inference", candidates, Usage())),
+        parts=_try(lambda: hold_contest(source, (model,), chosen, "subgraph", "energy")) if several else None,
+        edp=tuple(take_apart(source, model, one, plain, ()) for one in spellings),
+        sweep=_try(lambda: sweep_batches(source, (model,), attrs.evolve(chosen, batch=()), 0.0)) if is_swept else None,
+        explain=tuple(found for one in pairs if (found := _try(partial(ask_explain, one))) is not None),
+        flip=_try(lambda: find_flips(source, model, (pairs[0][0], pairs[0][1]), plain, "energy", Usage()))
+        if pairs
+        else None,
+        cost=_try(lambda: price_inferences(source, model, candidates, Usage(), (), limits=Limits(), prices=())),
+        utilization=judge(source, model, chosen, SHARES, (), has_advice=False, is_pairing=False),
+    )
+
+
+@attrs.frozen
+class _Named:
+    """A hardware of an answer, and how to ask for it again."""
+
+    name: str
+    spelling: str | Hardware
+
+    @classmethod
+    def of(cls, row: Comparison, compared: CompareAnswer, settings: Settings) -> _Named:
+        records = {one.id: one for one in settings.hardware if not isinstance(one, str)}
+        plain = row.hardware.partition("@")[0]
+        return cls(row.hardware, records.get(plain) or compared.scope.spell(row.hardware))
+
+
+def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Settings:
+    """Return settings that take these hardware and no other."""
+    return attrs.evolve(
+        settings,
+        hardware=tuple(hardware),
+        architecture=(),
+        deployment=(),
+        scenario="",
+        power_budget_w=None,
+        is_available=None,
+        runtime=settings.runtime,
+    )
+
+
+def _try(ask: Callable[[], Found]) -> Found | None:
+    """Return an answer; None where the question has none for this hardware."""
+    try:
+        return ask()
+    except (UnsupportedError, UsageError):
+        return None

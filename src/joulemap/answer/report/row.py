@@ -1,0 +1,74 @@
+"""Rows that only a report asks for."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import attrs
+
+Standing = Literal["this hardware", "its class", "other classes"]
+"""What the measurements are of that a prediction is judged by."""
+
+
+@attrs.frozen
+class PredictionStanding:
+    """How predictions like one of a run have scored."""
+
+    query: ClassVar[str] = "report.accuracy"
+
+    model: str
+    hardware: str
+    quantity: str
+    """`latency` or `energy`."""
+    half_width: float
+    """Of the 80 % interval of the natural logarithm."""
+    standing: Standing
+    basis: str
+    """What the interval follows from."""
+    measurement_count: int | None
+    """None where they are of other classes."""
+    group_count: int | None
+    """Model families times boards."""
+    calibration: str
+    run_id: int
+
+
+@attrs.frozen
+class EnergyLeaf:
+    """An action of a run in one subgraph, or in all those past the ones that act most."""
+
+    query: ClassVar[str] = "report.tree"
+
+    model: str
+    hardware: str
+    common_category: str
+    category_fj: int
+    action: str
+    """`component.action`."""
+    action_fj: int
+    position: int
+    subgraph: str | None
+    """None where the row stands for all the others."""
+    subgraph_count: int
+    energy_fj: int
+    energy_j: float
+    run_fraction: float | None
+    run_id: int
+
+
+@attrs.frozen
+class NumberSource:
+    """What numbers of a run's hardware are from."""
+
+    query: ClassVar[str] = "report.source"
+
+    model: str
+    hardware: str
+    basis: str
+    source: str
+    number_count: int
+    numbers: str
+    energy_fj: int
+    """What the prices among them price of the run."""
+    run_fraction: float | None
+    run_id: int

@@ -1,0 +1,71 @@
+"""`joulemap report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.run import Models, RunOptions, repeat_options
+from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit
+from joulemap.cli.voice import voice
+from joulemap.domain.name import split_names
+
+
+@command
+def report(
+    words: Models,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    between: Annotated[
+        str,
+        typer.Option(
+            help="Two hardware, A,B: what is explained, and what would flip it.",
+            show_default="the best against each other; the runner-up is what would flip it",
+            autocompletion=complete_hardware,
+        ),
+    ] = "",
+    force: Force = False,
+    hardware: HardwareOptions,
+    run: RunOptions,
+    database: DatabaseOptions,
+) -> None:
+    """Write a page on models and hardware: which one, how sure, why, with figures, tables and every source.
+
+    One file that opens from disk, without a network or JavaScript, on a phone, in print and in the dark. Its figures
+    are drawn by vl-convert-python: pip install 'joulemap[plot]'.
+
+    \b
+    joulemap report resnet18
+    joulemap report vit_b_16 --deployment edge --precision int8 -o vit.html
+    joulemap report resnet18 mobilenet_v2 --hardware l4,h100_sxm5 --precision bf16
+    joulemap report resnet50 --hardware l4,t4,epyc_9654 --between epyc_9654,l4
+    """
+    from joulemap.answer.name import split_models
+    from joulemap.figure.convert import import_converter
+    from joulemap.file import check_output
+    from joulemap.report.page import start_drawing
+
+    check_suffix(output, ".html", "a page")
+    check_output(output, (database.db,), force=force)
+    import_converter()
+    start_drawing()
+    models, named = split_models(words)
+    settings = run.settings(**hardware.keywords(named))
+    explained = ("--between", between) if between else ()
+    repeated = (*named, *_repeat(hardware), *run.repeat(), *explained)
+    answer = database.open().report(models, settings, between=split_names(between), repeated=repeated)
+    emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
+    for line in answer.report.verdict[:1]:
+        voice.inform(line)
+
+
+def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
+    """Return the options of hardware that the page's own command has."""
+    names = ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")
+    words = {None: (), True: ("--available",), False: ("--no-available",)}
+    return (*repeat_options(hardware, names), *words[hardware.available])

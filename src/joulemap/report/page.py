@@ -1,0 +1,274 @@
+"""The page of a report: one file that opens from disk, reads without JavaScript and asks nothing of a network.
+
+    what it says first → badges → contents → chapters (figures drawn as SVG, tables, sources) → the data
+
+Where JavaScript runs, Vega draws the figures again from the data of the page. Its content security policy lets the
+page's own style and two scripts in, by their digests, and nothing else; Vega interprets its expressions, so that
+nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from joulemap.background import begin
+from joulemap.domain.table import Table
+from joulemap.figure.bundle import bundle_script
+from joulemap.figure.convert import to_svg
+from joulemap.figure.figure import Figure, draw_svg
+from joulemap.figure.spec import find_spec
+from joulemap.figure.theme import THEMES, configure
+from joulemap.frame import escape
+from joulemap.present.document import Grid, Lines, Steps, Text, draw_columns
+from joulemap.report.content import compress, list_content
+from joulemap.report.report import (
+    Badges,
+    Block,
+    Branch,
+    Chapter,
+    Exhibit,
+    Fold,
+    Leaf,
+    Report,
+    Source,
+    Trees,
+    name_figure,
+)
+
+STATIC_CHOICES: Final = 4
+"""Figures of an exhibit that are drawn as SVG; a browser draws the others when they are chosen."""
+
+SHOWN_ROWS: Final = 60
+"""Rows of the table behind a figure; the data has all."""
+
+MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}
+"""Grade of a badge -> its mark, so that colour is not all that tells it."""
+
+_IDS: Final = re.compile(r'(\bid="|url\(#)')
+_NEEDLESS: Final = re.compile(r' (?:role|aria-[a-z]+|class|version|xmlns(?::\w+)?|font-family|pointer-events)="[^"]*"')
+_EMPTY: Final = re.compile(r"<path(?: display=\"none\")?(?: d=\"[^\"]*\")?(?: pointer-events=\"none\")?/>")
+
+
+def start_drawing() -> None:
+    """Make ready in another thread what drawing needs, while something else is asked."""
+    begin(_warm_up)
+
+
+def _warm_up() -> None:
+    bundle_script()
+    to_svg({"mark": "point"}, THEMES[0])
+
+
+def write_page(report: Report) -> str:
+    """Return a report as HTML; MissingPackageError without vl-convert-python."""
+    vega = bundle_script()
+    style, script = _read("style.css"), _read("script.js")
+    drawn = _Page(report)
+    body = drawn.write_body()
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_digest(script)} {_digest(vega)}",
+            f"style-src {_digest(style)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    content = compress(list_content(report, {theme: configure(theme) for theme in THEMES}))
+    packed = compress(vega)
+    return (
+        "<!doctype html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(report.title)}</title>\n"
+        '<link rel="icon" href="data:,">\n'
+        f"<style>{style}</style>\n</head>\n<body>\n"
+        f"{body}\n"
+        f'<section id="data"><h2>The data</h2><p>Every row behind the figures and tables of this page, with its query, '
+        "columns and units, and the specification of every figure: "
+        f'<a id="content" download="joulemap-report.json.gz" href="data:application/gzip;base64,{content}">'
+        "joulemap-report.json.gz</a>.</p></section>\n"
+        f"{drawn.write_foot()}\n"
+        f'<script type="text/plain" id="vega">{packed}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+@cache
+def _read(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+class _Page:
+    """A report on its way to a page."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def write_body(self) -> str:
+        """Return the head of the page, its contents and chapters."""
+        first, *rest = self._report.verdict or ("",)
+        head = [
+            '<a class="skip" href="#content-of-page">Skip to the report</a>',
+            f'<header><p class="kicker">{escape(self._report.subject)}</p><h1>{escape(self._report.title)}</h1>',
+            f'<p class="verdict">{escape(first)}</p>',
+            _lines(rest),
+            "</header>",
+        ]
+        chapters = list(self._report.chapters)
+        untitled = [one for one in chapters if not one.title]
+        titled = [one for one in chapters if one.title]
+        head += [self._blocks(one.blocks) for one in untitled]
+        links = "".join(f'<li><a href="#{escape(one.name)}">{escape(one.title)}</a></li>' for one in titled)
+        head.append(f'<nav aria-label="Contents"><ol>{links}<li><a href="#data">The data</a></li></ol></nav>')
+        return "\n".join([*head, '<main id="content-of-page">', *map(self._chapter, titled), "</main>"])
+
+    def write_foot(self) -> str:
+        """Return who made the page, and what makes it again."""
+        again = f"<p>Again: <code>{escape(self._report.command)}</code></p>" if self._report.command else ""
+        return f"<footer><p>{escape(self._report.made)}</p>{again}</footer>"
+
+    def _chapter(self, chapter: Chapter) -> str:
+        name = escape(chapter.name)
+        return f'<section id="{name}"><h2>{escape(chapter.title)}</h2>\n{self._blocks(chapter.blocks)}\n</section>'
+
+    def _blocks(self, blocks: Iterable[Block]) -> str:
+        return "\n".join(filter(None, map(self._block, blocks)))
+
+    def _block(self, block: Block) -> str:
+        if isinstance(block, Grid):
+            return _table(block)
+        if isinstance(block, Lines):
+            return _lines(block.texts)
+        if isinstance(block, Steps):
+            return f"<pre>{escape(chr(10).join(block.texts))}</pre>" if block.texts else ""
+        if isinstance(block, Text):
+            return f"<p>{escape(block.text)}</p>" if block.text else ""
+        if isinstance(block, Fold):
+            return _fold(block.title, self._blocks(block.blocks))
+        if isinstance(block, Badges):
+            return _badges(block)
+        if isinstance(block, Source):
+            return _source(block.table)
+        if isinstance(block, Trees):
+            return _trees(block)
+        return self._exhibit(block)
+
+    def _exhibit(self, exhibit: Exhibit) -> str:
+        figures = []
+        for index, choice in enumerate(exhibit.choices):
+            label = choice.label if exhibit.chooses else ""
+            drawn = _draw(choice.figure, name_figure(exhibit, index)) if index < STATIC_CHOICES else ""
+            figures.append(_figure(name_figure(exhibit, index), choice.figure, label, drawn))
+        chooses = f' data-chooses="{escape(exhibit.chooses)}"' if exhibit.chooses else ""
+        chooses += f' data-opens="{escape(exhibit.opens)}"' if exhibit.opens else ""
+        return f'<div class="exhibit" id="{escape(exhibit.name)}-figures"{chooses}>\n' + "\n".join(figures) + "\n</div>"
+
+
+def _figure(name: str, figure: Figure, label: str, drawn: str) -> str:
+    columns = find_spec(figure.name).columns
+    shown = draw_columns(figure.table, columns=columns, limit=SHOWN_ROWS)
+    rest = len(figure.table) - SHOWN_ROWS
+    more = f'<p>{rest:,} more rows: <a href="#data">the data</a></p>' if rest > 0 else ""
+    title = f'<h3 class="choice">{escape(label)}</h3>' if label else ""
+    empty = "" if drawn else ' data-empty="yes"'
+    behind = f"{len(figure.table):,} rows of {figure.query}, drawn by {figure.name}@{figure.version}"
+    return (
+        f'<figure id="{escape(name)}" data-label="{escape(label)}"{empty}>{title}'
+        f'<div class="drawn">{drawn}</div><div class="live" role="img" aria-label="{escape(figure.description)}"></div>'
+        f'<figcaption>{escape(figure.description)} <span class="query">{escape(behind)}</span></figcaption>'
+        f"{_fold('Its table', _table(shown) + more)}</figure>"
+    )
+
+
+def _draw(figure: Figure, name: str) -> str:
+    """Return a figure as SVG that fits among others in a page: its own ids, no attribute that the page needs not."""
+    head, _, rest = draw_svg(figure).partition(">")
+    kept = _EMPTY.sub("", _NEEDLESS.sub("", rest))
+    return f"{head}>{_IDS.sub(lambda found: f'{found[0]}{name}-', kept)}"
+
+
+def _table(block: Grid) -> str:
+    if not block.texts:
+        return ""
+    heads = "".join(
+        f'<th scope="col"{_side(index, block)}>{escape(one)}</th>' for index, one in enumerate(block.headings)
+    )
+    rows = "\n".join(
+        "<tr>" + "".join(f"<td{_side(index, block)}>{_cell(cell)}</td>" for index, cell in enumerate(row)) + "</tr>"
+        for row in block.rows
+    )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _side(index: int, block: Grid) -> str:
+    return ' class="n"' if index in block.numbers else ""
+
+
+def _cell(text: str) -> str:
+    rest = text.lstrip(" ")
+    return "&nbsp;" * (len(text) - len(rest)) + escape(rest)
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(one)}</li>" for one in texts) + "</ul>" if texts else ""
+
+
+def _fold(title: str, inside: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>\n{inside}</details>"
+
+
+def _badges(block: Badges) -> str:
+    made = "".join(
+        f'<li class="badge {one.grade}"><span aria-hidden="true">{MARKS[one.grade]}</span> <b>{escape(one.label)}</b> '
+        f"{escape(one.text)}</li>"
+        for one in block.badges
+    )
+    return f'<ul class="badges" aria-label="How far to trust the numbers">{made}</ul>' if made else ""
+
+
+def _source(table: Table[object]) -> str:
+    parameters = ", ".join(f"{name} = {_show_parameter(value)}" for name, value in table.parameters.items())
+    return f'<p class="query">{escape(table.title)}{escape(f": {parameters}") if parameters else ""}</p>'
+
+
+def _show_parameter(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _trees(block: Trees) -> str:
+    made = "\n".join(map(_branch, block.trees))
+    return (
+        f'<div class="tree" id="{escape(block.name)}"><h3>{escape(block.caption)}</h3>\n{made}\n'
+        f"{_source(block.table)}</div>"
+    )
+
+
+def _branch(node: Branch | Leaf) -> str:
+    told = f'<span>{escape(node.label)}</span> <span class="n">{escape(node.amount)}</span>'
+    told += f' <span class="n">{escape(node.share)}</span>'
+    if isinstance(node, Leaf):
+        return f'<p class="leaf">{told}</p>'
+    width = max(0.0, min(1.0, node.fraction))
+    bar = f'<meter min="0" max="1" value="{width:.3f}" aria-hidden="true"></meter>'
+    inside = "".join(map(_branch, node.parts))
+    return f'<details data-key="{escape(node.key)}"><summary>{told} {bar}</summary>{inside}</details>'
