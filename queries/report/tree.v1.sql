@@ -7,7 +7,7 @@ grain = "one row per run, action and subgraph; of an action past the subgraphs t
 order = ["run as in run_ids", "category_fj descending", "common_category", "action_fj descending", "action", "position"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them; refused ones are left out" }
-most = { type = "INTEGER", default = 5, meaning = "subgraphs of an action with a row of their own" }
+most = { type = "INTEGER", default = 3, meaning = "subgraphs of an action with a row of their own" }
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }

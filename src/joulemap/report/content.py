@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from joulemap.domain.table import Table
@@ -17,9 +17,10 @@ from joulemap.report.report import Report
 
 
 def list_content(report: Report, themes: Mapping[str, Any]) -> str:
-    """Return the data as JSON: each table once, with its query and columns; figures by their names on the page.
+    """Return the data as JSON: tables, and figures by their names on the page.
 
-    A figure is a specification, the table whose rows it draws, the columns that it takes of them, and its texts.
+    A table is there once, with its query and the values of each column, of those that nothing but figures are made of
+    the columns that they draw. A figure has a specification, the table whose rows it draws, and its texts.
     """
     tables = report.tables
     places = {id(table): index for index, table in enumerate(tables)}
@@ -41,7 +42,7 @@ def list_content(report: Report, themes: Mapping[str, Any]) -> str:
         "verdict": report.verdict,
         "made": report.made,
         "command": report.command,
-        "tables": [_describe(table) for table in tables],
+        "tables": [_describe(table, report.columns(table)) for table in tables],
         "figures": figures,
         "specifications": [json.loads(view) for view in views],
         "themes": themes,
@@ -61,14 +62,24 @@ def _strip(figure: Figure) -> dict[str, Any]:
     return {**kept, "datasets": datasets}
 
 
-def _describe(table: Table[Any]) -> dict[str, Any]:
+def _describe(table: Table[Any], names: Collection[str]) -> dict[str, Any]:
+    """Return a table column by column, which packs to two thirds of what its rows do."""
+    values = list(zip(*table.cells, strict=True)) or [()] * len(table.columns)
     return {
         "query": table.title,
         "parameters": plain(dict(table.parameters)),
+        "row_count": len(table),
         "columns": [
-            {"name": one.name, "type": one.type, "unit": one.unit, "meaning": one.meaning} for one in table.columns
+            {
+                "name": one.name,
+                "type": one.type,
+                "unit": one.unit,
+                "meaning": one.meaning,
+                "values": list(map(_show, values[index])),
+            }
+            for index, one in enumerate(table.columns)
+            if one.name in names
         ],
-        "rows": [[_show(value) for value in cells] for cells in table.cells],
     }
 
 

@@ -42,16 +42,20 @@ from joulemap.report.report import (
 )
 
 STATIC_CHOICES: Final = 4
-"""Figures of an exhibit that are drawn as SVG; a browser draws the others when they are chosen."""
+"""Figures of an exhibit that are all drawn as SVG; of more the first is, and a browser draws what is chosen."""
 
 SHOWN_ROWS: Final = 60
-"""Rows of the table behind a figure; the data has all."""
+"""Rows of the table behind the first figure of an exhibit; the data has all."""
+
+SHOWN_FEW_ROWS: Final = 12
+"""The same behind the others."""
 
 MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}
 """Grade of a badge -> its mark, so that colour is not all that tells it."""
 
 _IDS: Final = re.compile(r'(\bid="|url\(#)')
 _NEEDLESS: Final = re.compile(r' (?:role|aria-[a-z]+|class|version|xmlns(?::\w+)?|font-family|pointer-events)="[^"]*"')
+_DIGITS: Final = re.compile(r"\d+\.\d{2,}")
 _EMPTY: Final = re.compile(r"<path(?: display=\"none\")?(?: d=\"[^\"]*\")?(?: pointer-events=\"none\")?/>")
 
 
@@ -173,25 +177,28 @@ class _Page:
         figures = []
         for index, choice in enumerate(exhibit.choices):
             label = choice.label if exhibit.chooses else ""
-            drawn = _draw(choice.figure, name_figure(exhibit, index)) if index < STATIC_CHOICES else ""
-            figures.append(_figure(name_figure(exhibit, index), choice.figure, label, drawn))
+            is_static = index == 0 or len(exhibit.choices) <= STATIC_CHOICES
+            drawn = _draw(choice.figure, name_figure(exhibit, index)) if is_static else ""
+            limit = SHOWN_FEW_ROWS if index else SHOWN_ROWS
+            figures.append(_figure(name_figure(exhibit, index), choice.figure, label, drawn, limit))
         chooses = f' data-chooses="{escape(exhibit.chooses)}"' if exhibit.chooses else ""
         chooses += f' data-opens="{escape(exhibit.opens)}"' if exhibit.opens else ""
         return f'<div class="exhibit" id="{escape(exhibit.name)}-figures"{chooses}>\n' + "\n".join(figures) + "\n</div>"
 
 
-def _figure(name: str, figure: Figure, label: str, drawn: str) -> str:
+def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> str:
     columns = find_spec(figure.name).columns
-    shown = draw_columns(figure.table, columns=columns, limit=SHOWN_ROWS)
-    rest = len(figure.table) - SHOWN_ROWS
+    shown = draw_columns(figure.table, columns=columns, limit=limit)
+    rest = len(figure.table) - limit
     more = f'<p>{rest:,} more rows: <a href="#data">the data</a></p>' if rest > 0 else ""
     title = f'<h3 class="choice">{escape(label)}</h3>' if label else ""
     empty = "" if drawn else ' data-empty="yes"'
     behind = f"{len(figure.table):,} rows of {figure.query}, drawn by {figure.name}@{figure.version}"
     return (
         f'<figure id="{escape(name)}" data-label="{escape(label)}"{empty}>{title}'
-        f'<div class="drawn">{drawn}</div><div class="live" role="img" aria-label="{escape(figure.description)}"></div>'
-        f'<figcaption>{escape(figure.description)} <span class="query">{escape(behind)}</span></figcaption>'
+        f'<div class="drawn">{drawn}</div><div class="live" aria-describedby="{escape(name)}-told"></div>'
+        f'<figcaption id="{escape(name)}-told">{escape(figure.description)} '
+        f'<span class="query">{escape(behind)}</span></figcaption>'
         f"{_fold('Its table', _table(shown) + more)}</figure>"
     )
 
@@ -199,28 +206,33 @@ def _figure(name: str, figure: Figure, label: str, drawn: str) -> str:
 def _draw(figure: Figure, name: str) -> str:
     """Return a figure as SVG that fits among others in a page: its own ids, no attribute that the page needs not."""
     head, _, rest = draw_svg(figure).partition(">")
-    kept = _EMPTY.sub("", _NEEDLESS.sub("", rest))
+    rest = rest.partition("</desc>")[2]
+    kept = _EMPTY.sub("", _DIGITS.sub(_round, _NEEDLESS.sub("", rest)))
     return f"{head}>{_IDS.sub(lambda found: f'{found[0]}{name}-', kept)}"
 
 
+def _round(found: re.Match[str]) -> str:
+    """Return a coordinate to a tenth of a pixel."""
+    return f"{float(found[0]):.1f}".removesuffix(".0")
+
+
 def _table(block: Grid) -> str:
+    """Return a table; end tags that HTML does without are left out, for they are a fifth of a large page."""
     if not block.texts:
         return ""
-    heads = "".join(
-        f'<th scope="col"{_side(index, block)}>{escape(one)}</th>' for index, one in enumerate(block.headings)
-    )
+    heads = "".join(f"<th{_side(index, block)}>{escape(one)}" for index, one in enumerate(block.headings))
     rows = "\n".join(
-        "<tr>" + "".join(f"<td{_side(index, block)}>{_cell(cell)}</td>" for index, cell in enumerate(row)) + "</tr>"
+        "<tr>" + "".join(f"<td{_side(index, block)}>{_cell(cell)}" for index, cell in enumerate(row))
         for row in block.rows
     )
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
-        f"<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
+        f"<thead><tr>{heads}\n<tbody>{rows}</table></div>"
     )
 
 
 def _side(index: int, block: Grid) -> str:
-    return ' class="n"' if index in block.numbers else ""
+    return " class=n" if index in block.numbers else ""
 
 
 def _cell(text: str) -> str:
@@ -264,11 +276,13 @@ def _trees(block: Trees) -> str:
 
 
 def _branch(node: Branch | Leaf) -> str:
-    told = f'<span>{escape(node.label)}</span> <span class="n">{escape(node.amount)}</span>'
-    told += f' <span class="n">{escape(node.share)}</span>'
+    told = f"<b>{escape(node.label)}</b><i>{escape(node.amount)}</i><i>{escape(node.share)}</i>"
     if isinstance(node, Leaf):
-        return f'<p class="leaf">{told}</p>'
+        return f"<p>{told}</p>"
+    if all(isinstance(one, Leaf) for one in node.parts):
+        parts = "; ".join(f"{one.label} {one.amount}, {one.share}" for one in node.parts)
+        return f"<details><summary>{told}</summary><p>{escape(parts)}</p></details>"
     width = max(0.0, min(1.0, node.fraction))
     bar = f'<meter min="0" max="1" value="{width:.3f}" aria-hidden="true"></meter>'
     inside = "".join(map(_branch, node.parts))
-    return f'<details data-key="{escape(node.key)}"><summary>{told} {bar}</summary>{inside}</details>'
+    return f'<details data-key="{escape(node.key)}"><summary>{told}{bar}</summary>{inside}</details>'

@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure
+from joulemap.figure.spec import find_spec
 from joulemap.present.document import Grid, Lines, Steps, Text
 
 
@@ -153,6 +154,17 @@ class Report:
             elif isinstance(one, Trees | Source):
                 found[id(one.table)] = one.table
         return tuple(found.values())
+
+    def columns(self, table: Table[Any]) -> tuple[str, ...]:
+        """Return the columns of a table that the report rests on: those that its figures draw, all where it is told."""
+        drawn: set[str] = set()
+        for one in self.blocks:
+            if isinstance(one, Trees | Source) and one.table is table:
+                return table.names
+            if isinstance(one, Exhibit):
+                figures = (choice.figure for choice in one.choices if choice.figure.table is table)
+                drawn.update(*(find_spec(figure.name).columns for figure in figures))
+        return tuple(name for name in table.names if name in drawn)
 
 
 def name_figure(exhibit: Exhibit, index: int) -> str:

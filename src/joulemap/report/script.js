@@ -21,8 +21,9 @@
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const rowsOf = (table, names) => {
-    const places = names.map((name) => table.columns.findIndex((column) => column.name === name));
-    return table.rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[places[index]]])));
+    const columns = names.map((name) => table.columns.find((column) => column.name === name).values);
+    const row = (place) => Object.fromEntries(names.map((name, index) => [name, columns[index][place]]));
+    return Array.from({ length: table.row_count }, (_none, place) => row(place));
   };
 
   const NARROW = 560;

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.report.finding import Finding
-from joulemap.answer.report.row import EnergyLeaf, PredictionStanding
+from joulemap.answer.report.row import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
@@ -47,8 +47,13 @@ CATEGORIES: Final = {
 }
 """Common category -> what a page calls it."""
 
-LEAST_FRACTION: Final = 0.001
+LEAST_FRACTION: Final = 0.005
 """Of a run: an action of less is told together with its like."""
+
+SHOWN_SOURCES: Final = 200
+
+SHOWN_USERS: Final = 4
+"""Hardware that a source is told with."""
 
 SHOWN_NAMES: Final = 90
 """Characters of the names of numbers that a source is told with."""
@@ -214,9 +219,7 @@ class _Drawn:
     def explain(self) -> Chapter:
         """Return why the best hardware differs from each other one."""
         asked = [(" to ".join(map(self._mark, one.names)), one) for one in self.found.explain]
-        told = tuple(
-            Fold(title=f"From {name}", blocks=(Lines(one.sentences()), Source(table=one.terms))) for name, one in asked
-        )
+        told = tuple(Fold(title=f"From {name}", blocks=(Lines(one.sentences()),)) for name, one in asked)
         first = tuple(Lines(one.sentences()) for _, one in asked[:1])
         return self._chapter(
             "explain",
@@ -297,27 +300,56 @@ class _Drawn:
         """Return every note, assumption and source."""
         document = self.found.compare.document()
         notes = next((one for one in document.sections if one.title == "Key insights"), None)
-        folds = tuple(self._list_sources())
         return self._chapter(
             "sources",
             "Assumptions and sources",
-            (*(notes.blocks if notes else ()), *folds, Source(table=self.found.sources)),
+            (
+                *(notes.blocks if notes else ()),
+                Lines([f"{name}: {share} of the energy at assumed prices" for name, share in self._list_assumed()]),
+                Fold(title=self._title_sources(), blocks=(self._draw_sources(),)),
+                Source(table=self.found.sources),
+            ),
         )
 
-    def _list_sources(self) -> Iterator[Fold]:
+    def _list_assumed(self) -> Iterator[tuple[str, str]]:
+        """Return each hardware, and how much of the energy on it rests on assumptions."""
         for _, group in groupby(self.found.sources, lambda row: row.run_id):
             rows = tuple(group)
             assumed = sum(row.run_fraction or 0.0 for row in rows if row.basis in ("assumed", "recalled"))
-            name = self._mark(rows[0].hardware)
-            drawn = Grid(
-                headings=("basis", "of the energy", "numbers", "source"),
-                rows=tuple(
-                    (row.basis, _show_fraction(row.run_fraction), _shorten(row.numbers, row.number_count), row.source)
-                    for row in rows
-                ),
-            )
-            told = f"{name}: {show_count(len(rows), 'source')}, {show_share(assumed)} of the energy at assumed prices"
-            yield Fold(title=told, blocks=(drawn,))
+            yield self._mark(rows[0].hardware), show_share(assumed)
+
+    def _title_sources(self) -> str:
+        count = len(self._list_sources())
+        rest = f", {count - SHOWN_SOURCES:,} more in the data" if count > SHOWN_SOURCES else ""
+        return f"{count:,} sources, what prices most energy first{rest}"
+
+    def _list_sources(self) -> dict[tuple[str, str], list[NumberSource]]:
+        """Return (basis, source) -> its rows, that which prices most energy first."""
+        groups: dict[tuple[str, str], list[NumberSource]] = {}
+        for row in self.found.sources:
+            groups.setdefault((row.basis, row.source), []).append(row)
+        return dict(sorted(groups.items(), key=lambda item: -sum(row.run_fraction or 0.0 for row in item[1])))
+
+    def _draw_sources(self) -> Grid:
+        return Grid(
+            headings=("source", "basis", "numbers", "for"),
+            rows=tuple(
+                (
+                    source,
+                    basis,
+                    _shorten(rows[0].numbers, rows[0].number_count),
+                    self._list_users(rows),
+                )
+                for (basis, source), rows in list(self._list_sources().items())[:SHOWN_SOURCES]
+            ),
+        )
+
+    def _list_users(self, rows: Sequence[NumberSource]) -> str:
+        """Return the hardware that numbers of a source are of, those with most of their energy at its prices first."""
+        ranked = sorted(rows, key=lambda row: -(row.run_fraction or 0.0))
+        named = [f"{self._mark(row.hardware)} {_show_fraction(row.run_fraction)}".rstrip() for row in ranked]
+        rest = len(named) - SHOWN_USERS
+        return ", ".join([*named[:SHOWN_USERS], *([f"{rest} more"] if rest > 0 else [])])
 
     def _mark(self, name: str) -> str:
         return self.found.compare.scope.mark(name)
