@@ -92,6 +92,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         }
     spellings = [one.spelling for one in named]
     best, *others = spellings
+    attempt = _ask if pair else _try
     pairs = [tuple(pair)] if pair else [(other, best) for other in others]
     plain = attrs.evolve(chosen, hardware=())
     is_swept = not settings.inputs and not settings.modules
@@ -109,8 +110,8 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         parts=_try(lambda: hold_contest(source, (model,), chosen, "subgraph", "energy")) if several else None,
         edp=tuple(take_apart(source, model, one, plain, ()) for one in spellings),
         sweep=_try(lambda: sweep_batches(source, (model,), attrs.evolve(chosen, batch=()), 0.0)) if is_swept else None,
-        explain=tuple(found for one in pairs if (found := _try(partial(ask_explain, one))) is not None),
-        flip=_try(lambda: find_flips(source, model, (pairs[0][0], pairs[0][1]), plain, "energy", Usage()))
+        explain=tuple(found for one in pairs if (found := attempt(partial(ask_explain, one))) is not None),
+        flip=attempt(lambda: find_flips(source, model, (pairs[0][0], pairs[0][1]), plain, "energy", Usage()))
         if pairs
         else None,
         cost=_try(lambda: price_inferences(source, model, candidates, Usage(), (), limits=Limits(), prices=())),
@@ -144,6 +145,11 @@ def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Set
         is_available=None,
         runtime=settings.runtime,
     )
+
+
+def _ask(ask: Callable[[], Found]) -> Found | None:
+    """Return an answer that was asked for; raises what it does."""
+    return ask()
 
 
 def _try(ask: Callable[[], Found]) -> Found | None:

@@ -1,0 +1,261 @@
+"""A report says what the queries say, is one file that asks nothing of anybody, and keeps texts what they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from joulemap.answer.report.answer import ReportAnswer
+from joulemap.errors import MissingPackageError, UsageError
+from joulemap.figure import convert
+from joulemap.figure.spec import find_spec
+from joulemap.report.report import Branch, Exhibit, Trees
+from joulemap.workspace import Workspace
+from page import Page, digest, list_addresses
+
+MOST_BYTES = 1_500_000
+HOSTILE = "<script>alert(1)</script>"
+
+NET = """
+import torch
+def net():
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+"""
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> ReportAnswer:
+    """resnet18 on the four default hardware."""
+    return Workspace(tmp_path_factory.mktemp("report") / "results.duckdb").report("resnet18")
+
+
+@pytest.fixture(scope="module")
+def page(answer: ReportAnswer) -> Page:
+    """Its page."""
+    return Page(answer.html())
+
+
+def test_the_answer_comes_first(answer: ReportAnswer, page: Page) -> None:
+    best = next(row for row in answer.findings[0].compare.recommendations if row.goal == "energy")
+    first = answer.report.verdict[0]
+    assert first.startswith("Lowest energy: ")
+    assert best.hardware in first
+    assert page.shown.index(first) < page.shown.index("Every hardware side by side")
+    assert any(line.startswith("Why: ") for line in answer.report.verdict)
+    assert any(line.startswith("What would flip it: ") for line in answer.report.verdict)
+
+
+def test_nothing_is_asked_of_a_network(page: Page) -> None:
+    assert list_addresses(page) == set()
+    assert page.policy["default-src"] == ["'none'"]
+    allowed = {name: values for name, values in page.policy.items() if name not in ("script-src", "style-src")}
+    assert allowed == {
+        "default-src": ["'none'"],
+        "img-src": ["data:"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+
+
+def test_the_policy_lets_in_the_scripts_and_the_style_of_the_page_alone(page: Page) -> None:
+    packed, script = page.scripts
+    assert page.policy["script-src"] == [digest(script), digest(page.vega)]
+    assert page.policy["style-src"] == [digest(style) for style in page.styles]
+    assert packed
+    attributes = {name for _, one in page.tags for name in one}
+    assert "style" not in attributes
+    assert not [name for name in attributes if name.startswith("on")]
+
+
+def test_every_figure_says_what_it_shows_and_what_it_is_of(answer: ReportAnswer, page: Page) -> None:
+    figures = answer.report.figures
+    assert figures
+    drawn = {one["id"] for tag, one in page.tags if tag == "figure"}
+    assert drawn == set(figures)
+    for name, figure in figures.items():
+        told = re.search(rf'<figure id="{name}".*?</figure>', page.text, re.DOTALL)
+        assert told is not None
+        assert "<table>" in told[0]
+        assert f"rows of {figure.query}, drawn by {figure.name}@{figure.version}" in told[0]
+        if "data-empty" not in told[0].partition(">")[0]:
+            svg = re.search(r"<svg[^>]*>", told[0])
+            assert svg is not None
+            assert 'role="img"' in svg[0]
+            assert 'aria-label="' in svg[0]
+
+
+def test_ids_are_unique(page: Page) -> None:
+    names = [one["id"] for _, one in page.tags if "id" in one]
+    assert len(names) == len(set(names))
+
+
+def test_links_lead_somewhere(page: Page) -> None:
+    names = {one["id"] for _, one in page.tags if "id" in one}
+    links = {one["href"][1:] for tag, one in page.tags if tag == "a" and one["href"].startswith("#")}
+    assert links <= names
+
+
+def test_the_data_are_what_the_queries_say(answer: ReportAnswer, page: Page) -> None:
+    compared = json.loads(json.dumps(answer.findings[0].compare.data()["rows"]))
+    found = page.table("compare.summary")
+    for name, values in found.items():
+        assert values == [row[name] for row in compared], name
+    content = page.content
+    for name, figure in answer.report.figures.items():
+        table = content["tables"][content["figures"][name]["table"]]
+        columns = {one["name"]: one["values"] for one in table["columns"]}
+        drawn = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+        wanted = find_spec(figure.name).columns
+        assert [{one: row[one] for one in wanted} for row in drawn] == figure.spec["datasets"]["rows"]
+
+
+def test_the_tree_adds_up_to_each_run(answer: ReportAnswer) -> None:
+    found = answer.findings[0]
+    for run in found.runs.rows:
+        leaves = [leaf for leaf in found.tree if leaf.run_id == run.run_id]
+        assert sum(leaf.energy_fj for leaf in leaves) == run.energy_fj
+        actions = {(leaf.common_category, leaf.action): leaf.action_fj for leaf in leaves}
+        assert sum(actions.values()) == run.energy_fj
+        categories = {leaf.common_category: leaf.category_fj for leaf in leaves}
+        assert sum(categories.values()) == run.energy_fj
+    (trees,) = (block for block in answer.report.blocks if isinstance(block, Trees))
+    assert len(trees.trees) == 4
+    assert all(isinstance(part, Branch) for tree in trees.trees for part in tree.parts)
+
+
+def test_sources_price_every_joule(answer: ReportAnswer) -> None:
+    found = answer.findings[0]
+    for run in found.runs.rows:
+        priced = [row for row in found.sources if row.run_id == run.run_id]
+        assert sum(row.energy_fj for row in priced) == run.energy_fj
+        assert all(row.source for row in priced)
+
+
+def test_a_badge_says_what_was_measured(answer: ReportAnswer) -> None:
+    rows = {(row.hardware, row.quantity): row for row in answer.findings[0].accuracy}
+    compared = {row.hardware: row for row in answer.findings[0].compare.rows}
+    assert len(rows) == 2 * len(compared)
+    for (hardware, quantity), row in rows.items():
+        expected = compared[hardware]
+        width = expected.latency_half_width if quantity == "latency" else expected.energy_half_width
+        assert row.half_width == width
+    assert rows["kpu_t256", "latency"].standing == "other classes"
+    assert rows["kpu_t256", "latency"].measurement_count is None
+    assert rows["h100_sxm5", "latency"].standing == "its class"
+
+
+def test_a_calibrated_hardware_was_scored_itself(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    run_ids = list(workspace.compare("resnet18", hardware="h200_sxm", precision="bf16", runtime="graph").scope.run_ids)
+    rows = workspace.query("report.accuracy", {"run_ids": run_ids}).records()
+    assert {row["standing"] for row in rows} == {"this hardware"}
+    assert {row["basis"] for row in rows} == {"its calibration"}
+    assert {row["measurement_count"] for row in rows} == {396}
+
+
+def test_a_switch_is_told_what_it_switches(answer: ReportAnswer) -> None:
+    exhibits = [block for block in answer.report.blocks if isinstance(block, Exhibit)]
+    edp = next(one for one in exhibits if one.name == "edp")
+    assert edp.chooses == "hardware"
+    assert len(edp.choices) == 4
+    assert len({choice.label for choice in edp.choices}) == 4
+
+
+def test_a_hostile_name_stays_text(joulemap: Run, tmp_path: Path) -> None:
+    folder, _, name = f"{HOSTILE}.py".rpartition("/")
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / name).write_text(NET)
+    model = f"{HOSTILE}.py:net"
+    done = joulemap("report", model, "l4", "t4", "--input", "1,3,8,8", "-o", "page.html")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "page.html").read_text()
+    assert HOSTILE not in text
+    page = Page(text)
+    assert len(page.scripts) == 2
+    assert HOSTILE in page.shown
+    assert model in page.content["title"]
+
+
+def test_models_beside_each_other(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "two.duckdb").report(["resnet18", "mobilenet_v2"], hardware=["l4", "tpu_v4"])
+    page = Page(answer.html())
+    assert "Which hardware for resnet18 and mobilenet_v2?" in page.shown
+    assert "Models side by side" in page.shown
+    assert {one.model for one in answer.findings} == {"resnet18", "mobilenet_v2"}
+    names = [one["id"] for _, one in page.tags if "id" in one]
+    assert len(names) == len(set(names))
+    titles = [chapter.title for chapter in answer.report.chapters]
+    assert titles.count("resnet18: Where the energy goes") == titles.count("mobilenet_v2: Where the energy goes") == 1
+
+
+def test_one_hardware_alone(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "one.duckdb").report("resnet18", hardware="l4")
+    assert answer.findings[0].explain == ()
+    assert answer.findings[0].flip is None
+    assert "Why they differ" not in Page(answer.html()).shown
+
+
+def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("report", "resnet18", "l4", "t4", "--precision", "fp16", "--between", "t4,l4", "-o", "out.html")
+    assert done.returncode == 0, done.stderr
+    assert "wrote out.html" in done.stderr
+    page = Page((tmp_path / "out.html").read_text())
+    assert page.content["command"] == "joulemap report resnet18 l4 t4 --precision fp16 --between t4,l4"
+    assert "l4 needs less energy than t4" in page.shown
+
+
+def test_two_that_are_named_must_run(joulemap: Run) -> None:
+    done = joulemap("report", "resnet18", "l4", "t4", "--precision", "bf16", "--between", "t4,l4")
+    assert done.returncode == 4
+    assert "t4 has no bf16" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("resnet18", "-o", "out.json"), "out.json would hold a page: name it out.html"),
+        (("resnet18", "-o", "nowhere/out.html"), "there is no folder"),
+        (("resnet18", "--precision", "fp32,bf16"), "report takes one precision"),
+        (("resnet18", "--between", "l4"), "name two hardware to explain, A and B; found 1"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(joulemap: Run, arguments: tuple[str, ...], told: str) -> None:
+    done = joulemap("report", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_is_missing_is_told_before_anything_is_asked(
+    joulemap: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse() -> None:
+        raise MissingPackageError("vl-convert-python", "plot")
+
+    monkeypatch.setattr(convert, "import_converter", refuse)
+    done = joulemap("report", "resnet18")
+    assert done.returncode == 2
+    assert "pip install vl-convert-python, or 'joulemap[plot]'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_is_saved_and_replaced_only_where_it_is_ours(answer: ReportAnswer, tmp_path: Path) -> None:
+    place = tmp_path / "page.html"
+    answer.save(place)
+    assert place.read_text().startswith("<!doctype html>")
+    answer.save(place)
+    place.write_text("mine")
+    with pytest.raises(UsageError, match=r"page\.html"):
+        answer.save(place)
+
+
+@pytest.mark.slow
+def test_twenty_hardware_fit(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "many.duckdb")
+    names = [row.hardware for row in workspace.hardware_list(precision="int8")][:20]
+    page = workspace.report("vit_b_16", hardware=names, precision="int8").html()
+    assert len(page.encode()) <= MOST_BYTES
