@@ -107,6 +107,7 @@
       live.replaceChildren(holder);
       drawn.set(frame, { result, width, changed });
       frame.dataset.live = "yes";
+      frame.view = result.view;
       listen(frame, result);
       return;
     }
