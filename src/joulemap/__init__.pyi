@@ -177,6 +177,17 @@ from joulemap.answer.record import (
     RunOperator as RunOperator,
     RunSubgraph as RunSubgraph,
 )
+from joulemap.answer.report.answer import (
+    ReportAnswer as ReportAnswer,
+)
+from joulemap.answer.report.finding import (
+    ModelFinding as ModelFinding,
+)
+from joulemap.answer.report.row import (
+    EnergyLeaf as EnergyLeaf,
+    NumberSource as NumberSource,
+    PredictionStanding as PredictionStanding,
+)
 from joulemap.answer.sanity import (
     Probe as Probe,
     SanityAnswer as SanityAnswer,
@@ -330,6 +341,7 @@ from joulemap.shortcut import (
     profile as profile,
     rank_hardware as rank_hardware,
     recommend as recommend,
+    report as report,
     run as run,
     sensitivity as sensitivity,
     sql as sql,

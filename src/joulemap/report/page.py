@@ -276,7 +276,8 @@ def _trees(block: Trees) -> str:
 
 
 def _branch(node: Branch | Leaf) -> str:
-    told = f"<b>{escape(node.label)}</b><i>{escape(node.amount)}</i><i>{escape(node.share)}</i>"
+    share = f"<i>{escape(node.share)}</i>" if node.share else ""
+    told = f"<b>{escape(node.label)}</b><i>{escape(node.amount)}</i>{share}"
     if isinstance(node, Leaf):
         return f"<p>{told}</p>"
     if all(isinstance(one, Leaf) for one in node.parts):

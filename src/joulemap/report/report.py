@@ -52,7 +52,7 @@ class Branch:
     amount: str
     share: str
     fraction: float
-    """Of the whole tree."""
+    """How long its bar is: of the whole tree, of a tree itself against the largest."""
     key: str = ""
     """What figures call it."""
     parts: tuple[Branch | Leaf, ...]

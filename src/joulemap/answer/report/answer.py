@@ -13,7 +13,7 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report.chapter import list_badges, list_chapters
-from joulemap.answer.report.finding import Finding, find_out
+from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.scope import describe_advantage, describe_chance
 from joulemap.domain.metric import METRIC
 from joulemap.domain.module import is_module_name
@@ -40,7 +40,7 @@ GOALS = ("energy", "energy_per_inference", "latency", "edp", "edp_per_inference"
 class ReportAnswer(Answer):
     """Models on several hardware, from the answer to its sources; `html` is the page."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ModelFinding, ...]
     """Model by model."""
     models: ModelsAnswer | None
     """The models beside each other, where there are several."""
@@ -89,7 +89,7 @@ def _write(draft: Path, page: str) -> None:
     draft.write_text(page, encoding="utf-8")
 
 
-def _collect(found: Finding) -> dict[str, Any]:
+def _collect(found: ModelFinding) -> dict[str, Any]:
     single = {
         "compare": found.compare,
         "runs": found.runs,
@@ -128,7 +128,7 @@ def report(
 
 
 def _compose(
-    findings: Sequence[Finding], beside: ModelsAnswer | None, names: Sequence[str], repeated: Sequence[str]
+    findings: Sequence[ModelFinding], beside: ModelsAnswer | None, names: Sequence[str], repeated: Sequence[str]
 ) -> Report:
     scope = findings[0].compare.scope
     settings = scope.bounded(scope.title).partition(", ")[2]
@@ -169,7 +169,7 @@ def _compare_models(beside: ModelsAnswer) -> Chapter:
     return Chapter(name="models", title="Models side by side", blocks=(*blocks, Behind(table=beside.rows)))
 
 
-def _judge(found: Finding) -> list[str]:
+def _judge(found: ModelFinding) -> list[str]:
     """Return which hardware is best for what, how sure that is, and why."""
     answer = found.compare
     lines = [_recommend(found, row) for row in answer.recommendations if row.goal in GOALS]
@@ -181,7 +181,7 @@ def _judge(found: Finding) -> list[str]:
     return [*lines, *([PROJECTION_NOTE] if any(answer.scope.mark(name) != name for name in names) else [])]
 
 
-def _recommend(found: Finding, row: Recommendation) -> str:
+def _recommend(found: ModelFinding, row: Recommendation) -> str:
     scope, metric = found.compare.scope, METRIC[row.goal]
     goal = f"{metric.best} {metric.label}"
     if row.tied_count == len(scope.evaluated_ids) > 1:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.report.finding import Finding
+from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.row import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
@@ -59,7 +59,7 @@ SHOWN_NAMES: Final = 90
 """Characters of the names of numbers that a source is told with."""
 
 
-def list_chapters(found: Finding, prefix: str) -> tuple[Chapter, ...]:
+def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
     """Return the chapters on one model; `prefix` begins the name of each, and tells models apart."""
     drawn = _Drawn(found, prefix)
     made = (
@@ -79,7 +79,7 @@ def list_chapters(found: Finding, prefix: str) -> tuple[Chapter, ...]:
     return tuple(one for one in made if one.blocks)
 
 
-def list_badges(found: Finding) -> tuple[Badge, ...]:
+def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
     """Return how predictions like those of the winner have scored."""
     best = found.answered[0]
     return tuple(
@@ -106,7 +106,7 @@ def _tell_standing(row: PredictionStanding) -> str:
 class _Drawn:
     """What is found out, as blocks."""
 
-    found: Finding
+    found: ModelFinding
     prefix: str
 
     def compare(self) -> Chapter:
@@ -141,11 +141,14 @@ class _Drawn:
         scope = self.found.compare.scope
         name = f"{self.prefix}tree"
         exhibits = self._exhibit("breakdown", [("", self.found.runs), ("", self.found.compare)], opens=name)
-        trees = tuple(
+        made = [
             _make_tree(scope.mark(leaves[0].hardware), leaves[0].hardware, leaves)
             for _, group in groupby(self.found.tree, lambda row: row.run_id)
             for leaves in [tuple(group)]
-        )
+        ]
+        most = max((row.energy_j or 0.0 for row in self.found.answered), default=0.0)
+        energies = {row.hardware: row.energy_j or 0.0 for row in self.found.answered}
+        trees = tuple(attrs.evolve(tree, fraction=energies[tree.key] / most if most else 0.0) for tree in made)
         drill = Trees(
             name=name,
             caption="Look into it: hardware, category, action, subgraphs",

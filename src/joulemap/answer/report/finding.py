@@ -39,7 +39,7 @@ SHARES: Final = {"min_compute_fraction": 0.2, "max_bandwidth_fraction": 0.9, "ma
 
 
 @attrs.frozen(kw_only=True)
-class Finding:
+class ModelFinding:
     """One model on several hardware, the same in every answer; None where a question does not arise."""
 
     compare: CompareAnswer
@@ -75,7 +75,7 @@ class Finding:
         return (*(one for one in single if one is not None), *self.edp, *self.explain)
 
 
-def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str | Hardware]) -> Finding:
+def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str | Hardware]) -> ModelFinding:
     """Return what a report says of one model; `pair` is what is explained, by default the best against each other.
 
     Raises as `compare`.
@@ -102,7 +102,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         return explain(source, model, (one[0], one[1]), plain, "energy")
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
-    return Finding(
+    return ModelFinding(
         compare=compared,
         runs=runs,
         **own,  # type: ignore[arg-type]
