@@ -221,7 +221,7 @@ PLAIN = {
 """Names of annotations that need no import of ours."""
 
 
-HIDDEN = {"Connection", "list[_Stream]"}
+HIDDEN = {"Connection", "Report", "list[_Stream]"}
 """Types of fields that are of no concern to whoever holds the record."""
 
 
