@@ -948,6 +948,10 @@ CREATE MACRO scale_basis(level) AS
     ['measurements of other classes, widened', 'measurements of other classes, widened', 'its class', 'its runtime',
      'its precision', 'its own measurements'][level + 1];
 
+-- The runtime whose errors are those of a run: where a class has nothing but its vendor's compiler, fused is the engine.
+CREATE MACRO scored_runtime(architecture, runtime) AS
+    CASE WHEN runtime = 'fused' AND architecture NOT IN ('cpu', 'gpu') THEN 'engine' ELSE runtime END;
+
 -- Of the logarithms of measured over predicted latency and energy of one run: that of the runs that have both.
 CREATE MACRO error_correlation() AS 0.7e0;
 
@@ -1005,6 +1009,7 @@ FROM (
         q.price_half_width,
         CASE
             WHEN q.left_out_energy IS NOT NULL THEN q.left_out_energy
+            WHEN q.energy_scale.level < 2 AND q.has_load THEN q.price_half_width
             WHEN q.energy_scale.level < 2 THEN sqrt(pow(q.energy_scale.half_width, 2) + pow(q.price_half_width, 2))
             ELSE sqrt(
                 (q.energy_scale.group_count * pow(q.energy_scale.half_width, 2)
@@ -1014,8 +1019,9 @@ FROM (
         CASE WHEN q.left_out_latency IS NULL THEN scale_basis(q.latency_scale.level) ELSE 'its calibration' END
             AS latency_basis,
         CASE
-            WHEN q.left_out_energy IS NULL THEN scale_basis(q.energy_scale.level) || ' and the bases of its prices'
-            ELSE 'its calibration'
+            WHEN q.left_out_energy IS NOT NULL THEN 'its calibration'
+            WHEN q.energy_scale.level < 2 AND q.has_load THEN 'its measured load and the bases of its prices'
+            ELSE scale_basis(q.energy_scale.level) || ' and the bases of its prices'
         END AS energy_basis,
         CASE WHEN q.left_out_latency IS NULL THEN q.latency_scale.group_count END AS latency_group_count,
         CASE WHEN q.left_out_energy IS NULL THEN q.energy_scale.group_count END AS energy_group_count
@@ -1026,6 +1032,7 @@ FROM (
             c.energy_scale,
             c.left_out_latency,
             c.left_out_energy,
+            c.has_load,
             c.latency_half_width,
             sqrt(p.basis_square + pow(p.static_share * c.latency_half_width, 2)) AS price_half_width
         FROM (
@@ -1035,6 +1042,7 @@ FROM (
                 n.energy_scale,
                 n.left_out_latency,
                 n.left_out_energy,
+                n.has_load,
                 coalesce(n.left_out_latency, n.latency_scale.half_width) AS latency_half_width
             FROM (
                 SELECT
@@ -1046,14 +1054,15 @@ FROM (
                         {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
                     ) FILTER (s.quantity = 'energy') AS energy_scale,
                     max_by(e.latency_width, e.precision) AS left_out_latency,
-                    max_by(e.energy_width, e.precision) AS left_out_energy
+                    max_by(e.energy_width, e.precision) AS left_out_energy,
+                    coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load
                 FROM run AS r
                 JOIN workload AS w ON w.workload_id = r.workload_id
                 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
                 JOIN error_scale AS s
                     ON s.work IN ('', work_of(w.model))
                     AND s.architecture IN ('', v.architecture)
-                    AND s.runtime IN ('', r.runtime)
+                    AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
                     AND s.precision IN ('', r.precision)
                     AND s.hardware IN ('', v.hardware)
                 LEFT JOIN left_out_widths() AS e
@@ -1062,6 +1071,8 @@ FROM (
                     AND e.runtime = r.runtime
                     AND e.precision IN ('', r.precision)
                     AND operator_kind(w.model) = ''
+                LEFT JOIN (SELECT DISTINCT hardware_digest FROM hardware_load WHERE covers = 'board') AS b
+                    ON b.hardware_digest = r.hardware_digest
                 WHERE r.refusal IS NULL AND (run_ids IS NULL OR list_contains(run_ids, r.run_id))
                 GROUP BY r.run_id
             ) AS n
