@@ -92,6 +92,7 @@ OWNERS: dict[str, set[str]] = {
     "cattrs": {"catalog"},
     "typer": {"cli"},
     "tabulate": {"present"},
+    "plotille": {"present"},
     "rich": {"present"},
     "quantiphy": {"units"},
     "numpy": {"calibrate", "model", "store"},
