@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -38,7 +39,7 @@ class Scale:
     def place(self, value: float) -> float:
         """Return where a value stands: 0 at the low end, 1 at the high end."""
         if self.is_log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
+            return (math.log10(value) - math.log10(self.low)) / self._decades
         return (value - self.low) / (self.high - self.low)
 
     def holds(self, value: float) -> bool:
@@ -49,10 +50,14 @@ class Scale:
         """Return in which of so many cells a value stands, the nearest where it is outside."""
         return min(max(int(self.place(value) * cells), 0), cells - 1)
 
+    @property
+    def _decades(self) -> float:
+        return math.log10(self.high) - math.log10(self.low)
+
     def ticks(self, most: int) -> list[float]:
         """Return round values in it: as many as there may be, and two at least."""
         most = max(most, 2)
-        if not self.is_log or math.log10(self.high / self.low) < LEAST_DECADES:
+        if not self.is_log or self._decades < LEAST_DECADES:
             return _ticks_linear(self.low, self.high, most)
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         found = [self._inside(range(first, last + 1), steps) for steps in (STEPS, STEPS[::2], STEPS[:1])]
@@ -64,7 +69,7 @@ class Scale:
         return next((ticks for ticks in several if len(ticks) <= most), several[-1] if several else found[0])
 
     def _inside(self, exponents: Iterable[int], steps: Sequence[float]) -> list[float]:
-        ticks = (step * 10.0**exponent for exponent in exponents for step in steps)
+        ticks = (float(f"{step}e{exponent}") for exponent in exponents for step in steps)
         return [tick for tick in ticks if self.low <= tick * (1.0 + 1e-9) and tick <= self.high * (1.0 + 1e-9)]
 
 
@@ -85,14 +90,14 @@ def find_scale(values: Iterable[float | None], axis: Axis, *, has_zero: bool = F
     positive = [value for value in known if value > 0.0]
     is_log = axis.is_log
     if is_log is None:
-        is_log = bool(positive) and min(known) >= 0.0 and max(positive) / min(positive) > LOG_SPAN
+        is_log = bool(positive) and min(known) >= 0.0 and max(positive) / LOG_SPAN > min(positive)
     if is_log:
         low, high = (min(positive), max(positive)) if positive else (1.0, 10.0)
-        if high / low < LEAST_SPAN:
+        if high / LEAST_SPAN < low:
             middle = math.sqrt(low) * math.sqrt(high)
             low, high = middle / LEAST_SPAN, middle * LEAST_SPAN
-        margin = (high / low) ** MARGIN
-        return Scale(low / margin, high * margin, is_log=True)
+        margin = 10.0 ** ((math.log10(high) - math.log10(low)) * MARGIN)
+        return Scale(max(low / margin, sys.float_info.min), min(high * margin, sys.float_info.max), is_log=True)
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     if has_zero:
         low, high = min(low, 0.0), max(high, 0.0)
