@@ -60,19 +60,17 @@ def _draw(canvas: Canvas, row: int, bar: Bar, sketch: Bars, scale: Scale, ink: I
     if bar.value is None or not scale.holds(bar.value):
         return
     place = scale.cell(bar.value, cells)
+    ends = [scale.cell(end, cells) for end in (bar.low, bar.high) if end is not None and scale.holds(end)]
+    low, high = ends if len(ends) == 2 else (place, place)
     if bar.parts and not scale.is_log:
         _draw_parts(canvas, row, bar, scale, ink)
     elif sketch.has_zero and not scale.is_log:
         begin = scale.cell(0.0, cells)
-        filled = round(scale.place(bar.value) * cells) - begin
-        write_on(canvas, begin, row, "█" * max(filled, 0), ink.code(0))
-    ends = [scale.cell(end, cells) for end in (bar.low, bar.high) if end is not None and scale.holds(end)]
-    if len(ends) == 2:
-        low, high = ends
-        if high > low:
-            write_on(canvas, low, row, f"├{'─' * (high - low - 1)}┤", None)
-        write_on(canvas, place, row, "●", None)
-    elif scale.is_log or not sketch.has_zero:
+        end = low if low < high >= place else round(scale.place(bar.value) * cells)
+        write_on(canvas, begin, row, "█" * max(end - begin, 0), ink.code(0))
+    if high > low:
+        write_on(canvas, low, row, f"├{'─' * (high - low - 1)}┤", None)
+    if ends or scale.is_log or not sketch.has_zero:
         write_on(canvas, place, row, "●", None)
 
 
