@@ -12,13 +12,18 @@ import sys
 import termios
 from collections.abc import Iterator
 from fcntl import ioctl
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from conftest import Run
+from joulemap.answer.answer import Answer
+from joulemap.answer.sketch.answer import MODULES, sketch_answer
+from joulemap.answer.sketch.choice import Choice
 from joulemap.domain.table import Column, Table
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text
@@ -298,13 +303,25 @@ def test_what_is_refused_has_a_row_without_a_bar(joulemap: Run, tmp_path: Path) 
 
 
 def test_an_answer_without_values_says_so(database: Path) -> None:
-    from joulemap.answer.sketch.answer import sketch_answer
-
-    answer = Workspace(database).analyze("resnet18", "tpu_v4")
-    (section,) = sketch_answer(answer)
-    assert section.texts
-    (empty,) = sketch_answer(Workspace(database).fusion("resnet18", "tpu_v4"))
+    analyzed = Workspace(database).analyze("resnet18", "tpu_v4", precision="fp32")
+    bare = attrs.evolve(analyzed, events=attrs.evolve(analyzed.events, rows=()))
+    (drawn,) = sketch_answer(analyzed, Choice(by="event"))
+    assert drawn.texts
+    (empty,) = sketch_answer(bare, Choice(by="event"))
     assert empty.texts == ("nothing to draw: no row has a value",)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_every_answer_that_is_drawn_exists_and_has_its_module(name: str) -> None:
+    module = import_module(f"joulemap.answer.sketch.{MODULES[name]}")
+    assert name in {one.__name__ for one in _subclasses(Answer)}
+    assert callable(module.sketch)
+
+
+def _subclasses(one: type[Answer]) -> Iterator[type[Answer]]:
+    for below in one.__subclasses__():
+        yield below
+        yield from _subclasses(below)
 
 
 def run_on_terminal(arguments: list[str], variables: dict[str, str], columns: int, lines: int) -> str:

@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.analyze.row import ActionShare, CategoryShare, RunTotal, SubgraphShare
 from joulemap.answer.run import ENERGY_PARTS
+from joulemap.answer.sketch.choice import Choice
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_share
@@ -27,10 +28,10 @@ BEYOND: Final = 2.0
 """Factor by which the roof reaches beyond what stands under it."""
 
 
-def sketch_run(answer: AnalyzeAnswer, by: RunDivision) -> Section:
+def sketch(answer: AnalyzeAnswer, choice: Choice) -> Section:
     """Return the table that is shown as bars, and the roofline unless it is about events."""
-    bars = _draw_bars(answer, by)
-    return Section("Sketch", (bars,) if by == "event" else (bars, _draw_roofline(answer)))
+    bars = _draw_bars(answer, choice.by)
+    return Section("Sketch", (bars,) if choice.by == "event" else (bars, _draw_roofline(answer)))
 
 
 def _draw_bars(answer: AnalyzeAnswer, by: RunDivision) -> Bars:

@@ -11,6 +11,7 @@ from joulemap.answer.compare.model import ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer, Comparison
 from joulemap.answer.run import ENERGY_PARTS
+from joulemap.answer.sketch.choice import Choice
 from joulemap.domain.metric import METRIC, RankMetricName
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, Heat, HeatRow, cut_bars
@@ -27,6 +28,24 @@ RANKED: Final[dict[RankMetricName, tuple[str, str, str]]] = {
     "energy": ("energy_per_inference_j", "energy per inference", "J"),
 }
 """Metric of a ranking -> its column, what it is, its unit."""
+
+
+Compared = BreakdownAnswer | CompareAnswer | ContestAnswer | ModelsAnswer | RankingAnswer
+
+
+def sketch(answer: Compared, choice: Choice) -> Section:
+    """Return what a comparison of any kind is drawn as."""
+    match answer:
+        case BreakdownAnswer():
+            return sketch_runs(answer)
+        case CompareAnswer():
+            return sketch_comparison(answer)
+        case ContestAnswer():
+            return sketch_contest(answer, choice.limit)
+        case ModelsAnswer():
+            return sketch_models(answer)
+        case RankingAnswer():
+            return sketch_ranking(answer)
 
 
 def sketch_comparison(answer: CompareAnswer) -> Section:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from joulemap.answer.candidate import name_candidate
 from joulemap.answer.cost import WAYS, CostAnswer
+from joulemap.answer.sketch.choice import Choice
 from joulemap.answer.sketch.interval import find_ends
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, cut_bars
 
 
-def sketch_costs(answer: CostAnswer, limit: int) -> Section:
+def sketch(answer: CostAnswer, choice: Choice) -> Section:
     """Return the cheapest configuration of each hardware as bars with intervals."""
     bars = []
     for row in answer.rows:
@@ -25,7 +26,7 @@ def sketch_costs(answer: CostAnswer, limit: int) -> Section:
                     parts=tuple(part or 0.0 for part in parts),
                 )
             )
-    shown, rest = cut_bars(bars, limit, "hardware")
+    shown, rest = cut_bars(bars, choice.limit, "hardware")
     drawn = Bars(
         title="Cost of a million inferences, each hardware at its cheapest",
         axis=Axis(label="cost of a million inferences", unit="USD"),

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from joulemap.answer.flip import FlipAnswer
 from joulemap.answer.sensitivity import Sensitivity, SensitivityAnswer
+from joulemap.answer.sketch.choice import Choice
 from joulemap.answer.sketch.interval import make_axis
 from joulemap.domain.metric import METRIC
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, cut_bars
+
+
+def sketch(answer: FlipAnswer | SensitivityAnswer, choice: Choice) -> Section:
+    """Return what constants do to a figure, or to a winner."""
+    if isinstance(answer, FlipAnswer):
+        return sketch_flips(answer, choice.limit)
+    return sketch_spans(answer, choice.limit)
 
 
 def sketch_spans(answer: SensitivityAnswer, limit: int) -> Section:

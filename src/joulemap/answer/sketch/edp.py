@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from joulemap.answer.edp.answer import EdpAnswer
-from joulemap.domain.settings import ModelDivision
+from joulemap.answer.sketch.choice import Choice
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_share
 from joulemap.present.document import Section
@@ -15,8 +15,9 @@ NAMED: Final = 10
 """Largest shares that have a letter."""
 
 
-def sketch_shares(answer: EdpAnswer, by: ModelDivision) -> Section:
+def sketch(answer: EdpAnswer, choice: Choice) -> Section:
     """Return the shares added up, the largest first, as a curve."""
+    by = "operator" if choice.by == "operator" else "subgraph"
     rows: Table[Any] = answer.subgraphs if by == "subgraph" else answer.operators
     points = tuple(Point(x=float(row.rank), y=row.cumulative_fraction) for row in rows)
     named = [

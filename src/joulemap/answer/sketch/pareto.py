@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from joulemap.answer.candidate import name_candidate, show_metric
 from joulemap.answer.pareto import ParetoAnswer, ParetoPoint
+from joulemap.answer.sketch.choice import Choice
 from joulemap.answer.sketch.interval import find_ends, make_axis
 from joulemap.present.document import Section
 from joulemap.present.sketch import Chart, Curve, Point
 
 
-def sketch_front(answer: ParetoAnswer) -> Section:
+def sketch(answer: ParetoAnswer, choice: Choice) -> Section:  # noqa: ARG001
     """Return the configurations that have a place."""
     front, others = [], []
     for row in answer.rows:

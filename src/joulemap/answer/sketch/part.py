@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from joulemap.answer.part import PartAnswer
+from joulemap.answer.sketch.choice import Choice
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, cut_bars
 
@@ -13,8 +14,8 @@ MOST_PARTS: Final = 7
 """Categories or actions that are drawn by themselves; the others are one."""
 
 
-def sketch_parts(answer: PartAnswer, limit: int) -> Section:
-    """Return a stacked bar per run, or per part of the only run, the `limit` with most energy."""
+def sketch(answer: PartAnswer, choice: Choice) -> Section:
+    """Return a stacked bar per run, or per part of the only run, those with most energy."""
     rows: list[Any] = list(answer.rows)
     sums: dict[str, float] = {}
     for row in rows:
@@ -35,7 +36,7 @@ def sketch_parts(answer: PartAnswer, limit: int) -> Section:
         bars.append(_stack(name, found, kept, has_rest=len(names) > len(kept)))
     if is_single:
         bars.sort(key=lambda bar: -(bar.value or 0.0))
-    shown, rest = cut_bars(bars, limit, f"{answer.level}s" if is_single else "runs")
+    shown, rest = cut_bars(bars, choice.limit, f"{answer.level}s" if is_single else "runs")
     what = answer.subgraph or (f"each {answer.level}" if is_single else "each run")
     title = f"Energy of {what} by {answer.by}"
     axis = Axis(label="energy of a batch", unit="J")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.answer.sketch.choice import Choice
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.sweep.row import SweepPoint
 from joulemap.present.document import Section
@@ -18,7 +19,7 @@ FIGURES: Final = (
 """Column, label and unit of each chart."""
 
 
-def sketch_batches(answer: SweepAnswer) -> Section:
+def sketch(answer: SweepAnswer, choice: Choice) -> Section:  # noqa: ARG001
     """Return two charts for each of the first models."""
     models = list(dict.fromkeys(row.model for row in answer.points))
     charts = [

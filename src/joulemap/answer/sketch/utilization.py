@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.answer.sketch.choice import Choice
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, Chart, Curve, Point, cut_bars
@@ -20,7 +21,7 @@ BEYOND: Final = 2.0
 """Factor by which the roof reaches beyond what stands under it."""
 
 
-def sketch_use(answer: UtilizationAnswer) -> Section:
+def sketch(answer: UtilizationAnswer, choice: Choice) -> Section:  # noqa: ARG001
     """Return the shares as bars, and the roofline that all hardware has where each has its own ridge and peak at 1."""
     bars = [_draw(answer, column, title) for column, title in SHARES]
     return Section("Sketch", (*bars, _draw_roofline(answer)))

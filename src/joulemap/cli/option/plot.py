@@ -32,5 +32,6 @@ class PlotOptions:
         if not self.plot:
             return document
         from joulemap.answer.sketch.answer import sketch_answer
+        from joulemap.answer.sketch.choice import Choice
 
-        return document.after(sketch_answer(answer, by=by, limit=limit))
+        return document.after(sketch_answer(answer, Choice(by=by, limit=limit)))
