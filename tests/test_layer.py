@@ -92,6 +92,7 @@ OWNERS: dict[str, set[str]] = {
     "cattrs": {"catalog"},
     "typer": {"cli"},
     "tabulate": {"present"},
+    "plotille": {"present"},
     "rich": {"present"},
     "quantiphy": {"units"},
     "numpy": {"calibrate", "model", "store"},
@@ -276,7 +277,7 @@ READING = [
 
 
 def test_a_command_that_only_reads_never_imports_torch(database: Path) -> None:
-    heavy = {"torch", "torchvision", "numpy", "cattrs", "rich"}
+    heavy = {"torch", "torchvision", "numpy", "cattrs", "rich", "plotille", "joulemap.present.sketch"}
     code = ["import os", f"os.environ['JOULEMAP_DB'] = {str(database)!r}"]
     for arguments in READING:  # one process for all: what none of them imports is not there at the end
         code += [command(*arguments), f"assert not {heavy!r} & set(sys.modules), {arguments!r}"]
