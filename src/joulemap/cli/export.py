@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import attrs
 import typer
@@ -20,7 +20,9 @@ from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
 from joulemap.errors import UsageError
 from joulemap.file import COMPANIONS, check_output, write_pieces
-from joulemap.workspace import Workspace
+
+if TYPE_CHECKING:
+    from joulemap.workspace import Workspace
 
 app = typer.Typer(help="One run as a file for other programs: pprof, Perfetto, Model Explorer.", rich_markup_mode=None)
 

@@ -15,8 +15,13 @@ MASK: Final = (1 << 64) - 1
 """Negative numbers are written as their two's complement of 64 bits."""
 
 
+SMALL: Final = [bytes([number]) for number in range(0x80)]
+
+
 def varint(number: int) -> bytes:
     """Return a whole number of at most 64 bits, seven bits a byte, the low ones first."""
+    if 0 <= number <= 0x7F:
+        return SMALL[number]
     rest, found = number & MASK, bytearray()
     while rest > 0x7F:
         found.append(rest & 0x7F | 0x80)

@@ -18,7 +18,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.exchange.message import bytes_field, number_field, packed_field
+from joulemap.exchange.message import bytes_field, number_field, packed_field, varint
 from joulemap.exchange.row import Sample, Subject
 
 SAMPLE_TYPES: Final = (
@@ -67,6 +67,7 @@ class _Names:
     fields: list[bytes] = attrs.field(factory=list)
     strings: dict[str, int] = attrs.field(factory=dict)
     frames: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    labels: dict[tuple[str, str], bytes] = attrs.field(factory=dict)
 
     def text(self, text: str) -> int:
         """Return the place of a string."""
@@ -88,7 +89,10 @@ class _Names:
 
     def label(self, key: str, value: str) -> bytes:
         """Return a label of a sample."""
-        return bytes_field(3, number_field(1, self.text(key)) + number_field(2, self.text(value)))
+        pair = key, value
+        if pair not in self.labels:
+            self.labels[pair] = bytes_field(3, number_field(1, self.text(key)) + number_field(2, self.text(value)))
+        return self.labels[pair]
 
     def take(self) -> bytes:
         """Return the fields that are not written yet."""
@@ -138,25 +142,32 @@ def _write_samples(
 ) -> Iterator[bytes]:
     """Yield the samples of one run, each behind the names that it is the first to need."""
     moved, off_chip = _Whole(), _Whole()
-    for sample in samples:
-        stack = [names.frame(*frame) for frame in list_frames(subject.model, sample)]
-        values = (
-            sample.energy_fj,
-            sample.latency_fs,
-            moved.add(sample.moved_bytes),
-            off_chip.add(sample.dram_bytes),
-            sample.mac_count,
-        )
-        told = [("hardware", subject.hardware), ("subgraph", sample.subgraph), ("operation", sample.operation), *labels]
-        if sample.component:
-            told += [("category", sample.common_category), ("own_category", sample.category), ("basis", sample.basis)]
-        written = b"".join(itertools.starmap(names.label, told))
-        counts = packed_field(2, [sign * value for value in values])
-        yield bytes_field(SAMPLE, packed_field(1, reversed(stack)) + counts + written)
+    for _, group in itertools.groupby(samples, lambda sample: sample.operator_index):
+        first = next(group)
+        stack = [names.frame(*frame) for frame in list_frames(subject.model, first)]
+        above = b"".join(map(varint, reversed(stack)))
+        told = [("hardware", subject.hardware), ("subgraph", first.subgraph), ("operation", first.operation), *labels]
+        shared = b"".join(itertools.starmap(names.label, told))
+        for sample in itertools.chain((first,), group):
+            values = (
+                sample.energy_fj,
+                sample.latency_fs,
+                moved.add(sample.moved_bytes),
+                off_chip.add(sample.dram_bytes),
+                sample.mac_count,
+            )
+            leaf = written = b""
+            if sample.component:
+                name = f"{sample.component}.{sample.action}"
+                leaf = varint(names.frame(name, sample.common_category))
+                written = names.label("category", sample.common_category)
+                written += names.label("own_category", sample.category) + names.label("basis", sample.basis)
+            counts = packed_field(2, [sign * value for value in values])
+            yield bytes_field(SAMPLE, bytes_field(1, leaf + above) + counts + shared + written)
 
 
 def list_frames(model: str, sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield (name, kind) of the frames of a sample, from the model down.
+    """Yield (name, kind) of the frames of an operator, from the model down.
 
     Names are whole paths, so that modules of one name in different places stay apart.
     """
@@ -165,8 +176,6 @@ def list_frames(model: str, sample: Sample) -> Iterator[tuple[str, str]]:
     for path in itertools.accumulate(parts, "{}.{}".format):
         yield path, "module"
     yield f"{sample.name} [{sample.operation}]", sample.operation
-    if sample.component:
-        yield f"{sample.component}.{sample.action}", sample.common_category
 
 
 def _compress(fields: Iterable[bytes]) -> Iterator[bytes]:
