@@ -70,7 +70,7 @@ def _message() -> Any:
             else:
                 one.type = field.Type.Value(f"TYPE_{kind}")
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("profiles.Profile"))
 
 
@@ -103,6 +103,12 @@ def read_stacks(path: Path) -> list[Stack]:
     stacks = []
     for sample in profile.sample:
         named = [frames[number] for number in reversed(sample.location_id)]
-        labels = {text[one.key]: text[one.str] for one in sample.label}
-        stacks.append(Stack(*zip(*named, strict=True), tuple(sample.value), labels))  # type: ignore[arg-type]
+        stacks.append(
+            Stack(
+                frames=tuple(name for name, _ in named),
+                kinds=tuple(kind for _, kind in named),
+                values=tuple(sample.value),
+                labels={text[one.key]: text[one.str] for one in sample.label},
+            )
+        )
     return stacks

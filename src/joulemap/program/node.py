@@ -71,4 +71,4 @@ def _split(module: torch.nn.Module, request: ModelRequest) -> dict[str, ProgramN
 
 def _find_path(stack: Mapping[str, tuple[str, object]] | None) -> str:
     """Return the innermost of the modules that were being called."""
-    return next((path for path, _ in reversed((stack or {}).values())), "")
+    return [*stack.values()][-1][0] if stack else ""
