@@ -37,6 +37,8 @@ BELOW: dict[str, set[str]] = {
     "store": {"background", "domain", "draft", "errors", "file", "model", "resource"},
     "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace", "units"},
     "present": {"domain", "frame", "units"},
+    "exchange": set(),
+    "program": {"errors", "trace"},
     "answer": {
         "calibrate",
         "catalog",
@@ -44,10 +46,12 @@ BELOW: dict[str, set[str]] = {
         "domain",
         "draft",
         "errors",
+        "exchange",
         "file",
         "model",
         "plan",
         "present",
+        "program",
         "resource",
         "store",
         "units",
@@ -85,7 +89,7 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 OWNERS: dict[str, set[str]] = {
-    "torch": {"trace", "device"},
+    "torch": {"trace", "device", "program"},
     "torchvision": {"trace", "tools"},
     "duckdb": {"store"},
     "pyarrow": {"frame", "store"},

@@ -121,9 +121,14 @@ def choose_format(asked: str, output: Path | None) -> str:
     return asked or said or TABLE
 
 
+COMPRESSED: Final = (".gz", ".pb", ".pprof")
+"""Ends of the names of profiles."""
+
+
 def check_suffix(output: Path | None, suffix: str, what: str) -> None:
     """Raise UsageError for an output whose name says that it holds something else than it will."""
-    if output is not None and output.suffix.lower() in {*SUFFIXES, ".toml", ".sql"} - {suffix}:
+    fitting = COMPRESSED if suffix.endswith(COMPRESSED) else (suffix,)
+    if output is not None and output.suffix.lower() in {*SUFFIXES, *COMPRESSED, ".toml", ".sql"}.difference(fitting):
         raise UsageError(f"{output} would hold {what}: name it {output.with_suffix(suffix)}")
 
 
