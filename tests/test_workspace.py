@@ -216,7 +216,7 @@ def test_the_public_names_exist() -> None:
 
 PLAIN = {
     "str", "int", "float", "bool", "None", "tuple", "list", "dict", "Mapping", "Sequence", "frozenset", "Path", "Any",
-    "object", "AbstractContextManager",
+    "object", "AbstractContextManager", "Iterator", "bytes",
 }  # fmt: skip
 """Names of annotations that need no import of ours."""
 

@@ -227,7 +227,10 @@ chance AS (
         nullif(any_value(y_half_width), 0e0) AS y_half_width
     FROM (
         SELECT
-            *,
+            run_id,
+            y_cost,
+            x_half_width,
+            y_half_width,
             min(y_cost) OVER (
                 PARTITION BY draw ORDER BY x_cost, y_cost, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ) AS y_before

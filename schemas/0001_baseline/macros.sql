@@ -948,6 +948,10 @@ CREATE MACRO scale_basis(level) AS
     ['measurements of other classes, widened', 'measurements of other classes, widened', 'its class', 'its runtime',
      'its precision', 'its own measurements'][level + 1];
 
+-- The runtime whose errors are those of a run: where a class has nothing but its vendor's compiler, fused is the engine.
+CREATE MACRO scored_runtime(architecture, runtime) AS
+    CASE WHEN runtime = 'fused' AND architecture NOT IN ('cpu', 'gpu') THEN 'engine' ELSE runtime END;
+
 -- Of the logarithms of measured over predicted latency and energy of one run: that of the runs that have both.
 CREATE MACRO error_correlation() AS 0.7e0;
 
@@ -1005,6 +1009,7 @@ FROM (
         q.price_half_width,
         CASE
             WHEN q.left_out_energy IS NOT NULL THEN q.left_out_energy
+            WHEN q.energy_scale.level < 2 AND q.has_load THEN q.price_half_width
             WHEN q.energy_scale.level < 2 THEN sqrt(pow(q.energy_scale.half_width, 2) + pow(q.price_half_width, 2))
             ELSE sqrt(
                 (q.energy_scale.group_count * pow(q.energy_scale.half_width, 2)
@@ -1014,8 +1019,9 @@ FROM (
         CASE WHEN q.left_out_latency IS NULL THEN scale_basis(q.latency_scale.level) ELSE 'its calibration' END
             AS latency_basis,
         CASE
-            WHEN q.left_out_energy IS NULL THEN scale_basis(q.energy_scale.level) || ' and the bases of its prices'
-            ELSE 'its calibration'
+            WHEN q.left_out_energy IS NOT NULL THEN 'its calibration'
+            WHEN q.energy_scale.level < 2 AND q.has_load THEN 'its measured load and the bases of its prices'
+            ELSE scale_basis(q.energy_scale.level) || ' and the bases of its prices'
         END AS energy_basis,
         CASE WHEN q.left_out_latency IS NULL THEN q.latency_scale.group_count END AS latency_group_count,
         CASE WHEN q.left_out_energy IS NULL THEN q.energy_scale.group_count END AS energy_group_count
@@ -1026,6 +1032,7 @@ FROM (
             c.energy_scale,
             c.left_out_latency,
             c.left_out_energy,
+            c.has_load,
             c.latency_half_width,
             sqrt(p.basis_square + pow(p.static_share * c.latency_half_width, 2)) AS price_half_width
         FROM (
@@ -1035,6 +1042,7 @@ FROM (
                 n.energy_scale,
                 n.left_out_latency,
                 n.left_out_energy,
+                n.has_load,
                 coalesce(n.left_out_latency, n.latency_scale.half_width) AS latency_half_width
             FROM (
                 SELECT
@@ -1046,14 +1054,15 @@ FROM (
                         {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
                     ) FILTER (s.quantity = 'energy') AS energy_scale,
                     max_by(e.latency_width, e.precision) AS left_out_latency,
-                    max_by(e.energy_width, e.precision) AS left_out_energy
+                    max_by(e.energy_width, e.precision) AS left_out_energy,
+                    coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load
                 FROM run AS r
                 JOIN workload AS w ON w.workload_id = r.workload_id
                 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
                 JOIN error_scale AS s
                     ON s.work IN ('', work_of(w.model))
                     AND s.architecture IN ('', v.architecture)
-                    AND s.runtime IN ('', r.runtime)
+                    AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
                     AND s.precision IN ('', r.precision)
                     AND s.hardware IN ('', v.hardware)
                 LEFT JOIN left_out_widths() AS e
@@ -1062,6 +1071,8 @@ FROM (
                     AND e.runtime = r.runtime
                     AND e.precision IN ('', r.precision)
                     AND operator_kind(w.model) = ''
+                LEFT JOIN (SELECT DISTINCT hardware_digest FROM hardware_load WHERE covers = 'board') AS b
+                    ON b.hardware_digest = r.hardware_digest
                 WHERE r.refusal IS NULL AND (run_ids IS NULL OR list_contains(run_ids, r.run_id))
                 GROUP BY r.run_id
             ) AS n
@@ -1109,75 +1120,95 @@ CREATE MACRO draw_count(run_count) AS CAST(greatest(100, least(500, 50000 // gre
 -- Probability from which on one run is said to be better than another.
 CREATE MACRO told_apart() AS 0.8e0;
 
--- A draw of the logistic distribution whose 80 % interval is one wide to either side: of what a key names, the same
+-- A draw of the logistic distribution whose 80 % interval is one wide to either side: of what a key stands for, the same
 -- whenever it is asked for.
-CREATE MACRO drawn(key, draw) AS -ln(18446744073709551616e0 / (hash(key || draw) + 0.5e0) - 1e0) / logistic_width();
+CREATE MACRO drawn(key, draw) AS
+    -ln(18446744073709551616e0 / (hash(xor(key, CAST(draw * 2654435761 AS UBIGINT))) + 0.5e0) - 1e0) / logistic_width();
 
--- Parts of the variance of errors by factor, with what is left for each run alone: {factor, latency_share, energy_share}.
-CREATE MACRO error_shares() AS TABLE
-SELECT
-    factor,
-    coalesce(max(share) FILTER (quantity = 'latency'), 0e0) AS latency_share,
-    coalesce(max(share) FILTER (quantity = 'energy'), 0e0) AS energy_share
-FROM error_share
-GROUP BY factor
-UNION ALL
-SELECT
-    'own',
-    1e0 - list_sum(list(share ORDER BY factor) FILTER (quantity = 'latency')),
-    1e0 - list_sum(list(share ORDER BY factor) FILTER (quantity = 'energy'))
-FROM error_share;
+-- The draw of an energy's factor, of that of the latency's.
+CREATE MACRO follow(latency_draw, key, draw) AS
+    error_correlation() * latency_draw + sqrt(1e0 - pow(error_correlation(), 2)) * drawn(xor(key, 1), draw);
+
+-- Roots of the parts of the variance of errors that each factor has, and of what is each run's own: of latency without a
+-- word before, of energy.
+CREATE MACRO factor_weight(scaled, shared_by, quantity, factor, share) AS
+    sqrt(coalesce(max(share) FILTER (quantity = scaled AND factor = shared_by), 0e0));
+CREATE MACRO own_weight(scaled, quantity, factor, share) AS
+    sqrt(1e0 - list_sum(list(share ORDER BY factor) FILTER (quantity = scaled)));
 
 -- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Runs that are
--- alike in a factor have its draw in common.
+-- alike in a factor have its draw in common; what drives latency drives energy too, as far as their errors go together.
 CREATE MACRO draws_among(run_ids) AS TABLE
 SELECT
-    f.run_id,
-    d.draw,
-    f.latency_half_width * list_sum(list_transform(
-        f.factors, lambda one: one.latency_weight * drawn(one.key, d.draw)
-    )) AS latency_error,
-    f.energy_half_width * list_sum(list_transform(
-        f.factors,
-        lambda one: one.energy_weight * (
-            error_correlation() * drawn(one.key, d.draw)
-            + sqrt(1e0 - pow(error_correlation(), 2)) * drawn('energy ' || one.key, d.draw)
-        )
-    )) AS energy_error,
-    f.latency_half_width,
-    f.energy_half_width,
-    f.latency_basis,
-    f.energy_basis
+    e.run_id,
+    e.draw,
+    e.latency_half_width * (
+        e.class_weight * e.class_draw
+        + e.board_weight * e.board_draw
+        + e.model_weight * e.model_draw
+        + e.board_model_weight * e.board_model_draw
+        + e.case_weight * e.case_draw
+        + e.own_weight * e.own_draw
+    ) AS latency_error,
+    e.energy_half_width * (
+        e.class_energy_weight * follow(e.class_draw, e.class_key, e.draw)
+        + e.board_energy_weight * follow(e.board_draw, e.board_key, e.draw)
+        + e.model_energy_weight * follow(e.model_draw, e.model_key, e.draw)
+        + e.board_model_energy_weight * follow(e.board_model_draw, e.board_model_key, e.draw)
+        + e.case_energy_weight * follow(e.case_draw, e.case_key, e.draw)
+        + e.own_energy_weight * follow(e.own_draw, e.own_key, e.draw)
+    ) AS energy_error,
+    e.latency_half_width,
+    e.energy_half_width,
+    e.latency_basis,
+    e.energy_basis
 FROM (
     SELECT
-        r.run_id,
-        any_value(u.latency_half_width) AS latency_half_width,
-        any_value(u.energy_half_width) AS energy_half_width,
-        any_value(u.latency_basis) AS latency_basis,
-        any_value(u.energy_basis) AS energy_basis,
-        list(
-            {
-                'key': concat_ws(' ', s.factor, CASE s.factor
-                    WHEN 'class' THEN v.architecture
-                    WHEN 'board' THEN v.hardware
-                    WHEN 'model' THEN concat_ws(' ', v.architecture, w.source)
-                    WHEN 'board_model' THEN concat_ws(' ', v.hardware, w.source)
-                    WHEN 'case' THEN concat_ws(' ', v.architecture, w.source, w.batch, r.precision, r.runtime)
-                    ELSE r.run_key
-                END),
-                'latency_weight': sqrt(s.latency_share),
-                'energy_weight': sqrt(s.energy_share)
-            } ORDER BY s.factor
-        ) AS factors
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    JOIN uncertainty_among(run_ids) AS u ON u.run_id = r.run_id
-    CROSS JOIN error_shares() AS s
-    WHERE list_contains(run_ids, r.run_id)
-    GROUP BY r.run_id
-) AS f
-CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d;
+        k.*,
+        w.*,
+        d.draw,
+        drawn(k.class_key, d.draw) AS class_draw,
+        drawn(k.board_key, d.draw) AS board_draw,
+        drawn(k.model_key, d.draw) AS model_draw,
+        drawn(k.board_model_key, d.draw) AS board_model_draw,
+        drawn(k.case_key, d.draw) AS case_draw,
+        drawn(k.own_key, d.draw) AS own_draw
+    FROM (
+        SELECT
+            u.run_id,
+            u.latency_half_width,
+            u.energy_half_width,
+            u.latency_basis,
+            u.energy_basis,
+            hash('class ' || v.architecture) AS class_key,
+            hash('board ' || v.hardware) AS board_key,
+            hash(concat_ws(' ', 'model', v.architecture, w.source)) AS model_key,
+            hash(concat_ws(' ', 'board and model', v.hardware, w.source)) AS board_model_key,
+            hash(concat_ws(' ', 'case', v.architecture, w.source, w.batch, r.precision, r.runtime)) AS case_key,
+            hash('own ' || r.run_key) AS own_key
+        FROM uncertainty_among(run_ids) AS u
+        JOIN run AS r ON r.run_id = u.run_id
+        JOIN workload AS w ON w.workload_id = r.workload_id
+        JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    ) AS k
+    CROSS JOIN (
+        SELECT
+            factor_weight('latency', 'class', s.quantity, s.factor, s.share) AS class_weight,
+            factor_weight('latency', 'board', s.quantity, s.factor, s.share) AS board_weight,
+            factor_weight('latency', 'model', s.quantity, s.factor, s.share) AS model_weight,
+            factor_weight('latency', 'board_model', s.quantity, s.factor, s.share) AS board_model_weight,
+            factor_weight('latency', 'case', s.quantity, s.factor, s.share) AS case_weight,
+            own_weight('latency', s.quantity, s.factor, s.share) AS own_weight,
+            factor_weight('energy', 'class', s.quantity, s.factor, s.share) AS class_energy_weight,
+            factor_weight('energy', 'board', s.quantity, s.factor, s.share) AS board_energy_weight,
+            factor_weight('energy', 'model', s.quantity, s.factor, s.share) AS model_energy_weight,
+            factor_weight('energy', 'board_model', s.quantity, s.factor, s.share) AS board_model_energy_weight,
+            factor_weight('energy', 'case', s.quantity, s.factor, s.share) AS case_energy_weight,
+            own_weight('energy', s.quantity, s.factor, s.share) AS own_energy_weight
+        FROM error_share AS s
+    ) AS w
+    CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d
+) AS e;
 
 -- The part of the variance of two errors that runs share: by what they are alike in.
 CREATE MACRO shared_part(shares, is_class, is_board, is_model, is_case) AS

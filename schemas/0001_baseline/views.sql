@@ -468,46 +468,6 @@ FROM (
     JOIN metric AS m ON m.name = p.metric
 );
 
--- How these runs stand in a metric of runs, by draws of their errors together: the part in which each is the best, the
--- part in which it is better than the one that is predicted to be, and whether it cannot be told apart from that one.
-CREATE MACRO chances_among(run_ids, metric_name) AS TABLE
-WITH one AS MATERIALIZED (
-    SELECT
-        f.run_id,
-        CASE WHEN is_higher_better(metric_name) THEN -1e0 ELSE 1e0 END AS direction,
-        ln(metric_value(metric_name, f)) AS size
-    FROM run_figures AS f
-    WHERE list_contains(run_ids, f.run_id)
-),
-drawn AS MATERIALIZED (
-    SELECT
-        o.run_id,
-        d.draw,
-        o.direction * (o.size + metric_error(metric_name, d.latency_error, d.energy_error)) AS cost
-    FROM one AS o
-    JOIN draws_among(run_ids) AS d ON d.run_id = o.run_id
-),
-winner AS (
-    SELECT d.draw, d.cost, d.run_id
-    FROM drawn AS d
-    WHERE d.run_id = (SELECT min_by(o.run_id, [o.direction * o.size, o.run_id]) FROM one AS o)
-),
-best AS (
-    SELECT draw, arg_min(run_id, cost) AS run_id
-    FROM drawn
-    GROUP BY draw
-)
-SELECT
-    d.run_id,
-    avg(CAST(b.run_id = d.run_id AS INTEGER)) AS probability_best,
-    avg(CASE WHEN w.run_id = d.run_id THEN 1e0 ELSE CAST(d.cost < w.cost AS INTEGER) END) AS probability_ahead,
-    avg(CASE WHEN w.run_id = d.run_id THEN 1e0 ELSE CAST(d.cost < w.cost AS INTEGER) END) > 1e0 - told_apart()
-        AS is_likely_best
-FROM drawn AS d
-JOIN winner AS w ON w.draw = d.draw
-JOIN best AS b ON b.draw = d.draw
-GROUP BY d.run_id;
-
 CREATE VIEW comparison_probability AS
 SELECT
     c.model,

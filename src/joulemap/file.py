@@ -196,8 +196,10 @@ def write_text(output: Path, text: str, inputs: Iterable[Path] = (), *, force: b
     return write_pieces(output, (text,), inputs, force=force)
 
 
-def write_pieces(output: Path, pieces: Iterable[str], inputs: Iterable[Path] = (), *, force: bool = False) -> bool:
-    """Write a text piece by piece to a file, whole or not at all, or to the end of a pipe or device.
+def write_pieces(
+    output: Path, pieces: Iterable[str | bytes], inputs: Iterable[Path] = (), *, force: bool = False
+) -> bool:
+    """Write a text or bytes piece by piece to a file, whole or not at all, or to the end of a pipe or device.
 
     Returns whether it is a file. Raises UsageError where the file may not be replaced, see `check_output`, or cannot be
     written, and what a piece raises.
@@ -218,10 +220,10 @@ MODE: Final = 0o666
 """What a new file may be used for, before the person's mask: never to run it."""
 
 
-def _write(place: Path, flag: int, pieces: Iterable[str]) -> None:
+def _write(place: Path, flag: int, pieces: Iterable[str | bytes]) -> None:
     with open(os.open(place, os.O_WRONLY | flag, MODE), "wb") as stream:
         for piece in pieces:
-            stream.write(piece.encode("utf-8", errors="replace"))
+            stream.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", errors="replace"))
 
 
 def is_stream(output: Path) -> bool:

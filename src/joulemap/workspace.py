@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         Deployment,
         Device,
         EnergyDivision,
+        ExportFormat,
         ModelDivision,
         ScoreDivision,
     )
@@ -847,6 +848,28 @@ class Workspace:
         from joulemap.answer.database import import_runs
 
         return import_runs(self._source, Path(folder))
+
+    @about_model
+    def export(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        form: ExportFormat = "pprof",
+        settings: Settings = SETTINGS,
+        *,
+        against: str | Hardware | None = None,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[RunKeywords],
+    ) -> AbstractContextManager[Iterator[bytes]]:
+        """Give out the file of one run in a format of other programs, piece by piece, to read while it is open.
+
+        `pprof` is a gzipped profile, which `against` makes the difference to another hardware; `perfetto` a trace in
+        JSON; `explorer` the node data of a saved program, one metric of each node. Raises as `analyze`; UsageError for
+        another model as node data, and for a base of what is no profile.
+        """
+        from joulemap.answer.export import opening_export
+
+        return opening_export(self._source, model, hardware, form, settings.with_keywords(keywords), against, metric)
 
     def check(self) -> AuditAnswer:
         """Return every rule that the database breaks: of its schema, of what was written, of its sums.

@@ -89,6 +89,7 @@ def _shipped_digest() -> str:
     for folder in (
         DATA / "architecture",
         DATA / "cost",
+        DATA / "doubt",
         DATA / "hardware",
         DATA / "measurement",
         DATA / "measurement" / "seen",

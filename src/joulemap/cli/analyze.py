@@ -8,6 +8,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
@@ -42,6 +43,7 @@ def analyze(
     ] = 12,
     mode: ModeOptions,
     run: RunOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Take one run apart: where its energy and time go, what bounds it, what its units do, whether it fits.
@@ -61,11 +63,12 @@ def analyze(
     workspace, repeated = output.workspace(), output.repeat(run)
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
-        output.write(answer.document(by=level or "action", repeated=repeated))
+        by_level = level or "action"
+        output.write(plot.add(answer.document(by=by_level, repeated=repeated), answer, by=by_level))
         return
     if level not in (None, "subgraph", "operator"):
         raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
     parts = workspace.break_down(
         model, named, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
     )
-    output.write(parts.document(limit=limit, repeated=repeated))
+    output.write(plot.add(parts.document(limit=limit, repeated=repeated), parts, limit=limit))

@@ -9,6 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Models, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.voice import Talking, voice
@@ -77,6 +78,7 @@ def compare(
     ] = 60,
     hardware: HardwareOptions,
     run: RunOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Compare models on several hardware: energy, latency, memory, utilization, and what to choose.
@@ -113,19 +115,22 @@ def compare(
         ranking = workspace.rank_hardware(
             model[0], settings, sort=sort or "efficiency", has_details=details, has_subgraphs=verbose
         )
-        document = ranking.document(limit=limit, repeated=repeated)
+        document = plot.add(ranking.document(limit=limit, repeated=repeated), ranking)
     elif is_summary:
-        document = workspace.compare(model[0], settings, baseline=baseline).document(metric=metric, repeated=repeated)
+        comparison = workspace.compare(model[0], settings, baseline=baseline)
+        document = plot.add(comparison.document(metric=metric, repeated=repeated), comparison)
     elif level == "summary":
-        document = workspace.compare_models(model, settings, metric=metric).document(repeated=repeated)
+        models = workspace.compare_models(model, settings, metric=metric)
+        document = plot.add(models.document(repeated=repeated), models)
     elif level == "detailed":
-        document = workspace.compare_runs(model, settings).document(repeated=repeated)
+        runs = workspace.compare_runs(model, settings)
+        document = plot.add(runs.document(repeated=repeated), runs)
     elif is_divided:
         parts = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
-        document = parts.document(limit=limit, repeated=repeated)
+        document = plot.add(parts.document(limit=limit, repeated=repeated), parts, limit=limit)
     else:
         contest = workspace.compare_parts(model, settings, by=level, metric=metric)
-        document = contest.document(limit=limit, repeated=repeated)
+        document = plot.add(contest.document(limit=limit, repeated=repeated), contest, limit=limit)
     output.write(document)
 
 

@@ -9,6 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.name import split_names
@@ -31,6 +32,7 @@ def cost(
     limits: UseLimitOptions,
     prices: PriceOptions,
     usage: UsageOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Say what a million inferences cost, rented or bought, with their energy and carbon by grid.
@@ -54,4 +56,4 @@ def cost(
         limits=limits.read(),
         prices=prices.read(),
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

@@ -9,6 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ModelDivision
@@ -31,6 +32,7 @@ def edp(
     limit: Limit = 20,
     mode: ModeOptions,
     run: RunOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Rank what makes up a run's energy-delay product, and bound what could be gained.
@@ -46,4 +48,4 @@ def edp(
     settings = run.settings(**mode.keywords())
     answer = output.workspace().edp(model, hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
-    output.write(answer.document(by=level, limit=limit, repeated=repeated))
+    output.write(plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level))

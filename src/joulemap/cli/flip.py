@@ -9,6 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import VariedMetricName
@@ -23,6 +24,7 @@ def flip(
     limit: Limit = 12,
     run: RunOptions,
     usage: UsageOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Say how wrong each constant would have to be for the other of two hardware to be better, and what to measure.
@@ -37,4 +39,4 @@ def flip(
     joulemap flip resnet50 l4 h100_sxm5 --precision bf16 --metric cost --electricity 0.3USD/kWh
     """
     answer = output.workspace().flip(model, *hardware.read(), run.settings(), metric=metric, usage=usage.read())
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

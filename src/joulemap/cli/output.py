@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,6 +46,9 @@ SUFFIXES: Final = {
     ".parquet": PARQUET,
 }
 """End of an output's name -> the format that it says."""
+
+COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+"""What sets a colour, or ends it."""
 
 opened: Final[list[Path]] = []
 """Databases that this process was asked about."""
@@ -117,9 +121,14 @@ def choose_format(asked: str, output: Path | None) -> str:
     return asked or said or TABLE
 
 
+COMPRESSED: Final = (".gz", ".pb", ".pprof")
+"""Ends of the names of profiles."""
+
+
 def check_suffix(output: Path | None, suffix: str, what: str) -> None:
     """Raise UsageError for an output whose name says that it holds something else than it will."""
-    if output is not None and output.suffix.lower() in {*SUFFIXES, ".toml", ".sql"} - {suffix}:
+    fitting = COMPRESSED if suffix.endswith(COMPRESSED) else (suffix,)
+    if output is not None and output.suffix.lower() in {*SUFFIXES, *COMPRESSED, ".toml", ".sql"}.difference(fitting):
         raise UsageError(f"{output} would hold {what}: name it {output.with_suffix(suffix)}")
 
 
@@ -217,8 +226,15 @@ class OutputOptions(DatabaseOptions):
         else:
             from joulemap.present.format import write
 
-            text = write(document, self.written_form, self.width, is_raw=self.raw)
-            emit(text, self.output, self._inputs(), force=self.force)
+            text = write(
+                document,
+                self.written_form,
+                self.width,
+                is_raw=self.raw,
+                height=self.height,
+                has_colour=self.has_colour,
+            )
+            emit(text, self.output, self._inputs(), force=self.force, is_coloured=self.has_colour)
         tables = document.tables or (document.table,)
         for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
@@ -254,6 +270,19 @@ class OutputOptions(DatabaseOptions):
         is_terminal = sys.stdout is not None and sys.stdout.isatty()
         return shutil.get_terminal_size().columns if is_terminal or os.environ.get("COLUMNS") else None
 
+    @property
+    def height(self) -> int | None:
+        """The lines of the terminal, or those that `LINES` says; None where there is none."""
+        is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
+        return shutil.get_terminal_size().lines if is_terminal or os.environ.get("LINES") else None
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether what is drawn may have colours: on a terminal that takes them, unless `NO_COLOR` is set."""
+        is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
+        is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+        return is_terminal and is_wanted and self.written_form == TABLE
+
 
 def _inform(message: str) -> None:
     voice.inform(f"joulemap: {message}")
@@ -270,16 +299,29 @@ def _import_drawing() -> None:
     format_si(1.0, "")
 
 
-def emit(text: str, output: Path | None = None, inputs: Iterable[Path] | None = None, *, force: bool = False) -> None:
+def emit(
+    text: str,
+    output: Path | None = None,
+    inputs: Iterable[Path] | None = None,
+    *,
+    force: bool = False,
+    is_coloured: bool = False,
+) -> None:
     """Write a text to stdout, or whole to a file; a reader that has left is no error.
 
-    `inputs` are what the output must not replace, by default the files that the command line names.
+    `inputs` are what the output must not replace, by default the files that the command line names; `is_coloured` is
+    whether a terminal obeys what sets colours in it.
     """
-    emit_pieces((f"{text}\n",), output, inputs, force=force)
+    emit_pieces((f"{text}\n",), output, inputs, force=force, is_coloured=is_coloured)
 
 
 def emit_pieces(
-    pieces: Iterable[str], output: Path | None = None, inputs: Iterable[Path] | None = None, *, force: bool = False
+    pieces: Iterable[str],
+    output: Path | None = None,
+    inputs: Iterable[Path] | None = None,
+    *,
+    force: bool = False,
+    is_coloured: bool = False,
 ) -> None:
     """Write a text as `emit` does, each piece when it comes."""
     if output is not None:
@@ -291,12 +333,18 @@ def emit_pieces(
     is_terminal = sys.stdout.isatty()
     for piece in pieces:
         try:
-            print(make_visible(piece, keep="\n\t") if is_terminal else piece, end="", flush=True)
+            print(_show(piece, is_coloured=is_coloured) if is_terminal else piece, end="", flush=True)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(0) from None
         except OSError as error:
             raise UsageError(f"cannot write the answer: {error.strerror}") from error
+
+
+def _show(text: str, *, is_coloured: bool) -> str:
+    """Return a text that a terminal does not obey, but for colours where they are wanted."""
+    parts = COLOUR.split(text) if is_coloured else [text]
+    return "".join(part if index % 2 else make_visible(part, keep="\n\t") for index, part in enumerate(parts))
 
 
 def emit_line(text: str) -> None:

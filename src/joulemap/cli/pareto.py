@@ -9,6 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
@@ -24,6 +25,7 @@ def pareto(
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
     usage: UsageOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Find the configurations that no other beats in two metrics at once, and who beats the rest.
@@ -38,4 +40,4 @@ def pareto(
     joulemap pareto mobilenet_v2 --x cost --y latency --hardware l4,t4,Jetson-Orin-Nano --batch 1,4,16
     """
     answer = output.workspace().pareto(model, run.settings(**hardware.keywords()), x=x, y=y, usage=usage.read())
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))

@@ -9,6 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import VariedMetricName
@@ -23,6 +24,7 @@ def sensitivity(
     hardware: NamedHardwareOptions,
     run: RunOptions,
     usage: UsageOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Say how much each constant of a hardware moves energy, latency and throughput, and between which ends.
@@ -39,4 +41,4 @@ def sensitivity(
     answer = output.workspace().sensitivity(
         model, run.settings(**hardware.keywords()), metric=metric, usage=usage.read()
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

@@ -10,6 +10,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_precisions, complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
@@ -58,6 +59,7 @@ def sweep(
     ] = "hardware",
     hardware: HardwareOptions,
     run: SweepRunOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Run models at many batches: the best batch of each hardware, and from which batch on another one is best.
@@ -85,4 +87,4 @@ def sweep(
         *(("--max-latency", max_latency) if max_latency else ()),
     )
     repeated = (*repeat_options(run, ("inputs", "arguments", "calibration", "boundary")), *output.repeat_database())
-    output.write(answer.document(by=level, again=again, repeated=repeated))
+    output.write(plot.add(answer.document(by=level, again=again, repeated=repeated), answer))

@@ -8,6 +8,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import NamedHardwareOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_fractions
@@ -42,6 +43,7 @@ def utilization(
     max_idle: Annotated[float, typer.Option(help="Flag a share of idle units above this, from 0 to 1.")] = 0.8,
     hardware: NamedHardwareOptions,
     run: RunOptions,
+    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Show how much of each hardware a model uses, where it stands on the roofline, and what is unhealthy about it.
@@ -65,4 +67,4 @@ def utilization(
         has_advice=advice,
         is_pairing=pairing,
     )
-    output.write(answer.document(repeated=output.repeat(run)))
+    output.write(plot.add(answer.document(repeated=output.repeat(run)), answer))

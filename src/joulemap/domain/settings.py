@@ -36,6 +36,9 @@ BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """What runs are exported as: Parquet holds all of them and is read back, the others are for other programs."""
 
+ExportFormat = Literal["pprof", "perfetto", "explorer"]
+"""A format of other programs that one run is written in."""
+
 ModelDivision = Literal["subgraph", "operator"]
 """What divides a model."""
 

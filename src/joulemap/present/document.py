@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -16,6 +16,9 @@ from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
 from joulemap.present.text import make_all_visible, make_visible
+
+if TYPE_CHECKING:
+    from joulemap.present.sketch import Sketch
 
 Row = TypeVar("Row")
 
@@ -92,11 +95,11 @@ class Text:
         return (self.text,) if self.text else ()
 
 
-Block = Grid | Lines | Steps | Text
+Block: TypeAlias = "Grid | Lines | Steps | Text | Sketch"
 
 
 def _blocks(blocks: Block | Iterable[Block]) -> tuple[Block, ...]:
-    return (blocks,) if isinstance(blocks, Grid | Lines | Steps | Text) else tuple(blocks)
+    return tuple(blocks) if isinstance(blocks, Iterable) else (blocks,)
 
 
 @attrs.frozen
@@ -130,6 +133,10 @@ class Document:
     def shown(self) -> tuple[Section, ...]:
         """The sections that have something to read."""
         return tuple(section for section in self.sections if section.texts)
+
+    def after(self, sections: Iterable[Section]) -> Document:
+        """Return it with other sections first."""
+        return attrs.evolve(self, sections=(*sections, *self.sections))
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:

@@ -30,11 +30,24 @@ class Page:
     """Of the terminal; None where there is none."""
     is_raw: bool = False
     """Whether a program reads it that takes no text for a formula."""
+    height: int | None = None
+    """Of the terminal; None where there is none."""
+    has_colour: bool = False
+    """Whether what is drawn may have colours, as escape sequences."""
 
 
-def write(document: Document, form: str, width: int | None = None, *, is_raw: bool = False) -> str:
-    """Return a document in a format that `list_formats` names; `width` and `is_raw` are those of a `Page`."""
-    text: str = import_module(f"joulemap.present.writer.{form}").write(document, Page(width, is_raw))
+def write(
+    document: Document,
+    form: str,
+    width: int | None = None,
+    *,
+    is_raw: bool = False,
+    height: int | None = None,
+    has_colour: bool = False,
+) -> str:
+    """Return a document in a format that `list_formats` names; the rest is as of a `Page`."""
+    page = Page(width, is_raw, height, has_colour)
+    text: str = import_module(f"joulemap.present.writer.{form}").write(document, page)
     return text
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -11,6 +12,7 @@ import duckdb
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Record, Table
 from joulemap.errors import SqlError, UnknownNameError, UsageError
+from joulemap.store.bound import BATCH
 from joulemap.store.connection import begin_beside
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query
@@ -101,6 +103,19 @@ def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     names = [column.name for column in query.columns]
     order = [names.index(field.name) for field in attrs.fields(record)]
     return _run(connection, query, given, lambda cells: record(*[cells[index] for index in order]))
+
+
+def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
+    """Yield the rows of the query that a row type names as records, held batch by batch; raises as `run_query`."""
+    query = find_query(record.query)
+    names = [column.name for column in query.columns]
+    order = [names.index(field.name) for field in attrs.fields(record)]
+    with contextlib.closing(connection.cursor()) as own, blaming():
+        cursor = execute(own, query.sql, bind(query, given))
+        _check_names(query, [entry[0] for entry in cursor.description or ()])
+        while batch := cursor.fetchmany(BATCH):
+            for cells in batch:
+                yield record(*[cells[index] for index in order])
 
 
 def _run(

@@ -358,14 +358,17 @@ class CompareAnswer(RunAnswer):
 
     def _doubts(self) -> list[str]:
         """Return what the intervals follow from, hardware with the same reason in one line."""
-        reasons: dict[tuple[str | None, str | None], list[str]] = {}
-        for row in self.rows:
-            if row.status == "ok":
-                reasons.setdefault((row.energy_doubt, row.latency_doubt), []).append(self._name(row))
+        reasons: dict[tuple[str | None, str | None], dict[str, None]] = {}
+        answered = [row for row in self.rows if row.status == "ok"]
+        kinds = {(row.hardware, row.energy_doubt, row.latency_doubt) for row in answered}
+        for row in answered:
+            is_alike = sum(hardware == row.hardware for hardware, *_ in kinds) == 1
+            name = self.scope.mark(row.hardware) if is_alike else self._name(row)
+            reasons.setdefault((row.energy_doubt, row.latency_doubt), {})[name] = None
         lines = ["80 %: four times in five what is measured is within this of the figure"]
         for (energy, latency), names in reasons.items():
             more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-            shown = ", ".join(names[:SHOWN_NAMES]) + more
+            shown = ", ".join([*names][:SHOWN_NAMES]) + more
             what = f"energy from {energy}, latency from {latency}"
             lines.append(f"intervals of {shown}: {f'both from {energy}' if energy == latency else what}")
         return lines

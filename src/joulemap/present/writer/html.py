@@ -10,7 +10,7 @@ import attrs
 from joulemap.domain.table import Table
 from joulemap.frame import escape, make_cells, make_table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Block, Document, Grid, Lines, Steps, draw_columns
+from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 
 
@@ -47,4 +47,9 @@ def _block(block: Block) -> str:
         return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in block.texts) + "</ul>" if block.texts else ""
     if isinstance(block, Steps):
         return f"<pre>{escape(chr(10).join(block.texts))}</pre>" if block.texts else ""
-    return f"<p>{escape(block.text)}</p>" if block.text else ""
+    if isinstance(block, Text):
+        return f"<p>{escape(block.text)}</p>" if block.text else ""
+    from joulemap.present.draw.sketch import draw_sketch
+
+    drawn = draw_sketch(block, Page())
+    return f"<pre>{escape(drawn)}</pre>" if drawn else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from tabulate import tabulate
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Block, Document, Grid, Lines, Steps, draw_columns
+from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 
 
@@ -65,7 +66,15 @@ def _block(block: Block) -> str:
         return "\n".join(f"- {line}" for line in block.texts)
     if isinstance(block, Steps):
         return "\n".join(f"- `{command}`" for command in block.texts)
-    return block.text
+    if isinstance(block, Text):
+        return block.text
+    from joulemap.present.draw.sketch import draw_sketch
+
+    drawn = draw_sketch(block, Page())
+    if not drawn:
+        return ""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", drawn)), default=0))
+    return f"{fence}text\n{drawn}\n{fence}"
 
 
 def _cells(block: Grid) -> list[list[str]]:

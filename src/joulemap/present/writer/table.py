@@ -13,7 +13,7 @@ import tabulate
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Block, Document, Grid, Lines, Steps, draw_columns
+from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 
 tabulate.MIN_PADDING = 0  # a heading is no wider than it is
@@ -49,19 +49,24 @@ def write(document: Document, page: Page) -> str:
     width = page.width
     parts = [_wrap(document.title, width)] if document.title else []
     for section in document.shown:
-        text = "\n\n".join(filter(None, (_block(block, width) for block in section.blocks)))
+        text = "\n\n".join(filter(None, (_block(block, page) for block in section.blocks)))
         parts.append(f"{_wrap(section.title, width)}\n{text}" if section.title else text)
     return "\n\n".join(parts)
 
 
-def _block(block: Block, width: int | None) -> str:
+def _block(block: Block, page: Page) -> str:
+    width = page.width
     if isinstance(block, Grid):
         return _fit(block, width) if block.texts else ""
     if isinstance(block, Lines):
         return "\n".join(_wrap(f"- {line}", width, "  ") for line in block.texts)
     if isinstance(block, Steps):
         return "\n".join(f"  {command}" for command in block.texts)
-    return _wrap(block.text, width)
+    if isinstance(block, Text):
+        return _wrap(block.text, width)
+    from joulemap.present.draw.sketch import draw_sketch
+
+    return draw_sketch(block, page)
 
 
 def _wrap(text: str, width: int | None, indent: str = "") -> str:

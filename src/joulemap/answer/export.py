@@ -1,0 +1,136 @@
+"""One run as a file of another program."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, get_args
+
+import attrs
+
+from joulemap.answer.analyze.row import RunTotal
+from joulemap.answer.scope import holding_scope
+from joulemap.domain.configuration import MERGING
+from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
+from joulemap.domain.settings import ExportFormat, check_name
+from joulemap.errors import UnsupportedError, UsageError
+from joulemap.exchange.explorer import write_node_data
+from joulemap.exchange.pprof import write_profile
+from joulemap.exchange.row import Sample, Step, Subject
+from joulemap.exchange.trace import write_trace
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware, select_one
+from joulemap.store.query import fetch, stream
+from joulemap.store.run import find_workload_of
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+    from joulemap.plan.workload import Model
+    from joulemap.program.node import ProgramNode
+    from joulemap.store.connection import Connection
+
+COLUMN: Final[dict[PartMetricName, str]] = {
+    "energy": "energy_j",
+    "latency": "latency_s",
+    "edp": "edp_share_js",
+    "memory": "dram_bytes",
+}
+"""Metric -> what an operator has of it."""
+
+SAVED: Final = "exported"
+"""Kind of a model that is a saved program."""
+
+
+@contextlib.contextmanager
+def opening_export(
+    source: Source,
+    model: str,
+    hardware: str | Hardware,
+    form: ExportFormat,
+    settings: Settings,
+    against: str | Hardware | None,
+    metric: PartMetricName,
+) -> Iterator[Iterator[bytes]]:
+    """Give out the file of a run, as `Workspace.export` documents it."""
+    check_name("export format", form, get_args(ExportFormat))
+    check_name("metric", metric, PART_METRICS)
+    settings.check_single("export")
+    if against is not None and form != "pprof":
+        raise UsageError(f"only a pprof profile is told against another hardware, not {form}")
+    asked = (hardware,) if against is None else (hardware, against)
+    for one in asked:
+        select_one(one, settings)
+    plan = plan_selected((model,), settings, select_hardware(attrs.evolve(settings, hardware=asked)))
+    is_saved = plan.models[0].request.kind == SAVED
+    if form == "explorer" and not is_saved:
+        raise UsageError(f"{model} is no saved program: Model Explorer draws a .pt2 of torch.export.save")
+    nodes = _find_nodes(plan.models[0], source) if is_saved and form != "perfetto" else ()
+    with holding_scope(source, plan) as (scope, connection, ids):
+        if scope.refused:
+            raise UnsupportedError("; ".join(scope.refusals))
+        totals = [fetch(connection, RunTotal, run_id=run_id)[0] for run_id in (ids[0], ids[-1])]
+        subject, base = (_describe(total, scope.bounded(total.title(scope))) for total in totals)
+        steps = stream(connection, Step, run_id=ids[0])
+        if form == "explorer":
+            name = f"{METRIC[metric].label} ({METRIC[metric].unit}) of {subject.title}"
+            yield write_node_data(name, _sum_by_node(steps, nodes, metric))
+        elif form == "perfetto":
+            yield write_trace(subject, steps, _find_live_bytes(connection, ids[0], totals[0]))
+        else:
+            samples = _find_samples(connection, ids[0], nodes)
+            others = None if against is None else (base, _find_samples(connection, ids[-1], nodes))
+            yield write_profile(subject, samples, others)
+
+
+def _describe(total: RunTotal, title: str) -> Subject:
+    return Subject(
+        model=total.model,
+        hardware=total.hardware,
+        title=title,
+        energy_fj=total.energy_fj,
+        latency_fs=total.latency_fs,
+        weight_bytes=total.weight_bytes,
+    )
+
+
+def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
+    """Return the node of each operator of a saved program."""
+    from joulemap.program.node import find_nodes
+
+    source.talk(f"tracing {model.request.model} …")
+    return find_nodes(model.request)
+
+
+def _find_samples(connection: Connection, run_id: int, nodes: tuple[ProgramNode, ...]) -> Iterator[Sample]:
+    """Yield the samples of a run; those of a saved program below the modules that it was made of."""
+    for sample in stream(connection, Sample, run_id=run_id):
+        yield attrs.evolve(sample, module_path=nodes[sample.operator_index].module_path) if nodes else sample
+
+
+def _sum_by_node(steps: Iterator[Step], nodes: tuple[ProgramNode, ...], metric: PartMetricName) -> dict[str, float]:
+    """Return what each node takes, in the order of the program."""
+    found: dict[str, float] = {}
+    for step in sorted(steps, key=lambda step: step.operator_index):
+        name = nodes[step.operator_index].name
+        found[name] = found.get(name, 0.0) + getattr(step, COLUMN[metric])
+    return found
+
+
+def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> dict[int, int]:
+    """Return operator -> bytes of activations that are alive during it, or during views since the operator before.
+
+    Their peak is that of the run, which holds one part of a batch at a time where the hardware splits it.
+    """
+    from joulemap.store.workload import read_columns
+
+    work, is_fused = read_columns(connection, find_workload_of(connection, run_id)), total.runtime in MERGING
+    live: list[float] = work.live_bytes(total.precision, is_fused=is_fused).tolist()
+    operators: list[int] = work.active(is_fused=is_fused)[0].tolist()
+    scale = total.activation_bytes / (max(live, default=0.0) or 1.0)
+    return {
+        operator: round(scale * max(live[before + 1 : operator + 1]))
+        for before, operator in itertools.pairwise((-1, *operators))
+    }

@@ -1,0 +1,138 @@
+"""`joulemap export`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import attrs
+import typer
+
+from joulemap.cli.argument import named_files
+from joulemap.cli.command import command
+from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.run import Model, RunOptions
+from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit_pieces
+from joulemap.cli.voice import voice
+from joulemap.domain.metric import PartMetricName
+from joulemap.errors import UsageError
+from joulemap.file import COMPANIONS, check_output, write_pieces
+
+if TYPE_CHECKING:
+    from joulemap.workspace import Workspace
+
+app = typer.Typer(help="One run as a file for other programs: pprof, Perfetto, Model Explorer.", rich_markup_mode=None)
+
+PROFILE: Final = (".pb.gz", "a gzipped profile")
+TRACE: Final = (".json", "a trace in JSON")
+NODE_DATA: Final = (".json", "node data in JSON")
+"""What the name of a file ends with, and what it holds."""
+
+
+@attrs.frozen(kw_only=True)
+class FileOptions(DatabaseOptions):
+    """Where results are kept, and the file that is written."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file.", show_default="stdout, for what is text"),
+    ] = None
+    force: Force = False
+
+    def workspace(self, suffix: str, what: str) -> Workspace:
+        """Return the workspace of the database.
+
+        Raises UsageError, before anything is asked, for an output that cannot be written or whose name says that it
+        holds something else.
+        """
+        check_suffix(self.output, suffix, what)
+        if self.output is not None:
+            check_output(self.output, self._inputs(self.output), force=self.force)
+        return self.open()
+
+    def write(self, opened: AbstractContextManager[Iterator[bytes]]) -> None:
+        """Write the pieces of a file as they come."""
+        with opened as pieces:
+            if self.output is None:
+                emit_pieces(piece.decode() for piece in pieces)
+            elif write_pieces(self.output, pieces, self._inputs(self.output), force=self.force):
+                voice.inform(f"wrote {self.output}")
+
+    def _inputs(self, output: Path) -> tuple[Path, ...]:
+        return (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS), *named_files(output))
+
+
+@app.command()
+@command
+def pprof(
+    model: Model,
+    *,
+    hardware: OneHardwareOptions,
+    against: Annotated[
+        str,
+        typer.Option(
+            help="Another hardware, of which amounts are subtracted: HARDWARE minus this one.",
+            show_default="none",
+            autocompletion=complete_hardware,
+        ),
+    ] = "",
+    mode: ModeOptions,
+    run: RunOptions,
+    file: FileOptions,
+) -> None:
+    """Write where a run's energy, time, bytes and MACs go as a profile, for flame graphs of pprof and speedscope.
+
+    Stacks are model, modules, operator, action. Samples sum to the run exactly, in femtojoules and femtoseconds.
+
+    \b
+    joulemap export pprof resnet18 l4 -o l4.pb.gz
+    joulemap export pprof resnet18 h100_sxm5 --precision bf16 --against l4 -o difference.pb.gz
+    """
+    settings, named = run.settings(**mode.keywords()), hardware.read()
+    if file.output is None:
+        raise UsageError("a profile is no text: name a file with --output, say profile.pb.gz")
+    file.write(file.workspace(*PROFILE).export(model, named, "pprof", settings, against=against or None))
+
+
+@app.command()
+@command
+def perfetto(
+    model: Model, *, hardware: OneHardwareOptions, mode: ModeOptions, run: RunOptions, file: FileOptions
+) -> None:
+    """Write a run as a trace, which ui.perfetto.dev and chrome://tracing draw: kernels, power and memory over time.
+
+    \b
+    joulemap export perfetto resnet18 l4 -o l4.json
+    joulemap export perfetto vit_b_16 h100_sxm5 --precision bf16 --runtime eager -o eager.json
+    """
+    settings, named = run.settings(**mode.keywords()), hardware.read()
+    file.write(file.workspace(*TRACE).export(model, named, "perfetto", settings))
+
+
+@app.command()
+@command
+def explorer(
+    model: Model,
+    *,
+    hardware: OneHardwareOptions,
+    metric: Annotated[
+        PartMetricName,
+        typer.Option(help="What nodes are coloured by; edp is the share that adds up, memory the bytes off chip."),
+    ] = "energy",
+    mode: ModeOptions,
+    run: RunOptions,
+    file: FileOptions,
+) -> None:
+    """Write what each node of a saved program takes, as node data by which Model Explorer colours its graph.
+
+    MODEL is a .pt2 file of torch.export.save; needs torch.
+
+    \b
+    joulemap export explorer net.pt2 l4 -o net.json
+    joulemap export explorer net.pt2 h100_sxm5 --precision bf16 --metric latency -o latency.json
+    """
+    settings, named = run.settings(**mode.keywords()), hardware.read()
+    file.write(file.workspace(*NODE_DATA).export(model, named, "explorer", settings, metric=metric))

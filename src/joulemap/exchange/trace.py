@@ -1,0 +1,157 @@
+"""A run as a trace of events, which Perfetto and chrome://tracing draw: kernels, power and memory over time.
+
+Where a subgraph is one kernel, a slice holds the slices of its operators; else each operator is a slice. An operator
+without time of its own, as in the epilogue of another, is an instant. The counter `power` is the energy of a kernel
+over its time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns), which
+doubles hold exactly: start plus duration of a slice is the start of the next also for readers that add in floating
+point. Exact times stand in the arguments.
+
+Source: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.exchange.row import Step, Subject
+
+GRID: Final = 1024
+"""Of a microsecond."""
+
+FS_PER_US: Final = 1_000_000_000
+
+PROCESS: Final = 1
+KERNELS: Final = 1
+"""The thread of the slices."""
+
+PARTS: Final = ("compute", "memory", "control", "static")
+"""What every energy is split into."""
+
+
+def write_trace(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[int, int]) -> Iterator[bytes]:
+    """Yield a trace in JSON; `live_bytes` are those of activations during each operator, by its index."""
+    head = {"displayTimeUnit": "ns", "otherData": attrs.asdict(subject)}
+    yield (_dump(head)[:-1] + ', "traceEvents": [\n').encode()
+    before = ""
+    for event in _list_events(subject, steps, live_bytes):
+        yield (before + _dump(event)).encode()
+        before = ",\n"
+    yield b"\n]}\n"
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+@attrs.define
+class _Power:
+    """Energy since a time, told as the power that is drawn until the next kernel that takes time."""
+
+    start_fs: int = 0
+    time_fs: int = 0
+    parts_fj: list[int] = attrs.field(factory=lambda: [0] * len(PARTS))
+
+    def add(self, kernel: Sequence[Step], start_fs: int) -> Iterator[dict[str, Any]]:
+        """Take a kernel in; yield what was drawn before it. One without time is drawn with the kernel before it."""
+        time_fs = sum(step.latency_fs for step in kernel)
+        if time_fs and self.time_fs:
+            yield from self.tell()
+            self.start_fs, self.time_fs, self.parts_fj = start_fs, 0, [0] * len(PARTS)
+        self.time_fs += time_fs
+        for step in kernel:
+            for index, part in enumerate((step.compute_fj, step.memory_fj, step.control_fj, step.static_fj)):
+                self.parts_fj[index] += part
+
+    def tell(self) -> Iterator[dict[str, Any]]:
+        """Yield the counters; femtojoules over femtoseconds are watts."""
+        if self.time_fs:
+            yield _count("power (W)", self.start_fs, {"total": sum(self.parts_fj) / self.time_fs})
+            by_part = zip(PARTS, (part / self.time_fs for part in self.parts_fj), strict=True)
+            yield _count("power by part (W)", self.start_fs, dict(by_part))
+
+
+def _list_events(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[int, int]) -> Iterator[dict[str, Any]]:
+    for name, value in (("process_name", subject.title), ("thread_name", "kernels")):
+        yield {"ph": "M", "name": name, "pid": PROCESS, "tid": KERNELS, "args": {"name": value}}
+    start_fs, power = 0, _Power()
+    for _, group in itertools.groupby(steps, lambda step: step.place):
+        kernel = list(group)
+        yield from power.add(kernel, start_fs)
+        activations = max(live_bytes[step.operator_index] for step in kernel)
+        memory = {"weights": subject.weight_bytes, "activations": activations}
+        yield _count("memory (B)", start_fs, memory)
+        if kernel[0].is_fused:
+            yield _draw_kernel(kernel, start_fs)
+        for step in kernel:
+            yield _draw_operator(step, start_fs)
+            start_fs += step.latency_fs
+    yield from power.tell()
+    yield _count("power (W)", start_fs, {"total": 0.0})
+    yield _count("power by part (W)", start_fs, dict.fromkeys(PARTS, 0.0))
+
+
+def _count(name: str, start_fs: int, values: dict[str, Any]) -> dict[str, Any]:
+    return {"ph": "C", "name": name, "pid": PROCESS, "ts": _place(start_fs) / GRID, "args": values}
+
+
+def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
+    """Return the slice of a subgraph that is one kernel."""
+    first = kernel[0]
+    told = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
+    return _slice(f"{first.subgraph} [{first.fusion_pattern}]", "kernel", kernel, start_fs, told)
+
+
+def _draw_operator(step: Step, start_fs: int) -> dict[str, Any]:
+    told = {
+        "operation": step.operation,
+        "kind": step.kind,
+        "aten": step.aten,
+        "module_path": step.module_path,
+        "output_shape": step.output_shape,
+        "operator_index": step.operator_index,
+        "fusion_pattern": step.fusion_pattern,
+    }
+    return _slice(step.name, "operator", (step,), start_fs, told)
+
+
+def _slice(
+    name: str, category: str, steps: Sequence[Step], start_fs: int, told: Mapping[str, object]
+) -> dict[str, Any]:
+    """Return a slice from a time on, with what its operators take together."""
+    first, latency_fs = steps[0], sum(step.latency_fs for step in steps)
+    energy_fj = sum(step.energy_fj for step in steps)
+    start, end = _place(start_fs), _place(start_fs + latency_fs)
+    shape = {"ph": "X", "dur": (end - start) / GRID} if end > start else {"ph": "i", "s": "t"}
+    return {
+        **shape,
+        "name": name,
+        "cat": category,
+        "pid": PROCESS,
+        "tid": KERNELS,
+        "ts": start / GRID,
+        "args": {
+            **told,
+            "subgraph": first.subgraph,
+            "subgraph_index": first.subgraph_index,
+            "kernel_count": sum(step.kernel_count for step in steps),
+            "bottleneck": first.bottleneck,
+            "units_used_count": first.units_used_count,
+            "units_total_count": first.units_total_count,
+            "mac_count": sum(step.mac_count for step in steps),
+            "moved_bytes": sum(step.moved_bytes for step in steps),
+            "dram_bytes": sum(step.dram_bytes for step in steps),
+            "start_fs": start_fs,
+            "latency_fs": latency_fs,
+            "energy_fj": energy_fj,
+        },
+    }
+
+
+def _place(time_fs: int) -> int:
+    """Return the point of the grid that is nearest to a time."""
+    return (time_fs * GRID + FS_PER_US // 2) // FS_PER_US

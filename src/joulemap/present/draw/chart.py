@@ -1,0 +1,135 @@
+"""Charts: points, intervals and lines between two axes; a letter for each that the key names."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from plotille import Canvas
+
+from joulemap.present.draw.ink import LETTERS, OTHER, Ink, begin_canvas, lay_out_items, read_lines, write_on
+from joulemap.present.draw.scale import Scale, draw_side, draw_ticks, find_scale
+from joulemap.present.sketch import Axis, Chart, Curve, Point
+
+LEAST_CANVAS: Final = 24
+"""Cells that are drawn in, however narrow the page is."""
+
+BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
+"""Cells, columns and rows apart, where a letter may stand; else it is hidden, and the key says by which."""
+
+
+def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
+    """Return a chart with a canvas of so many rows in lines of at most `width`, but for a least one."""
+    points = [point for curve in sketch.curves for point in curve.points]
+    x = find_scale((end for point in points for end in (point.x, point.x_low, point.x_high)), sketch.x)
+    y = find_scale((end for point in points for end in (point.y, point.y_low, point.y_high)), sketch.y)
+    side = draw_side(y, sketch.y, rows)
+    indent = len(side[0])
+    cells = max(width - indent, LEAST_CANVAS)
+    canvas = begin_canvas(cells, rows)
+    named = [curve for curve in sketch.curves if curve.name]
+    lettered = dict(zip(map(id, named), LETTERS, strict=False))
+    order = {id(curve): index for index, curve in enumerate(named)}
+    for curve in sketch.curves:
+        colour = ink.code(order[id(curve)]) if id(curve) in order else None
+        _draw_lines(canvas, curve, x, y, colour)
+    for curve in sketch.curves:
+        if id(curve) not in lettered and curve.has_points:
+            for column, row in _cells(curve, x, y, canvas):
+                write_on(canvas, column, row, OTHER, None)
+    hidden = _draw_letters(canvas, sketch, lettered, x, y, ink, order)
+    key = [
+        (letter, curve.name + (f" (under {hidden[letter]})" if letter in hidden else ""))
+        for curve in named
+        if (letter := lettered.get(id(curve)))
+    ]
+    rest = len(named) - len(key)
+    return "\n".join(
+        [
+            *textwrap.wrap(sketch.title, width),
+            *textwrap.wrap(_tell(sketch.y, y), width),
+            *(f"{left}{line}".rstrip() for left, line in zip(side, read_lines(canvas), strict=True)),
+            *draw_ticks(x, sketch.x, cells, indent),
+            *(line.rjust(indent + cells) for line in textwrap.wrap(_tell(sketch.x, x), width)),
+            *lay_out_items(key, ink, width),
+            *((f"{rest:,} more are {OTHER}",) if rest > 0 else ()),
+            *(line for note in sketch.notes for line in textwrap.wrap(note, width)),
+        ]
+    )
+
+
+def _tell(axis: Axis, scale: Scale) -> str:
+    return f"{axis.text}, log axis" if scale.is_log else axis.text
+
+
+def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | None) -> None:
+    """Draw what connects points, and their intervals."""
+    places = [_place(point.x, point.y, x, y, canvas) for point in curve.points if _holds(point, x, y)]
+    if curve.is_line:
+        for one, other in pairwise(places):
+            canvas.line(*one, *other, color=colour)
+    for point in curve.points:
+        if not _holds(point, x, y):
+            continue
+        if point.x_low is not None and point.x_high is not None:
+            ends = [_place(end, point.y, x, y, canvas) for end in (point.x_low, point.x_high) if x.holds(end)]
+            if len(ends) == 2:
+                canvas.line(*ends[0], *ends[1], color=colour)
+        if point.y_low is not None and point.y_high is not None:
+            ends = [_place(point.x, end, x, y, canvas) for end in (point.y_low, point.y_high) if y.holds(end)]
+            if len(ends) == 2:
+                canvas.line(*ends[0], *ends[1], color=colour)
+
+
+def _draw_letters(
+    canvas: Canvas, sketch: Chart, lettered: dict[int, str], x: Scale, y: Scale, ink: Ink, order: dict[int, int]
+) -> dict[str, str]:
+    """Draw the letter of each named point; returns letter -> the one that hides it, where it is nowhere."""
+    taken: dict[tuple[int, int], str] = {}
+    hidden: dict[str, str] = {}
+    for curve in sketch.curves:
+        letter = lettered.get(id(curve))
+        if letter is None or not curve.has_points:
+            continue
+        is_seen = False
+        first = ""
+        for column, row in _cells(curve, x, y, canvas):
+            first = first or taken.get((column, row), "")
+            steps = BESIDE if len(curve.points) == 1 else BESIDE[:1]
+            free = next(
+                (
+                    (column + across, row + up)
+                    for across, up in steps
+                    if (column + across, row + up) not in taken
+                    and 0 <= column + across < canvas.width
+                    and 0 <= row + up < canvas.height
+                ),
+                None,
+            )
+            if free is not None:
+                taken[free] = letter
+                write_on(canvas, *free, letter, ink.code(order[id(curve)]))
+                is_seen = True
+        if not is_seen and first:
+            hidden[letter] = first
+    return hidden
+
+
+def _holds(point: Point, x: Scale, y: Scale) -> bool:
+    return x.holds(point.x) and y.holds(point.y)
+
+
+def _place(x: float, y: float, x_scale: Scale, y_scale: Scale, canvas: Canvas) -> tuple[float, float]:
+    """Return where a point stands in cells, at the nearest edge where it is outside."""
+    return (
+        min(max(x_scale.place(x), 0.0), 0.999) * canvas.width,
+        min(max(y_scale.place(y), 0.0), 0.999) * canvas.height,
+    )
+
+
+def _cells(curve: Curve, x: Scale, y: Scale, canvas: Canvas) -> Iterator[tuple[int, int]]:
+    for point in curve.points:
+        if _holds(point, x, y):
+            yield x.cell(point.x, canvas.width), y.cell(point.y, canvas.height)

@@ -1,0 +1,91 @@
+"""Colours, letters and patterns. None of them means anything that a letter, a pattern or a word does not say too."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from typing import Final
+
+from plotille import Canvas, color
+
+COLOURS: Final = (74, 214, 36, 175, 166, 32)
+"""Of a palette of 256: those nearest to Okabe and Ito's that are read on a light and on a dark ground."""
+
+LETTERS: Final = string.ascii_letters + string.digits
+
+OTHER: Final = "·"
+"""Mark of a point without a letter."""
+
+PATTERNS: Final = "█▓▒░#=+:"
+"""Of the parts of a bar."""
+
+BLANK: Final = "\N{BRAILLE PATTERN BLANK}"
+
+END: Final = "\x1b[0m"
+"""Ends a colour."""
+
+RUN: Final = re.compile(r"(\x1b\[38;5;\d+m)[^\x1b]\x1b\[0m(?:\1[^\x1b]\x1b\[0m)+")
+"""Neighbours of one colour."""
+
+
+class Ink:
+    """Colours where they are wanted."""
+
+    def __init__(self, *, has_colour: bool) -> None:
+        self.has_colour = has_colour
+
+    def code(self, index: int) -> int | None:
+        """Return the colour of the n-th of several; None without colours."""
+        return COLOURS[index % len(COLOURS)] if self.has_colour else None
+
+    def paint(self, text: str, index: int) -> str:
+        """Return a text in the colour of the n-th of several."""
+        painted: str = color(text, fg=self.code(index), mode="byte")
+        return painted
+
+
+def begin_canvas(width: int, height: int) -> Canvas:
+    """Return a canvas whose coordinates are its cells, from the lower left one."""
+    return Canvas(width, height, xmin=0, ymin=0, xmax=width, ymax=height, mode="byte")
+
+
+def write_on(canvas: Canvas, cell: int, row: int, text: str, colour: int | None) -> None:
+    """Write a text on a canvas from a cell on; rows count from below."""
+    canvas.text(cell, row + 0.5, text, color=colour)
+
+
+def read_lines(canvas: Canvas) -> list[str]:
+    """Return the rows of a canvas from the top, neighbours of one colour as one."""
+    return [RUN.sub(_join, line.replace(BLANK, " ")).rstrip() for line in canvas.plot("\n").split("\n")]
+
+
+def _join(run: re.Match[str]) -> str:
+    return f"{run[1]}{run[0].replace(run[1], '').replace(END, '')}{END}"
+
+
+def shorten(text: str, most: int) -> str:
+    """Return a text of at most so many characters, its middle left out where it is longer."""
+    if len(text) <= most:
+        return text
+    end = max(most - 1, 0) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
+def lay_out_items(items: Sequence[tuple[str, str]], ink: Ink, width: int) -> list[str]:
+    """Return lines of marks, each with what it stands for, in as many columns as fit."""
+    if not items:
+        return []
+    most = max(width - 4, 8)
+    texts = [shorten(text, most) for _, text in items]
+    widest = max(map(len, texts)) + 4
+    columns = max(1, min(len(items), (width + 2) // widest))
+    rows = -(-len(items) // columns)
+    lines = []
+    for row in range(rows):
+        cells = []
+        for index in range(row, len(items), rows):
+            mark = ink.paint(items[index][0], index)
+            cells.append(f"{mark} {texts[index].ljust(widest - 4)}")
+        lines.append("  ".join(cells).rstrip())
+    return lines

@@ -1,0 +1,147 @@
+"""Scales: the place of a value along an axis, where the ticks stand, and what is written at them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.present.cell import show_quantity
+from joulemap.present.sketch import Axis
+
+LOG_SPAN: Final = 30.0
+"""Largest over least value from which on an axis is logarithmic unless it is said."""
+
+LEAST_SPAN: Final = 1.5
+"""Largest over least value that a logarithmic axis shows."""
+
+STEPS: Final = (1.0, 2.0, 5.0)
+"""Of a decade, where ticks stand."""
+
+LEAST_DECADES: Final = 0.6
+"""Of a logarithmic axis whose ticks stand at powers of ten and their parts; in less they are as in a linear one."""
+
+MARGIN: Final = 0.04
+"""Of an axis beyond its outermost values."""
+
+
+@attrs.frozen
+class Scale:
+    """An axis between two values."""
+
+    low: float
+    high: float
+    is_log: bool
+
+    def place(self, value: float) -> float:
+        """Return where a value stands: 0 at the low end, 1 at the high end."""
+        if self.is_log:
+            return (math.log10(value) - math.log10(self.low)) / self._decades
+        return (value - self.low) / (self.high - self.low)
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value has a place."""
+        return math.isfinite(value) and (value > 0.0 or not self.is_log)
+
+    def cell(self, value: float, cells: int) -> int:
+        """Return in which of so many cells a value stands, the nearest where it is outside."""
+        return min(max(int(self.place(value) * cells), 0), cells - 1)
+
+    @property
+    def _decades(self) -> float:
+        return math.log10(self.high) - math.log10(self.low)
+
+    def ticks(self, most: int) -> list[float]:
+        """Return round values in it: as many as there may be, and two at least."""
+        most = max(most, 2)
+        if not self.is_log or self._decades < LEAST_DECADES:
+            return _ticks_linear(self.low, self.high, most)
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        found = [self._inside(range(first, last + 1), steps) for steps in (STEPS, STEPS[::2], STEPS[:1])]
+        found += [
+            self._inside((exponent for exponent in range(first, last + 1) if exponent % every == 0), STEPS[:1])
+            for every in range(2, last - first + 1)
+        ]
+        several = [ticks for ticks in found if len(ticks) > 1]
+        return next((ticks for ticks in several if len(ticks) <= most), several[-1] if several else found[0])
+
+    def _inside(self, exponents: Iterable[int], steps: Sequence[float]) -> list[float]:
+        ticks = (float(f"{step}e{exponent}") for exponent in exponents for step in steps)
+        return [tick for tick in ticks if self.low <= tick * (1.0 + 1e-9) and tick <= self.high * (1.0 + 1e-9)]
+
+
+def _ticks_linear(low: float, high: float, most: int) -> list[float]:
+    least = (high - low) / most
+    decade = 10.0 ** math.floor(math.log10(least))
+    step = next(one * decade for one in (*STEPS, 10.0) if one * decade >= least * (1.0 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [index * step for index in range(first, last + 1)]
+
+
+def find_scale(values: Iterable[float | None], axis: Axis, *, has_zero: bool = False) -> Scale:
+    """Return the scale that values need; from 0 to 1 where there are none.
+
+    `has_zero` says that a linear one begins there.
+    """
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    positive = [value for value in known if value > 0.0]
+    is_log = axis.is_log
+    if is_log is None:
+        is_log = bool(positive) and min(known) >= 0.0 and max(positive) / LOG_SPAN > min(positive)
+    if is_log:
+        low, high = (min(positive), max(positive)) if positive else (1.0, 10.0)
+        if high / LEAST_SPAN < low:
+            middle = math.sqrt(low) * math.sqrt(high)
+            low, high = middle / LEAST_SPAN, middle * LEAST_SPAN
+        margin = 10.0 ** ((math.log10(high) - math.log10(low)) * MARGIN)
+        return Scale(max(low / margin, sys.float_info.min), min(high * margin, sys.float_info.max), is_log=True)
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    if has_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        low, high = (low - abs(low) / 2.0, high + abs(high) / 2.0) if low else (0.0, 1.0)
+    margin = (high - low) * MARGIN
+    return Scale(low if has_zero and low >= 0.0 else low - margin, high + margin, is_log=False)
+
+
+def show_tick(value: float, unit: str) -> str:
+    """Return a value as it stands at an axis."""
+    if unit == "%":
+        return f"{value * 100:.3g} %"
+    if unit == "x":
+        return f"{value:.3g}x"
+    if unit in ("", "1"):
+        return show_quantity(value, "") if abs(value) >= 10_000.0 else f"{value:,.4g}"
+    if unit.startswith("USD"):
+        return f"{value:.3g} {unit}"
+    return show_quantity(value, unit)
+
+
+def draw_ticks(scale: Scale, axis: Axis, cells: int, indent: int) -> list[str]:
+    """Return the line below a canvas with its ticks, and the line of what stands at them."""
+    rule, texts = ["─"] * cells, [" "] * (indent + cells)
+    free = 0
+    for tick, text in _label(scale.ticks(cells // 10), axis):
+        cell = scale.cell(tick, cells)
+        begin = min(max(indent + cell - len(text) // 2, 0), indent + cells - len(text))
+        if begin >= free:
+            rule[cell] = "┬"
+            texts[begin : begin + len(text)] = text
+            free = begin + len(text) + 2
+    return [f"{' ' * (indent - 1)}└{''.join(rule)}", "".join(texts).rstrip()]
+
+
+def draw_side(scale: Scale, axis: Axis, rows: int) -> list[str]:
+    """Return what stands left of each row of a canvas, from the top."""
+    texts = [""] * rows
+    for tick, text in _label(scale.ticks(max(rows // 3, 2)), axis):
+        texts[rows - 1 - scale.cell(tick, rows)] = text
+    width = max(map(len, texts))
+    return [f"{text:>{width}} {'┤' if text else '│'}" for text in texts]
+
+
+def _label(ticks: Sequence[float], axis: Axis) -> list[tuple[float, str]]:
+    return [(tick, show_tick(tick, axis.unit)) for tick in ticks]

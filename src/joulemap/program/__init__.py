@@ -1,0 +1,1 @@
+"""Saved programs: which of their nodes each operator of a workload comes from."""

@@ -1,0 +1,74 @@
+"""The node of a saved program that runs each operator, found by tracing the program with its nodes as modules.
+
+node ─► the same call in a module of its own ─► traced: the module path of an operator tells its node
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+import torch
+
+from joulemap.errors import ModelError
+from joulemap.trace.build import build_request
+from joulemap.trace.guest import hosting
+from joulemap.trace.module import trace_module
+from joulemap.trace.source import ModelRequest
+
+PREFIX: Final = "joulemap_node_"
+"""Of the modules that nodes become, which no module of the program is called."""
+
+
+@attrs.frozen
+class ProgramNode:
+    """What runs an operator."""
+
+    name: str
+    """As torch and those who draw the program call it."""
+    module_path: str
+    """Module that made the call when the program was saved; empty for the model itself."""
+
+
+class _Call(torch.nn.Module):
+    """One node: what it calls."""
+
+    def __init__(self, target: Any) -> None:
+        super().__init__()
+        self.target = target
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the node does."""
+        return self.target(*args, **kwargs)
+
+
+def find_nodes(request: ModelRequest) -> tuple[ProgramNode, ...]:
+    """Return the node of each operator of a saved program, in the order of its workload; ModelError as for a trace."""
+    with hosting(request.model):
+        built = build_request(request)
+        nodes = _split(built.module, request)
+        workload = trace_module(
+            built.module, built.positional, built.named, key=request.key, model=request.model, batch=built.batch
+        )
+    return tuple(nodes[operator.module_path] for operator in workload.operators)
+
+
+def _split(module: torch.nn.Module, request: ModelRequest) -> dict[str, ProgramNode]:
+    """Make each call of a program one of a module of its own; return the name of that module -> its node."""
+    if not isinstance(module, torch.fx.GraphModule):
+        raise ModelError(f"{request.model} is no program of nodes")
+    nodes: dict[str, ProgramNode] = {}
+    for node in module.graph.nodes:
+        if node.op == "call_function":
+            name = f"{PREFIX}{len(nodes)}"
+            nodes[name] = ProgramNode(node.name, _find_path(node.meta.get("nn_module_stack")))
+            module.add_submodule(name, _Call(node.target))
+            node.op, node.target = "call_module", name
+    module.recompile()
+    return nodes
+
+
+def _find_path(stack: Mapping[str, tuple[str, object]] | None) -> str:
+    """Return the innermost of the modules that were being called."""
+    return [*stack.values()][-1][0] if stack else ""
