@@ -71,6 +71,7 @@ BELOW: dict[str, set[str]] = {
     "tools": {
         "calibrate",
         "catalog",
+        "cli",
         "domain",
         "errors",
         "fuse",
@@ -94,6 +95,7 @@ OWNERS: dict[str, set[str]] = {
     "tabulate": {"present"},
     "rich": {"present"},
     "quantiphy": {"units"},
+    "sphinx": {"tools"},
     "numpy": {"calibrate", "model", "store"},
 }
 """library -> rooms that may import it."""

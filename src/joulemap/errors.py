@@ -54,8 +54,8 @@ class UsageError(JoulemapError):
 class MissingPackageError(UsageError, ImportError):
     """A package that is wanted and not installed; the text says how to install it."""
 
-    def __init__(self, package: str) -> None:
-        super().__init__(f"{package} is not installed: pip install {package}, or 'joulemap[frames]'")
+    def __init__(self, package: str, extra: str = "frames") -> None:
+        super().__init__(f"{package} is not installed: pip install {package}, or 'joulemap[{extra}]'")
 
 
 class UnknownNameError(JoulemapError):
