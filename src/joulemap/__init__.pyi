@@ -187,6 +187,7 @@ from joulemap.answer.report.row import (
     EnergyLeaf as EnergyLeaf,
     NumberSource as NumberSource,
     PredictionStanding as PredictionStanding,
+    Standing as Standing,
 )
 from joulemap.answer.sanity import (
     Probe as Probe,
