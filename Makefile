@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration doubt pages questions campaign ladder ladder-models clean
+.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration doubt pages questions campaign ladder ladder-models docs clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -67,6 +67,9 @@ ladder-models: $(STAMP)  ## the same on whole models, each family left out in tu
 
 pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tables, counts of actions
 	$(BIN)/python -m joulemap.tools.page
+
+docs: $(STAMP)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
+	$(BIN)/python -m joulemap.tools.site build/site
 
 questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of docs/tutorial.md
 	$(BIN)/python benchmarks/question.py --write

@@ -81,6 +81,7 @@ BELOW: dict[str, set[str]] = {
     "tools": {
         "calibrate",
         "catalog",
+        "cli",
         "domain",
         "errors",
         "fuse",
@@ -106,6 +107,7 @@ OWNERS: dict[str, set[str]] = {
     "rich": {"present"},
     "quantiphy": {"units"},
     "vl_convert": {"figure"},
+    "sphinx": {"tools"},
     "numpy": {"calibrate", "model", "store"},
 }
 """library -> rooms that may import it."""

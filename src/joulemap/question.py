@@ -88,8 +88,9 @@ def on_default(question: Question[Asker, Name, P, Answered], find: Callable[[], 
     def ask(*args: Any, **keywords: Any) -> Answered:
         return method(find(), *args, **keywords)
 
-    _, *parameters = signature(method).parameters.values()
-    ask.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    asked = signature(method)
+    _, *parameters = asked.parameters.values()
+    ask.__signature__ = Signature(parameters, return_annotation=asked.return_annotation)  # type: ignore[attr-defined]
     return cast("Asked[Name, P, Answered]", ask)
 
 

@@ -28,7 +28,7 @@ EPILOG = (
 )
 
 PARTS: Final = frozenset(
-    {"app", "argument", "command", "complete", "deadline", "interrupt", "output", "stream", "value", "voice"}
+    {"app", "argument", "command", "complete", "deadline", "interrupt", "manual", "output", "stream", "value", "voice"}
 )
 """Modules of this room that are no command."""
 

@@ -7,7 +7,7 @@ import re
 from typing import Any, Final, cast
 
 from joulemap.errors import MissingPackageError, UnknownNameError
-from joulemap.figure.theme import THEMES, Theme, configure
+from joulemap.figure.theme import THEMES, configure
 
 VEGA_LITE: Final = "6.1"
 """Version of Vega-Lite that specifications are written for."""
@@ -29,7 +29,7 @@ def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
     """
     if theme not in THEMES:
         raise UnknownNameError("theme", theme, THEMES)
-    config = {**configure(cast("Theme", theme)), "aria": False}
+    config = {**configure(theme), "aria": False}
     drawn = _convert(spec, config)
     for _ in range(TRIES if width is not None else 0):
         excess = _measure(drawn) - (width or 0)

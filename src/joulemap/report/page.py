@@ -26,6 +26,7 @@ from joulemap.figure.spec import find_spec
 from joulemap.figure.theme import THEMES, configure
 from joulemap.frame import escape
 from joulemap.present.document import Grid, Lines, Steps, Text, draw_columns
+from joulemap.present.sketch import Bars, Chart, Heat
 from joulemap.report.content import compress, list_content
 from joulemap.report.report import (
     Badges,
@@ -163,6 +164,8 @@ class _Page:
             return f"<pre>{escape(chr(10).join(block.texts))}</pre>" if block.texts else ""
         if isinstance(block, Text):
             return f"<p>{escape(block.text)}</p>" if block.text else ""
+        if isinstance(block, Bars | Chart | Heat):
+            return ""  # a page has figures in their place
         if isinstance(block, Fold):
             return _fold(block.title, self._blocks(block.blocks))
         if isinstance(block, Badges):

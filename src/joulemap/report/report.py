@@ -11,6 +11,7 @@ from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure
 from joulemap.figure.spec import find_spec
 from joulemap.present.document import Grid, Lines, Steps, Text
+from joulemap.present.sketch import Bars, Chart, Heat
 
 
 @attrs.frozen(kw_only=True)
@@ -101,7 +102,7 @@ class Source:
     table: Table[Any]
 
 
-Block = Grid | Lines | Steps | Text | Exhibit | Trees | Fold | Badges | Source
+Block = Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Badges | Source
 
 
 @attrs.frozen(kw_only=True)

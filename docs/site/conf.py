@@ -1,0 +1,64 @@
+"""How docs/ becomes a site: `make docs` lays its pages out and calls Sphinx with these settings."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version as read_version
+from typing import Any, Final
+
+import attrs
+
+project = "joulemap"
+version = release = read_version("joulemap")
+html_title = f"joulemap {version}"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+root_doc = "index"
+default_role = "literal"
+highlight_language = "text"
+smartquotes = False
+
+myst_heading_anchors = 6
+myst_enable_extensions = ["colon_fence"]
+
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+toc_object_entries = False
+
+html_theme = "furo"
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+
+LITERAL: Final = re.compile(r"(`[^`]*`)")
+"""What a docstring has between two backticks."""
+
+MARKUP: Final = re.compile(r"([*|\\]|(?<=\w)_\b)")
+"""What a docstring has that reStructuredText would read."""
+
+
+def escape(_app: object, _what: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
+    """Leave in a docstring no markup but literals and paragraphs."""
+    for index, line in enumerate(lines):
+        parts = LITERAL.split(line)
+        parts[::2] = [MARKUP.sub(r"\\\1", part) for part in parts[::2]]
+        parts[1::2] = [f"{literal}\\ " if rest[:1].isalnum() else literal for literal, rest in _pair(parts)]
+        lines[index] = "".join(parts)
+
+
+def _pair(parts: list[str]) -> list[tuple[str, str]]:
+    """Return each literal with what follows it."""
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def shorten(_app: object, _what: str, _name: str, value: object, *_rest: object) -> tuple[str, str | None] | None:
+    """Leave out the signature of a record: its fields follow."""
+    return ("", None) if isinstance(value, type) and attrs.has(value) else None
+
+
+def setup(app: Any) -> None:
+    """Connect to Sphinx how docstrings are read."""
+    app.connect("autodoc-process-docstring", escape)
+    app.connect("autodoc-process-signature", shorten)

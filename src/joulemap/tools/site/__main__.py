@@ -1,0 +1,31 @@
+"""Build the site: python -m joulemap.tools.site FOLDER [--without-figures]."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from joulemap.errors import JoulemapError
+from joulemap.tools.site.build import build_site
+
+
+def main() -> int:
+    """Return the exit code of a build: 1 where a page, a link, an anchor or a figure is broken."""
+    parser = argparse.ArgumentParser(prog="python -m joulemap.tools.site", description="docs/ as a site")
+    parser.add_argument("folder", type=Path, help="made anew, with the site in it")
+    parser.add_argument("--without-figures", action="store_true", help="a quick look at the texts")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
+    try:
+        code = build_site(folder, has_figures=not arguments.without_figures)
+    except JoulemapError as error:
+        print(f"joulemap: {error}", file=sys.stderr)
+        return error.exit_code
+    if not code:
+        print(f"open {folder / 'index.html'}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
