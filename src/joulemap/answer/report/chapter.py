@@ -460,9 +460,7 @@ def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch
                 parts=tuple(actions),
             )
         )
-    return Branch(
-        label=name, amount=energy(whole), share=share(whole), fraction=1.0, key=hardware, parts=tuple(categories)
-    )
+    return Branch(label=name, amount=energy(whole), share="", fraction=1.0, key=hardware, parts=tuple(categories))
 
 
 def _show_fraction(fraction: float | None) -> str:
