@@ -28,11 +28,16 @@
 
   const NARROW = 560;
   const LEAST = 80;
+  const LEAST_SHARE = 0.45;
+  const WIDE = 760;
+  const MARGIN = 130;
   const isNumber = (value) => typeof value === "number";
   const parts = (view) => view.hconcat || view.vconcat || (view.spec ? [view.spec] : []);
   const stack = (view) => {
     if (!view.hconcat) return view;
     const { hconcat, ...rest } = view;
+    const widest = Math.max(...hconcat.map(widths));
+    for (const one of hconcat) if (isNumber(one.width)) one.width = widest;
     for (const one of hconcat) for (const axis of axes(one)) if (axis.labels === false) Object.assign(axis, { labels: true, ticks: true });
     return { ...rest, vconcat: hconcat };
   };
@@ -50,6 +55,22 @@
     if (view.spec) return widths(view.spec) * (view.columns || 1);
     return isNumber(view.width) ? view.width : 0;
   };
+  const each = (value, change) => {
+    if (value === null || typeof value !== "object") return;
+    change(value);
+    Object.values(value).forEach((one) => each(one, change));
+  };
+  const narrow = ({ legend, axis, ...config }, width) => ({
+    ...config,
+    axis: { ...axis, labelLimit: width * 0.3 },
+    legend: {
+      ...legend,
+      columns: 2,
+      gradientLength: width * 0.5,
+      labelLimit: width * 0.38,
+      layout: { bottom: { direction: "vertical" } },
+    },
+  });
   const fold = (text, width) => {
     const lines = [""];
     for (const word of String(text).split(" ")) {
@@ -74,10 +95,21 @@
     const live = frame.querySelector(".live");
     const width = frame.clientWidth;
     let view = specify(figure, changed);
-    if (width < NARROW) view = stack(view);
+    let config = content.themes[dark.matches ? "dark" : "light"];
+    if (width < NARROW) {
+      config = narrow(config, width);
+      view = stack(view);
+      each(view.vconcat || view.spec || [view.encoding, view.layer], ({ legend, axis }) => {
+        if (legend) ["columns", "gradientLength", "labelLimit"].forEach((name) => delete legend[name]);
+        if (axis) delete axis.labelLimit;
+      });
+    }
     view.title.subtitle = fold(view.title.subtitle, width);
     view.title.text = fold(view.title.text, width * 0.8);
     view.title.limit = width;
+    const own = widths(view);
+    const room = Math.max(width - MARGIN, width * LEAST_SHARE);
+    if (own && (own > room || own < room * 0.85)) scale(view, Math.max(Math.min(room, WIDE) / own, LEAST / own));
     const options = {
       ast: true,
       actions: false,
@@ -86,22 +118,18 @@
       mode: "vega-lite",
       logLevel: 0,
       tooltip: { disableDefaultStyle: true },
-      config: content.themes[dark.matches ? "dark" : "light"],
+      config,
     };
-    for (let attempt = 0; attempt < 3; attempt += 1) {
+    for (let attempt = 0; ; attempt += 1) {
       const holder = document.createElement("div");
       const result = await vegaEmbed(holder, view, options);
-      const svg = holder.querySelector("svg");
-      const size = parseFloat(svg.getAttribute("width"));
-      const own = widths(view);
-      const excess = size - width;
-      if (attempt < 2 && own && (excess > 1 || excess < -width * 0.15)) {
-        const factor = Math.max((own - excess) / own, LEAST / own);
-        if (Math.abs(factor - 1) > 0.02 && (excess > 1 || own < 640)) {
-          result.finalize();
-          scale(view, excess > 1 ? factor : Math.min(factor, 640 / own));
-          continue;
-        }
+      const excess = parseFloat(holder.querySelector("svg").getAttribute("width")) - width;
+      const now = widths(view);
+      const least = Math.max(LEAST, width * LEAST_SHARE);
+      if (attempt < 2 && now > least && excess > 1) {
+        result.finalize();
+        scale(view, Math.max((now - excess) / now, least / now));
+        continue;
       }
       drawn.get(frame)?.result.finalize();
       live.replaceChildren(holder);
@@ -155,8 +183,7 @@
     exhibit.prepend(label);
   }
 
-  const frames = () => [...document.querySelectorAll(".exhibit > figure:not([hidden])")].filter((one) => content.figures[one.id]);
-  for (const frame of frames()) {
+  for (const frame of document.querySelectorAll(".exhibit > figure:not([hidden])")) {
     await guarded(frame);
     await new Promise((done) => setTimeout(done, 0));
   }

@@ -12,7 +12,7 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
-from joulemap.answer.report.chapter import list_badges, list_chapters
+from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.scope import describe_advantage, describe_chance
 from joulemap.domain.metric import METRIC
@@ -136,7 +136,7 @@ def _compose(
     chapters: list[Chapter] = []
     verdict: list[str] = []
     if beside is not None:
-        verdict += beside.insights()
+        verdict += beside.insights()[:1]
         chapters.append(_compare_models(beside))
     for index, found in enumerate(findings):
         prefix = f"m{index + 1}-" if several else ""
@@ -144,6 +144,7 @@ def _compose(
         badges = Badges(badges=list_badges(found))
         listed = list_chapters(found, prefix)
         if several:
+            verdict.append(f"{found.model}: {told[0]}")
             head = Chapter(name=f"{prefix}answer", title=found.model, blocks=(Lines(told), badges))
             titled = (attrs.evolve(one, title=f"{found.model}: {one.title}") for one in listed)
             chapters += [head, *titled]
@@ -165,8 +166,11 @@ def _compose(
 def _compare_models(beside: ModelsAnswer) -> Chapter:
     """Return the models beside each other."""
     sections = beside.document().shown
-    blocks = tuple(block for one in sections if one.title.startswith(("Energy", "Figures")) for block in one.blocks)
-    return Chapter(name="models", title="Models side by side", blocks=(*blocks, Behind(table=beside.rows)))
+    told = beside.insights()[1:]
+    blocks = tuple(
+        block for one in sections if one.title.startswith(("Energy", "Figures")) for block in read_blocks(one)
+    )
+    return Chapter(name="models", title="Models side by side", blocks=(*blocks, Lines(told), Behind(table=beside.rows)))
 
 
 def _judge(found: ModelFinding) -> list[str]:

@@ -15,7 +15,7 @@ from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text, grid
 from joulemap.report.report import (
     Badge,
     Badges,
@@ -49,6 +49,9 @@ CATEGORIES: Final = {
 
 LEAST_FRACTION: Final = 0.005
 """Of a run: an action of less is told together with its like."""
+
+SHOWN_LINES: Final = 6
+"""Sentences of a list that are seen at once."""
 
 SHOWN_SOURCES: Final = 200
 
@@ -122,14 +125,14 @@ class _Drawn:
             "Every hardware side by side",
             (
                 *exhibits,
-                *best.blocks,
-                Fold(title=figures.title, blocks=(*figures.blocks, Source(table=self.found.compare.rows))),
+                *read_blocks(best),
+                Fold(title=figures.title, blocks=(*read_blocks(figures), Source(table=self.found.compare.rows))),
                 *use,
-                *([Lines(reasons)] if reasons else []),
+                *_list(reasons, "flags"),
                 Fold(
                     title="How much of each hardware is used",
                     blocks=(
-                        *(block for one in used for block in one.blocks),
+                        *(block for one in used for block in read_blocks(one)),
                         Source(table=self.found.utilization.rows),
                     ),
                 ),
@@ -168,7 +171,7 @@ class _Drawn:
             "Latency against energy",
             (
                 *self._exhibit("pareto", [("", answer)]),
-                Fold(title=sections[0].title, blocks=(*sections[0].blocks, Source(table=answer.rows))),
+                Fold(title=sections[0].title, blocks=(*read_blocks(sections[0]), Source(table=answer.rows))),
             ),
         )
 
@@ -189,7 +192,7 @@ class _Drawn:
             (
                 *self._exhibit("heatmap", [("", answer)]),
                 Lines(answer.sentences()),
-                Fold(title=table.title, blocks=(*table.blocks, Source(table=answer.rows))),
+                Fold(title=table.title, blocks=(*read_blocks(table), Source(table=answer.rows))),
             ),
         )
 
@@ -214,8 +217,8 @@ class _Drawn:
             "What the batch changes",
             (
                 *self._exhibit("sweep", [("", answer)]),
-                *([Lines(told[:12])] if told else []),
-                Fold(title=sections[0].title, blocks=(*sections[0].blocks, Source(table=answer.series))),
+                *_list(told, "crossings"),
+                Fold(title=sections[0].title, blocks=(*read_blocks(sections[0]), Source(table=answer.series))),
             ),
         )
 
@@ -243,7 +246,7 @@ class _Drawn:
             (
                 *self._exhibit("tornado", [("", answer)]),
                 Lines([*answer.sentences(), *answer.measure_next()]),
-                *(Fold(title=one.title, blocks=(*one.blocks, Source(table=answer.rows))) for one in tables),
+                *(Fold(title=one.title, blocks=(*read_blocks(one), Source(table=answer.rows))) for one in tables),
             ),
         )
 
@@ -263,7 +266,7 @@ class _Drawn:
             (
                 *self._exhibit("cost", [("", answer)]),
                 Lines(answer.describe_break_even()),
-                *(Fold(title=one.title, blocks=(*one.blocks, Source(table=table))) for one, table in tables),
+                *(Fold(title=one.title, blocks=(*read_blocks(one), Source(table=table))) for one, table in tables),
             ),
         )
 
@@ -307,7 +310,7 @@ class _Drawn:
             "sources",
             "Assumptions and sources",
             (
-                *(notes.blocks if notes else ()),
+                *(read_blocks(notes) if notes else ()),
                 Lines([f"{name}: {share} of the energy at assumed prices" for name, share in self._list_assumed()]),
                 Fold(title=self._title_sources(), blocks=(self._draw_sources(),)),
                 Source(table=self.found.sources),
@@ -394,6 +397,18 @@ def _sections(document: Document) -> tuple[Section, ...]:
     return document.shown
 
 
+def read_blocks(section: Section) -> tuple[Block, ...]:
+    """Return what a page takes of a section: all but sketches, in whose place it has figures."""
+    return tuple(block for block in section.blocks if isinstance(block, Grid | Lines | Steps | Text))
+
+
+def _list(texts: Sequence[str], title: str) -> tuple[Block, ...]:
+    """Return sentences, those past the first few folded away."""
+    rest = texts[SHOWN_LINES:]
+    folded = (Fold(title=f"{len(rest)} more {title}", blocks=(Lines(rest),)),) if rest else ()
+    return (Lines(texts[:SHOWN_LINES]), *folded) if texts else ()
+
+
 def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch:
     """Return the energy of a run: categories, actions, and the subgraphs that act most."""
     whole = sum(leaf.energy_fj for leaf in leaves)
@@ -445,9 +460,7 @@ def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch
                 parts=tuple(actions),
             )
         )
-    return Branch(
-        label=name, amount=energy(whole), share=share(whole), fraction=1.0, key=hardware, parts=tuple(categories)
-    )
+    return Branch(label=name, amount=energy(whole), share="", fraction=1.0, key=hardware, parts=tuple(categories))
 
 
 def _show_fraction(fraction: float | None) -> str:
