@@ -19,6 +19,7 @@ from joulemap.resource import folder
 FigureName = Literal[
     "comparison",
     "breakdown",
+    "tree",
     "pareto",
     "roofline",
     "heatmap",

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
+from joulemap.answer.analyze.figure import draw_roof, draw_tree
 from joulemap.answer.analyze.row import (
     ActionShare,
     BottleneckShare,
     CategoryShare,
+    EnergyLeaf,
     EventCount,
     OperatorShare,
     RunTotal,
+    SubgraphRoof,
     SubgraphShare,
 )
 from joulemap.answer.answer import RunAnswer, find_place
@@ -33,6 +36,7 @@ from joulemap.store.run import find_subgraphs
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in ENERGY_PARTS)
@@ -119,6 +123,10 @@ class AnalyzeAnswer(RunAnswer):
     operators: Table[OperatorShare]
     """In execution order."""
     bottlenecks: Table[BottleneckShare]
+    tree: Table[EnergyLeaf]
+    """Common categories, the actions in them, and the subgraphs that act most."""
+    roofline: Table[SubgraphRoof]
+    """In execution order."""
     events: Table[EventCount]
     """Instructions, cache lines, tiles … in the order of the class's file."""
     subgraph: str
@@ -153,6 +161,11 @@ class AnalyzeAnswer(RunAnswer):
         )
         title = self.total.title(self.scope)
         return self._compose(title, sections, self.rows(by), notes=self.notes(), steps=self._steps(by, repeated))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the tree of its energy, and its subgraphs under the roof of the hardware."""
+        subject = self.scope.bounded(self.total.title(self.scope))
+        return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
 
     def _divided(self, by: RunDivision) -> Sequence[Section]:
         """Return what stands below the whole: its energy by this, or its events and how they are counted."""
@@ -308,6 +321,8 @@ def analyze(source: Source, model: str, hardware: str | Hardware, settings: Sett
             subgraphs=fetch(connection, SubgraphShare, run_id=run_id),
             operators=fetch(connection, OperatorShare, run_id=run_id),
             bottlenecks=fetch(connection, BottleneckShare, run_id=run_id),
+            tree=fetch(connection, EnergyLeaf, run_ids=[run_id]),
+            roofline=fetch(connection, SubgraphRoof, run_id=run_id),
             events=fetch(connection, EventCount, run_id=run_id, subgraph=subgraph),
             subgraph=subgraph,
             totals=totals(),

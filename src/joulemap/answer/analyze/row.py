@@ -199,3 +199,53 @@ class BottleneckShare(Amounts):
     energy_fraction: float | None
     busy_s: float
     """Its own time in all subgraphs; compute and memory overlap."""
+
+
+@attrs.frozen
+class EnergyLeaf:
+    """An action of a run in one subgraph, or in all those past the ones that act most."""
+
+    query: ClassVar[str] = "report.tree"
+
+    model: str
+    hardware: str
+    common_category: str
+    category_fj: int
+    action: str
+    """`component.action`."""
+    action_fj: int
+    position: int
+    subgraph: str | None
+    """None where the row stands for all the others."""
+    subgraph_count: int
+    energy_fj: int
+    energy_j: float
+    run_fraction: float | None
+    run_id: int
+
+
+@attrs.frozen
+class SubgraphRoof:
+    """One subgraph under the roof of the hardware that its run is on."""
+
+    query: ClassVar[str] = "analyze.roofline"
+
+    subgraph_index: int
+    name: str
+    kind: str
+    """The operation that leads it."""
+    fusion_pattern: str
+    energy_j: float
+    latency_s: float
+    bottleneck: str
+    dram_bytes: float
+    dram_intensity_ops_per_byte: float | None
+    """None where nothing is moved off chip."""
+    attained_ops_per_s: float
+    """0 where it has no MAC."""
+    peak_ops_per_s: float
+    memory_bandwidth_bytes_per_s: float
+    ridge_ops_per_byte: float
+    roofline_ops_per_s: float
+    roofline_fraction: float | None
+    """Of the lesser of the peak and intensity x bandwidth."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.run import BOUNDS, ENERGY_PARTS, FigureOutcome
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.table import Table
@@ -19,6 +19,7 @@ from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 FIGURES = (
@@ -38,6 +39,10 @@ FIGURES = (
     ("memory of the hardware", "memory_capacity_bytes", "B"),
 )
 """Label, field and unit."""
+
+
+SHOWN_RUNS: Final = 6
+"""Runs that a figure tells in words; its table has all."""
 
 
 @attrs.frozen
@@ -121,6 +126,28 @@ class BreakdownAnswer(RunAnswer):
         sections = (Section("Figures", self._figures(answered)), *trees)
         notes = scope.describe_refusals() + scope.describe()
         return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the energy of each run by common category; none where every run was refused."""
+        from joulemap.figure.figure import make_figure
+
+        if not self.tree.rows:
+            return ()
+        told = [self._tell_most(row) for row in self.rows if row.status == "ok"]
+        facts = "; ".join(cut_lines(told, SHOWN_RUNS, "runs"))
+        return (make_figure("breakdown", self.tree, self.scope.bounded(self.scope.title), f"{facts}."),)
+
+    def _tell_most(self, row: RunFigure) -> str:
+        """Return the category that takes most of a run's energy."""
+        amounts: dict[str, int] = {}
+        for branch in self.tree:
+            if branch.run_id == row.run_id:
+                amounts[branch.common_category] = amounts.get(branch.common_category, 0) + branch.energy_fj
+        most = max(amounts, key=lambda name: (amounts[name], name))
+        named = self.scope.mark(row.hardware)
+        label = f"{row.model} on {named}" if len(self.scope.models) > 1 else named
+        share = show_share(amounts[most] / max(1, sum(amounts.values())))
+        return f"{label}: {show_quantity(row.energy_j, 'J')}, most of it {most.replace('_', ' ')}, {share}"
 
     def _figures(self, rows: Sequence[RunFigure]) -> Grid:
         """Return a row per figure with a column per run."""

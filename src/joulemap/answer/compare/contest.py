@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, check_name
@@ -21,7 +21,12 @@ from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
+
+
+SHOWN_WINNERS: Final = 4
+"""Hardware that a figure tells in words."""
 
 
 @attrs.frozen
@@ -119,6 +124,21 @@ class ContestAnswer(RunAnswer):
                 text += f"; shares the least of {one.hardware_tied_count}"
             lines.append(text)
         return lines
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return for each model its subgraphs or operators against the hardware, with the winner of each."""
+        from joulemap.figure.figure import make_figure
+
+        ids = dict.fromkeys(row.workload_id for row in self.rows)
+        drawn = []
+        for workload_id in ids:
+            rows = tuple(row for row in self.rows if row.workload_id == workload_id)
+            model = f"{rows[0].model}, " if len(ids) > 1 else ""
+            subject = f"{model}{self.scope.bounded(self.scope.title)}: {METRIC[self.metric].label} of each {self.by}"
+            told = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
+            facts = "; ".join(cut_lines(told, SHOWN_WINNERS, "hardware"))
+            drawn.append(make_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, f"{facts}."))
+        return tuple(drawn)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         model = self.scope.model

@@ -9,8 +9,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer
+from joulemap.answer.analyze.row import EnergyLeaf
 from joulemap.answer.report.finding import ModelFinding
-from joulemap.answer.report.row import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.answer.report.row import NumberSource, PredictionStanding
 from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
+from joulemap.answer.analyze.row import EnergyLeaf, SubgraphRoof
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, break_down
 from joulemap.answer.compare.contest import ContestAnswer, hold_contest
@@ -17,7 +18,7 @@ from joulemap.answer.edp.answer import EdpAnswer, take_apart
 from joulemap.answer.explain.answer import ExplainAnswer, explain
 from joulemap.answer.flip import FlipAnswer, find_flips
 from joulemap.answer.pareto import ParetoAnswer, find_front
-from joulemap.answer.report.row import EnergyLeaf, NumberSource, PredictionStanding
+from joulemap.answer.report.row import NumberSource, PredictionStanding
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep_batches
 from joulemap.answer.utilization.answer import UtilizationAnswer, judge

@@ -34,29 +34,6 @@ class PredictionStanding:
 
 
 @attrs.frozen
-class EnergyLeaf:
-    """An action of a run in one subgraph, or in all those past the ones that act most."""
-
-    query: ClassVar[str] = "report.tree"
-
-    model: str
-    hardware: str
-    common_category: str
-    category_fj: int
-    action: str
-    """`component.action`."""
-    action_fj: int
-    position: int
-    subgraph: str | None
-    """None where the row stands for all the others."""
-    subgraph_count: int
-    energy_fj: int
-    energy_j: float
-    run_fraction: float | None
-    run_id: int
-
-
-@attrs.frozen
 class NumberSource:
     """What numbers of a run's hardware are from."""
 

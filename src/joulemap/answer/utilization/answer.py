@@ -41,6 +41,7 @@ from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "most of its peak"}
@@ -108,6 +109,22 @@ class UtilizationAnswer(RunAnswer):
         )
         steps = self._steps(repeated)
         return self._compose(self.scope.title, sections, self.rows, notes=self.notes(), steps=steps)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return how much of its peak and of its roof each hardware attains; none where all were refused."""
+        from joulemap.figure.figure import make_figure
+
+        used = [row for row in self.rows if row.status == "ok"]
+        if not used:
+            return ()
+        ends = [("most used", used[0]), *([("least", used[-1])] if len(used) > 1 else [])]
+        told = [
+            f"{word}: {self.scope.mark(row.hardware)}, {show_share(row.compute_utilization_fraction)} of its peak, "
+            f"{row.compute_grade}"
+            for word, row in ends
+        ]
+        subject = self.scope.bounded(self.scope.title)
+        return (make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),)
 
     def _figures(self) -> tuple[Grid | Text, ...]:
         drawn = grid(

@@ -1,0 +1,64 @@
+"""What is drawn of one run: the tree of its energy, and its subgraphs under the roof of its hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from joulemap.answer.analyze.row import EnergyLeaf, SubgraphRoof
+from joulemap.domain.table import Table
+from joulemap.present.cell import show_count, show_share
+from joulemap.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.figure.figure import Figure
+
+TOLD_ACTIONS: Final = 3
+"""Actions that a sentence names."""
+
+
+def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
+    """Return a run's energy by category, action and subgraph, each below what it is part of."""
+    from joulemap.figure.figure import make_figure
+
+    return make_figure("tree", leaves, subject, _tell_actions(leaves))
+
+
+def draw_roof(roofs: Table[SubgraphRoof], subject: str) -> Figure:
+    """Return the subgraphs of a run under the roof of its hardware."""
+    from joulemap.figure.figure import make_figure
+
+    return make_figure("roofline", roofs, subject, _tell_roof(roofs))
+
+
+def _tell_actions(leaves: Iterable[EnergyLeaf]) -> str:
+    amounts: dict[str, int] = {}
+    for leaf in leaves:
+        amounts[leaf.action] = amounts.get(leaf.action, 0) + leaf.energy_fj
+    whole = sum(amounts.values())
+    most = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))[:TOLD_ACTIONS]
+    told = ", ".join(f"{action} {show_share(amount / whole)}" for action, amount in most if whole)
+    return f"Most of its {whole / FJ_PER_J:.3g} J: {told}." if told else ""
+
+
+def _tell_roof(roofs: Iterable[SubgraphRoof]) -> str:
+    listed = list(roofs)
+    drawn = [row for row in listed if row.roofline_fraction is not None and row.attained_ops_per_s > 0.0]
+    if not drawn:
+        return "No subgraph multiplies."
+    within = sum(row.dram_intensity_ops_per_byte is None for row in drawn)
+    below = sum((row.dram_intensity_ops_per_byte or row.ridge_ops_per_byte) < row.ridge_ops_per_byte for row in drawn)
+    nearest, longest = max(drawn, key=_of_roof), max(drawn, key=lambda row: row.latency_s)
+    lines = [
+        f"{below} of {show_count(len(drawn), 'subgraph')} are under the roof of the memory",
+        f"nearest to its roof is {nearest.name} at {show_share(nearest.roofline_fraction)}",
+        f"{longest.name}, which takes longest, is at {show_share(longest.roofline_fraction)}, bound by "
+        f"{longest.bottleneck}",
+        *([f"{within} move nothing off chip"] if within else []),
+        *([f"{len(listed) - len(drawn)} without products are not drawn"] if len(drawn) < len(listed) else []),
+    ]
+    return f"{'; '.join(lines)}."
+
+
+def _of_roof(row: SubgraphRoof) -> float:
+    return row.roofline_fraction or 0.0
