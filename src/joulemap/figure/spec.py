@@ -26,6 +26,7 @@ FigureName = Literal[
     "sweep",
     "waterfall",
     "tornado",
+    "flip",
     "cost",
     "utilization",
 ]
