@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -16,19 +17,15 @@ from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explain.waterfall import Step, list_steps
 from joulemap.answer.plot import QUESTIONS
 from joulemap.domain.metric import PART_METRICS, PartMetricName
-from joulemap.errors import UnknownNameError, UsageError
+from joulemap.errors import UsageError
 from joulemap.figure.figure import Figure, draw_png, draw_svg
 from joulemap.figure.spec import FIGURES, FigureName, find_spec
 from joulemap.resource import folder
 from joulemap.workspace import Workspace
 
-HOSTILE = "<script>alert(1)</script>"
+Draw = Callable[[FigureName], Figure]
 
-NET = """
-import torch
-def net():
-    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
-"""
+HOSTILE = "<script>alert(1)</script>"
 
 HARDWARE: dict[FigureName, tuple[str, ...]] = {
     "comparison": ("l4", "h100_sxm5", "tpu_v4"),
@@ -49,7 +46,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def draw(workspace: Workspace) -> object:
+def draw(workspace: Workspace) -> Draw:
     @cache
     def plot(name: FigureName) -> Figure:
         return workspace.plot("resnet18", name, hardware=HARDWARE[name])
@@ -62,8 +59,8 @@ def test_every_figure_has_a_question() -> None:
 
 
 @pytest.mark.parametrize("name", HARDWARE)
-def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: object) -> None:
-    figure = draw(name)  # type: ignore[operator]
+def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
+    figure = draw(name)
     for theme in ("light", "dark"):
         drawn = draw_svg(figure, theme)
         root = ElementTree.fromstring(drawn)
@@ -72,13 +69,12 @@ def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: object) -> Non
         assert "undefined" not in drawn
         assert "{" not in re.sub(r"<style.*?</style>", "", drawn, flags=re.DOTALL)
     assert draw_png(figure)[:8] == b"\x89PNG\r\n\x1a\n"
-    assert figure.description.endswith(("sure", ".", "%", ")", "it", "above", "below")) or figure.description
     assert "resnet18" in figure.description
 
 
 @pytest.mark.parametrize("name", HARDWARE)
-def test_a_figure_draws_columns_of_its_query_and_no_others(name: FigureName, draw: object) -> None:
-    figure, spec = draw(name), find_spec(name)  # type: ignore[operator]
+def test_a_figure_draws_columns_of_its_query_and_no_others(name: FigureName, draw: Draw) -> None:
+    figure, spec = draw(name), find_spec(name)
     assert set(spec.columns) <= set(figure.table.names)
     assert figure.table.title == spec.query
     rows = figure.spec["datasets"]["rows"]
@@ -104,7 +100,8 @@ def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, works
     assert isinstance(answer, ExplainAnswer)
     first, *terms, last = list_steps(answer)
     assert all(isinstance(one, Step) for one in (first, last))
-    assert [one.start_exact for one in terms] == [first.end_exact, *(one.end_exact for one in terms[:-1])]
+    ends = [first.end_exact, *(one.end_exact for one in terms)]
+    assert [one.start_exact for one in terms] == ends[:-1]
     assert (terms or [first])[-1].end_exact == last.end_exact
     assert last.end_exact - first.end_exact == answer.difference_exact
     assert (first.end, last.end) == pytest.approx(answer.values, rel=1e-12, abs=0)
@@ -114,7 +111,7 @@ def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -
     answer = workspace.pareto("resnet18", hardware=HARDWARE["pareto"], x="throughput", y="power")
     (figure,) = answer.figures()
     assert [row["x_value"] for row in figure.spec["datasets"]["rows"]] == [row.x_value for row in answer.rows]
-    assert "throughput of a second (1/s)" in json.dumps(figure.spec)
+    assert "throughput (1/s)" in json.dumps(figure.spec)
 
 
 def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
@@ -125,18 +122,19 @@ def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
 
 
 def test_a_model_that_is_called_like_a_script_stays_text(tmp_path: Path) -> None:
-    path = tmp_path / "net.py"
-    path.write_text(NET.replace("def net", "def make") + f"\nnet = make\nnet.__name__ = {HOSTILE!r}\n")
     import torch
 
-    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
-    module.__class__ = type(HOSTILE, (torch.nn.Sequential,), {})
-    made = Workspace(tmp_path / "r.duckdb").plot(
-        module, torch.zeros(1, 3, 8, 8), "comparison", hardware=("l4", "tpu_v4")
-    )
-    drawn = draw_svg(made)
-    assert "<script" not in drawn
-    assert not [one for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("script")]
+    module = type(HOSTILE, (torch.nn.Sequential,), {})(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    inputs = torch.zeros(1, 3, 8, 8)
+    workspace = Workspace(tmp_path / "results.duckdb")
+    for name in ("pareto", "sweep", "waterfall", "tornado", "flip", "cost"):
+        named = HARDWARE[name]
+        batch = {"batch": (1, 2)} if name == "sweep" else {}
+        drawn = draw_svg(workspace.plot(module, inputs, name, hardware=named, **batch))
+        assert HOSTILE not in drawn
+        root = ElementTree.fromstring(drawn)
+        assert not [one for one in root.iter() if one.tag.endswith("script")]
+        assert HOSTILE in "".join(root.itertext()), name
 
 
 @pytest.mark.parametrize("end", [".svg", ".png", ".json"])
@@ -155,8 +153,8 @@ def test_the_command_prints_a_specification(joulemap: Run) -> None:
     assert spec["datasets"]["rows"][0]["step"] == "A h100_sxm5"
 
 
-def test_a_figure_is_as_wide_as_it_shall_be(draw: object) -> None:
-    drawn = draw_svg(draw("cost"), "light", 600)  # type: ignore[operator]
+def test_a_figure_is_as_wide_as_it_shall_be(draw: Draw) -> None:
+    drawn = draw_svg(draw("cost"), "light", 600)
     assert float(re.search(r'width="([\d.]+)"', drawn)[1]) == pytest.approx(600, abs=3)  # type: ignore[index]
 
 
@@ -186,7 +184,7 @@ def test_a_file_of_somebody_else_is_kept(joulemap: Run, tmp_path: Path) -> None:
 
 
 def test_the_library_says_which_figures_there_are(workspace: Workspace) -> None:
-    with pytest.raises(UnknownNameError, match="unknown figure 'pie'"):
+    with pytest.raises(UsageError, match="unknown figure 'pie'"):
         workspace.plot("resnet18", "pie")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="two hardware"):
         workspace.plot("resnet18", "flip", hardware="l4")
