@@ -7,6 +7,7 @@ from joulemap.answer.analyze.row import (
     ActionShare as ActionShare,
     BottleneckShare as BottleneckShare,
     CategoryShare as CategoryShare,
+    EnergyLeaf as EnergyLeaf,
     EventCount as EventCount,
     OperatorShare as OperatorShare,
     RunTotal as RunTotal,
@@ -184,7 +185,6 @@ from joulemap.answer.report.finding import (
     ModelFinding as ModelFinding,
 )
 from joulemap.answer.report.row import (
-    EnergyLeaf as EnergyLeaf,
     NumberSource as NumberSource,
     PredictionStanding as PredictionStanding,
     Standing as Standing,

@@ -49,6 +49,12 @@ def _break_down(source: Source, model: str, settings: Settings, _metric: str) ->
     return break_down(source, (model,), settings)
 
 
+def _analyze(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
+    from joulemap.answer.analyze.answer import analyze
+
+    return analyze(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), "")
+
+
 def _contest(source: Source, model: str, settings: Settings, metric: str) -> Answer:
     from joulemap.answer.compare.contest import hold_contest
 
@@ -127,8 +133,9 @@ def _varied(metric: str) -> VariedMetricName:
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "comparison": Asked(_compare),
     "breakdown": Asked(_break_down),
+    "tree": Asked(_analyze, 1),
     "pareto": Asked(_front, is_choice=True),
-    "roofline": Asked(_judge),
+    "roofline": Asked(_analyze, 1),
     "heatmap": Asked(_contest, metrics=PART_METRICS),
     "edp": Asked(_edp, 1),
     "sweep": Asked(_sweep),
@@ -164,5 +171,7 @@ def plot(source: Source, model: str, figure: FigureName, settings: Settings, met
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
     if len(found) > 1:
-        raise UsageError(f"{figure} is of one hardware: name one of the {show_count(len(found), 'hardware', 'hardware')}")
+        raise UsageError(
+            f"{figure} is of one hardware: name one of the {show_count(len(found), 'hardware', 'hardware')}"
+        )
     return found[0]

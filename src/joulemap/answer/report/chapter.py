@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
 from joulemap.answer.analyze.row import EnergyLeaf
+from joulemap.answer.answer import Answer
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.row import NumberSource, PredictionStanding
 from joulemap.answer.scope import join_words

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.analyze.row import EnergyLeaf, SubgraphRoof
+from joulemap.answer.analyze.row import EnergyLeaf
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, break_down
 from joulemap.answer.compare.contest import ContestAnswer, hold_contest
