@@ -115,7 +115,9 @@ class ParetoAnswer(RunAnswer):
             "y_unit": end_number(y.unit),
         }
         subject = self.scope.bounded(f"{self.scope.model}: {y.meaning} over {x.meaning}")
-        return (make_figure("pareto", self.rows, subject, told if len(front) > 1 else told.partition(" to ")[0], texts),)
+        return (
+            make_figure("pareto", self.rows, subject, told if len(front) > 1 else told.partition(" to ")[0], texts),
+        )
 
     def _place_text(self, row: ParetoPoint) -> str:
         return f"{show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)}"

@@ -164,5 +164,7 @@ def plot(source: Source, model: str, figure: FigureName, settings: Settings, met
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
     if len(found) > 1:
-        raise UsageError(f"{figure} is of one hardware: name one of the {show_count(len(found), 'hardware', 'hardware')}")
+        raise UsageError(
+            f"{figure} is of one hardware: name one of the {show_count(len(found), 'hardware', 'hardware')}"
+        )
     return found[0]

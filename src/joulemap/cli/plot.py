@@ -18,9 +18,9 @@ from joulemap.cli.output import DatabaseOptions, Force, emit
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import MetricName
 from joulemap.errors import UsageError
-from joulemap.file import COMPANIONS, check_output, is_stream, write_pieces
 from joulemap.figure.spec import FigureName
 from joulemap.figure.theme import Theme
+from joulemap.file import COMPANIONS, check_output, is_stream, write_pieces
 
 DRAWN: Final = (".svg", ".png", ".json")
 """Ends of the names of figures; json is the specification with its data."""
@@ -52,13 +52,19 @@ def plot(
     ] = None,
     theme: Annotated[Theme, typer.Option(help="Of the page that it stands on; json has none.")] = "light",
     width: Annotated[
-        int | None, typer.Option(min=200, max=4000, help="Pixels of an svg; a png has twice as many.",
-                                 show_default="that of the figure"),
+        int | None,
+        typer.Option(
+            min=200, max=4000, help="Pixels of an svg; a png has twice as many.", show_default="that of the figure"
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file: .svg, .png, or .json for the specification of Vega-Lite.",
-                     show_default="json on stdout"),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file: .svg, .png, or .json for the specification of Vega-Lite.",
+            show_default="json on stdout",
+        ),
     ] = None,
     force: Force = False,
     hardware: NamedHardwareOptions,
@@ -91,7 +97,7 @@ def plot(
 
         import_converter()
     given: dict[str, Any] = {**run.keywords(), **hardware.keywords()}
-    kept = {name: value for name, value in given.items() if value or value is False and name == "is_available"}
+    kept = {name: value for name, value in given.items() if value or (value is False and name == "is_available")}
     made = database.open().plot(model, figure, metric=metric, **cast("Any", kept))
     if suffix not in (".svg", ".png"):
         emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs, force=force)
