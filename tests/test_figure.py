@@ -129,8 +129,8 @@ def test_a_model_that_is_called_like_a_script_stays_text(tmp_path: Path) -> None
     workspace = Workspace(tmp_path / "results.duckdb")
     for name in ("pareto", "sweep", "waterfall", "tornado", "flip", "cost"):
         named = HARDWARE[name]
-        batch = {"batch": (1, 2)} if name == "sweep" else {}
-        drawn = draw_svg(workspace.plot(module, inputs, name, hardware=named, **batch))
+        batch = (1, 2) if name == "sweep" else ()
+        drawn = draw_svg(workspace.plot(module, inputs, name, hardware=named, batch=batch))
         assert HOSTILE not in drawn
         root = ElementTree.fromstring(drawn)
         assert not [one for one in root.iter() if one.tag.endswith("script")]
@@ -185,6 +185,6 @@ def test_a_file_of_somebody_else_is_kept(joulemap: Run, tmp_path: Path) -> None:
 
 def test_the_library_says_which_figures_there_are(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="unknown figure 'pie'"):
-        workspace.plot("resnet18", "pie")  # type: ignore[arg-type]
+        workspace.plot("resnet18", "pie")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="two hardware"):
         workspace.plot("resnet18", "flip", hardware="l4")
