@@ -107,7 +107,9 @@ class ParetoAnswer(RunAnswer):
             return ()
         x, y = METRIC[self.x], METRIC[self.y]
         ends = [f"{name_candidate(self.scope, row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
-        told = f"{len(front)} of {count_candidates(len(self.rows))} are on the front, from {' to '.join(dict.fromkeys(ends))}"
+        told = (
+            f"{len(front)} of {count_candidates(len(self.rows))} are on the front: {' to '.join(dict.fromkeys(ends))}"
+        )
         texts = {
             "x_title": f"{x.meaning} ({x.unit})",
             "x_unit": end_number(x.unit),
