@@ -29,6 +29,11 @@ HOSTILE = "<script>alert(1)</script>"
 
 HARDWARE: dict[FigureName, tuple[str, ...]] = {
     "comparison": ("l4", "h100_sxm5", "tpu_v4"),
+    "breakdown": ("l4", "tpu_v4"),
+    "tree": ("l4",),
+    "roofline": ("l4",),
+    "heatmap": ("l4", "tpu_v4"),
+    "utilization": ("l4", "tpu_v4"),
     "pareto": ("l4", "tpu_v4"),
     "edp": ("l4",),
     "sweep": ("l4", "h100_sxm5"),

@@ -107,7 +107,9 @@ class ParetoAnswer(RunAnswer):
             return ()
         x, y = METRIC[self.x], METRIC[self.y]
         ends = [f"{name_candidate(self.scope, row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
-        told = f"{len(front)} of {count_candidates(len(self.rows))} are on the front, from {' to '.join(ends)}"
+        told = (
+            f"{len(front)} of {count_candidates(len(self.rows))} are on the front: {' to '.join(dict.fromkeys(ends))}"
+        )
         texts = {
             "x_title": f"{x.meaning} ({x.unit})",
             "x_unit": end_number(x.unit),
@@ -115,9 +117,7 @@ class ParetoAnswer(RunAnswer):
             "y_unit": end_number(y.unit),
         }
         subject = self.scope.bounded(f"{self.scope.model}: {y.meaning} over {x.meaning}")
-        return (
-            make_figure("pareto", self.rows, subject, told if len(front) > 1 else told.partition(" to ")[0], texts),
-        )
+        return (make_figure("pareto", self.rows, subject, told, texts),)
 
     def _place_text(self, row: ParetoPoint) -> str:
         return f"{show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)}"

@@ -11,7 +11,6 @@ from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, VariedMetricNam
 from joulemap.domain.settings import Limits, Usage, check_name
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.figure.spec import FIGURES, FigureName
-from joulemap.present.cell import show_count
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
@@ -171,7 +170,5 @@ def plot(source: Source, model: str, figure: FigureName, settings: Settings, met
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
     if len(found) > 1:
-        raise UsageError(
-            f"{figure} is of one hardware: name one of the {show_count(len(found), 'hardware', 'hardware')}"
-        )
+        raise UsageError(f"{figure} is of one hardware: name one of the {len(found)}")
     return found[0]
