@@ -340,6 +340,7 @@ from joulemap.shortcut import (
     fusion as fusion,
     operators as operators,
     pareto as pareto,
+    plot as plot,
     profile as profile,
     rank_hardware as rank_hardware,
     recommend as recommend,

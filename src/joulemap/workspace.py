@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     )
     from joulemap.domain.table import Table
     from joulemap.domain.workload import Workload
+    from joulemap.figure.figure import Figure
+    from joulemap.figure.spec import FigureName
     from joulemap.plan.run import RunTally
     from joulemap.store.query import Rows
     from joulemap.store.recover import Recovery
@@ -379,6 +381,28 @@ class Workspace:
         from joulemap.answer.pareto import find_front
 
         return find_front(self._source, model, x, y, settings.with_keywords(keywords), usage)
+
+    @about_model
+    def plot(
+        self,
+        model: str,
+        figure: FigureName,
+        settings: Settings | None = None,
+        *,
+        metric: MetricName | None = None,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> Figure:
+        """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
+
+        It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
+        a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+        heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
+        hardware, UnsupportedError where there is nothing to draw.
+        """
+        from joulemap.answer.plot import find_question, plot
+
+        usual = CANDIDATES if find_question(figure).is_choice else SETTINGS
+        return plot(self._source, model, figure, (settings or usual).with_keywords(keywords), metric or "")
 
     @about_model
     def recommend(

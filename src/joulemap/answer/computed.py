@@ -14,9 +14,12 @@ Row = TypeVar("Row")
 _TYPES: Final = {"str": "VARCHAR", "float": "DOUBLE", "int": "INTEGER", "bool": "BOOLEAN"}
 
 
-def told(meaning: str, unit: str = "") -> Any:
-    """Return a field of a record of computed rows, with the meaning of its column and the unit."""
-    return attrs.field(metadata={"meaning": meaning, "unit": unit})
+def told(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
+    """Return a field of a record of computed rows, with the meaning of its column and the unit.
+
+    `is_wide` says that integers may have more than 64 bits.
+    """
+    return attrs.field(metadata={"meaning": meaning, "unit": unit, "is_wide": is_wide})
 
 
 def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]:
@@ -27,7 +30,7 @@ def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]
         columns=tuple(
             Column(
                 name=one.name,
-                type=_TYPES[str(one.type).partition(" ")[0]],
+                type="HUGEINT" if one.metadata["is_wide"] else _TYPES[str(one.type).partition(" ")[0]],
                 unit=one.metadata["unit"],
                 meaning=one.metadata["meaning"],
             )

@@ -38,6 +38,7 @@ from joulemap.units import format_si
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Price, Settings, Usage
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
 
@@ -200,6 +201,16 @@ class CostAnswer(RunAnswer):
         found = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
         return {**rows, **first, "break_even": found[0] if found else None, "limits": limits}
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what the cheapest of each hardware costs and what that is made of; none where nothing has a price."""
+        from joulemap.figure.figure import make_figure
+
+        if self.best is None:
+            return ()
+        rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.is_best_of_hardware))
+        told = [*(self.describe_sureness() or [f"the cheapest: {self._tell(self.best)}"]), *self.describe_break_even()]
+        return (make_figure("cost", rows, self.scope.bounded(self.scope.model), "; ".join(told)),)
 
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""

@@ -35,6 +35,7 @@ from joulemap.store.query import fetch
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings, Usage
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 SIDES: Final = ("A", "B", "both")
@@ -221,6 +222,16 @@ class FlipAnswer(RunAnswer):
             "variance_fractions": {side: self.share(side) for side in SIDES},
             "sentences": [*self.sentences(), *self.measure_next()],
         }
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the factors that flip it, beside what a spread of each constant is; none where none does alone."""
+        from joulemap.figure.figure import make_figure
+
+        if all(row.flip_ratio is None for row in self.rows):
+            return ()
+        name_a, name_b = map(self._say, self.names)
+        subject = self.scope.bounded(f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}")
+        return (make_figure("flip", self.rows, subject, "; ".join(self.sentences())),)
 
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` constants of each table; programs get all."""

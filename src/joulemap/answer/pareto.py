@@ -18,6 +18,7 @@ from joulemap.answer.candidate import (
     describe_candidates,
     describe_unknown,
     metric_columns,
+    name_candidate,
     name_columns,
     plan_candidates,
     read_usage,
@@ -37,6 +38,7 @@ from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, Usage
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 FIGURES: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
@@ -95,6 +97,30 @@ class ParetoAnswer(RunAnswer):
         """Return what programs get, with what the metrics are."""
         metrics = {"x": self.x, "x_meaning": METRIC[self.x].meaning, "y": self.y, "y_meaning": METRIC[self.y].meaning}
         return {**metrics, **super().data()}
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return every configuration in both metrics, the front marked; none where the front is empty."""
+        from joulemap.figure.figure import end_number, make_figure
+
+        front = select_rows(self.rows, "front")
+        if not front.rows:
+            return ()
+        x, y = METRIC[self.x], METRIC[self.y]
+        ends = [f"{name_candidate(self.scope, row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
+        told = (
+            f"{len(front)} of {count_candidates(len(self.rows))} are on the front: {' to '.join(dict.fromkeys(ends))}"
+        )
+        texts = {
+            "x_title": f"{x.meaning} ({x.unit})",
+            "x_unit": end_number(x.unit),
+            "y_title": f"{y.meaning} ({y.unit})",
+            "y_unit": end_number(y.unit),
+        }
+        subject = self.scope.bounded(f"{self.scope.model}: {y.meaning} over {x.meaning}")
+        return (make_figure("pareto", self.rows, subject, told, texts),)
+
+    def _place_text(self, row: ParetoPoint) -> str:
+        return f"{show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)}"
 
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of the front and of what it beats."""

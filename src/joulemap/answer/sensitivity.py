@@ -26,6 +26,7 @@ from joulemap.present.document import Document, Section, grid, say_rest
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, Usage
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 SHOWN: Final = 20
@@ -81,6 +82,27 @@ class SensitivityAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the metric."""
         return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what moves each hardware, one figure for each that anything moves."""
+        from joulemap.figure.figure import end_number, make_figure
+
+        metric = METRIC[self.metric]
+        texts = {"quantity": f"{metric.label} ({metric.unit})", "unit": end_number(metric.unit)}
+        made = []
+        for name in dict.fromkeys(row.hardware for row in self.rows):
+            rows = self.of(name)
+            if not rows[0].span_fraction:
+                continue
+            first = rows[0]
+            ends = [show_quantity(value, metric.unit) for value in (first.metric_low, first.metric_high)]
+            told = f"{first.constant} moves it most: {' and '.join(filter(None, ends))} at the ends of its range"
+            subject = self.scope.bounded(
+                f"{self.scope.title}: {metric.label} on {self.scope.mark(name)}, "
+                f"{show_quantity(first.metric_value, metric.unit)}"
+            )
+            made.append(make_figure("tornado", attrs.evolve(self.rows, rows=rows), subject, told, texts))
+        return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` constants of each hardware; programs get all."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -58,8 +59,15 @@ def draw_png(figure: Figure, theme: str = "light", width: int | None = None) -> 
     return to_png(draw_svg(figure, theme, width))
 
 
-def make_figure(name: FigureName, table: Table[Any], subject: str, facts: str = "") -> Figure:
+NO_TEXTS: Final[Mapping[str, str]] = {}
+
+
+def make_figure(
+    name: FigureName, table: Table[Any], subject: str, facts: str = "", texts: Mapping[str, str] = NO_TEXTS
+) -> Figure:
     """Return a figure of rows; `subject` says what they are about, `facts` what is seen in them, in sentences.
+
+    `texts` are what titles and values of the specification that are written `{NAME}` stand for, such as a metric.
 
     Names of models and hardware are texts wherever they stand: no expression of a specification is made of them.
     """
@@ -72,7 +80,7 @@ def make_figure(name: FigureName, table: Table[Any], subject: str, facts: str = 
         for cells in table.cells
     ]
     view = {
-        **spec.view,
+        **_fill(spec.view, texts),
         "title": {**spec.view.get("title", {}), "text": spec.title, "subtitle": subject},
         "description": description,
         "datasets": {"rows": rows},
@@ -87,6 +95,20 @@ def make_figure(name: FigureName, table: Table[Any], subject: str, facts: str = 
         spec=view,
         table=table,
     )
+
+
+def end_number(unit: str) -> str:
+    """Return what follows a number with an SI prefix on an axis: a unit that takes one, else nothing."""
+    return unit if unit.isalpha() and unit != "USD" else ""
+
+
+def _fill(part: Any, texts: Mapping[str, str]) -> Any:
+    """Return a part of a specification whose texts `{NAME}` are what they stand for."""
+    if isinstance(part, dict):
+        return {name: _fill(value, texts) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_fill(value, texts) for value in part]
+    return part.format_map(texts) if isinstance(part, str) and part[:1] + part[-1:] == "{}" else part
 
 
 def _draw(value: Any) -> Any:

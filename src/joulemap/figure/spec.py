@@ -27,6 +27,7 @@ FigureName = Literal[
     "sweep",
     "waterfall",
     "tornado",
+    "flip",
     "cost",
     "utilization",
 ]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import ArchitectureNote
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
 
@@ -64,6 +65,12 @@ class ExplainAnswer(PairAnswer):
             "sentences": self.sentences(),
             "architecture_notes": [attrs.asdict(note) for note in self.notes],
         }
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the terms as a waterfall from A to B."""
+        from joulemap.answer.explain.waterfall import draw_waterfall
+
+        return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences()[:3])),)
 
     def document(self, *, by: DifferenceDivision = "term", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table; programs get every table, csv that one."""

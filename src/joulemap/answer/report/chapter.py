@@ -251,7 +251,7 @@ class _Drawn:
             "flip",
             "What would flip it",
             (
-                *self._exhibit("tornado", [("", answer)]),
+                *self._exhibit("flip", [("", answer)]),
                 Lines([*answer.sentences(), *answer.measure_next()]),
                 *(Fold(title=one.title, blocks=(*one.blocks, Source(table=answer.rows))) for one in tables),
             ),

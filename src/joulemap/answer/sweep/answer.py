@@ -23,6 +23,7 @@ from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
 HEADINGS: Final[dict[SweepDivision, str]] = {
@@ -64,6 +65,13 @@ class SweepAnswer(RunAnswer):
             "overtakings": self.overtakings(),
             "notes": self._notes(),
         }
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return energy, latency and throughput over the batch."""
+        from joulemap.figure.figure import make_figure
+
+        subject = self.scope.bounded(self.scope.title)
+        return (make_figure("sweep", self.points, subject, "; ".join(self.changes()[:SHOWN_SENTENCES])),)
 
     def document(
         self, *, by: SweepDivision = "hardware", again: Sequence[str] = (), repeated: Sequence[str] = ()

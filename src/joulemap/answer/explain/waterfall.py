@@ -1,0 +1,115 @@
+"""The difference of two runs as a waterfall: A, its terms one after another, B.
+
+Steps are summed in the exact unit of the metric and divided at the end, so that the last ends where B does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from joulemap.answer.computed import make_table, told
+from joulemap.answer.explain.pair import PairAnswer
+from joulemap.domain.metric import METRIC, PartMetricName
+from joulemap.domain.table import Table
+from joulemap.figure.figure import Figure, end_number, make_figure
+from joulemap.present.cell import show_quantity, show_signed
+
+SHOWN: Final = 14
+"""Terms that have a step of their own; the others have one together."""
+
+PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
+"""Metric -> how many of its exact unit are one of its SI unit."""
+
+
+@attrs.frozen
+class Step:
+    """A bar of a waterfall: a run, or what one term of the difference adds to the bars above it."""
+
+    step_index: int = told("0 for A, the last for B")
+    step: str = told("hardware, or the place and kind of a term, as `explain` names them")
+    kind: str = told("run; term; or rest, all smaller terms together")
+    start: float = told("where the bar begins, in unit")
+    end: float = told("where it ends")
+    difference: float | None = told("end minus start; null of a run")
+    amount: str = told("the value of a run, or the difference, for people")
+    unit: str = told("SI unit of the metric")
+    start_exact: int = told("start in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
+    end_exact: int = told("end in the same", is_wide=True)
+
+
+def list_steps(answer: PairAnswer) -> Table[Step]:
+    """Return the steps from A to B, the largest first."""
+    unit, scale = METRIC[answer.metric].unit, PER_UNIT[answer.metric]
+    terms = list(_list_terms(answer))
+    rest = terms[SHOWN:]
+    shown: list[tuple[str, str, int]] = [(name, "term", exact) for name, exact in terms[:SHOWN]]
+    if rest:
+        shown.append((f"{len(rest)} smaller terms", "rest", sum(exact for _, exact in rest)))
+    start, end = _ends(answer)
+    steps = [_run(0, f"A {answer.names[0]}", start, scale, unit)]
+    here = start
+    for index, (name, kind, exact) in enumerate(shown, 1):
+        there = here + exact
+        steps.append(
+            Step(
+                step_index=index,
+                step=name,
+                kind=kind,
+                start=here / scale,
+                end=there / scale,
+                difference=exact / scale,
+                amount=show_signed(exact / scale, unit),
+                unit=unit,
+                start_exact=here,
+                end_exact=there,
+            )
+        )
+        here = there
+    return make_table("waterfall", Step, [*steps, _run(len(steps), f"B {answer.names[1]}", end, scale, unit)])
+
+
+def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
+    """Return the steps as a figure."""
+    metric = METRIC[answer.metric]
+    texts = {"quantity": f"{metric.label} ({metric.unit})", "unit": end_number(metric.unit)}
+    return make_figure("waterfall", list_steps(answer), subject, facts, texts)
+
+
+def _run(index: int, name: str, exact: int, scale: float, unit: str) -> Step:
+    return Step(
+        step_index=index,
+        step=name,
+        kind="run",
+        start=0.0,
+        end=exact / scale,
+        difference=None,
+        amount=show_quantity(exact / scale, unit),
+        unit=unit,
+        start_exact=0,
+        end_exact=exact,
+    )
+
+
+def _list_terms(answer: PairAnswer) -> Iterator[tuple[str, int]]:
+    """Yield what each term is called, and its difference in the exact unit; the largest first."""
+    if answer.metric_terms is None:
+        for row in answer.terms:
+            yield f"{row.component}.{row.action}: {row.term}", row.difference_fj
+    else:
+        for one in answer.metric_terms:
+            yield f"{one.place}: {one.term}", one.difference_exact
+
+
+def _ends(answer: PairAnswer) -> tuple[int, int]:
+    """Return the metric of A and that of B in its exact unit."""
+    total = answer.total
+    ends: dict[PartMetricName, tuple[int, int]] = {
+        "energy": (total.energy_a_fj, total.energy_b_fj),
+        "latency": (total.latency_a_fs, total.latency_b_fs),
+        "edp": (2 * total.energy_a_fj * total.latency_a_fs, 2 * total.energy_b_fj * total.latency_b_fs),
+        "memory": (total.memory_a_bytes, total.memory_b_bytes),
+    }
+    return ends[answer.metric]

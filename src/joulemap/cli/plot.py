@@ -1,0 +1,110 @@
+"""`joulemap plot`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final, cast
+
+import attrs
+import typer
+
+from joulemap.cli.argument import named_files
+from joulemap.cli.command import command
+from joulemap.cli.complete import complete_precisions
+from joulemap.cli.option.hardware import NamedHardwareOptions
+from joulemap.cli.option.run import Model, RunOptions
+from joulemap.cli.output import DatabaseOptions, Force, emit
+from joulemap.cli.voice import voice
+from joulemap.domain.metric import MetricName
+from joulemap.errors import UsageError
+from joulemap.figure.spec import FigureName
+from joulemap.figure.theme import Theme
+from joulemap.file import COMPANIONS, check_output, is_stream, write_pieces
+
+DRAWN: Final = (".svg", ".png", ".json")
+"""Ends of the names of figures; json is the specification with its data."""
+
+
+@attrs.frozen(kw_only=True)
+class PlotRunOptions(RunOptions):
+    """How a model is run for a figure."""
+
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; several for a figure of choices.",
+            autocompletion=complete_precisions,
+            show_default="that of the question",
+        ),
+    ] = ""
+
+
+@command
+def plot(
+    figure: Annotated[FigureName, typer.Argument(help="What is drawn.")],
+    model: Model,
+    *,
+    metric: Annotated[
+        MetricName | None,
+        typer.Option(help="Of a waterfall, tornado, flip or heatmap.", show_default="energy"),
+    ] = None,
+    theme: Annotated[Theme, typer.Option(help="Of the page that it stands on; json has none.")] = "light",
+    width: Annotated[
+        int | None,
+        typer.Option(
+            min=200, max=4000, help="Pixels of an svg; a png has twice as many.", show_default="that of the figure"
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file: .svg, .png, or .json for the specification of Vega-Lite.",
+            show_default="json on stdout",
+        ),
+    ] = None,
+    force: Force = False,
+    hardware: NamedHardwareOptions,
+    run: PlotRunOptions,
+    database: DatabaseOptions,
+) -> None:
+    """Draw one figure for a slide or a paper.
+
+    It is the figure of the question that has its numbers: a waterfall and a flip are about two hardware, a tornado and
+    an edp about one. svg and png are drawn by vl-convert-python: pip install 'joulemap[plot]'.
+
+    \b
+    joulemap plot sweep resnet18 l4 h100_sxm5 -o sweep.svg
+    joulemap plot pareto mobilenet_v2 --deployment edge --precision int8 -o front.png --theme dark
+    joulemap plot waterfall resnet18 h100_sxm5 tpu_v4 --metric latency -o why.svg
+    joulemap plot tornado resnet18 l4 --width 600 -o doubt.png
+    joulemap plot cost resnet50 l4 t4 epyc_9654 > cost.vl.json
+    """
+    suffix = "" if output is None or is_stream(output) else output.suffix.lower()
+    if suffix not in ("", *DRAWN):
+        raise UsageError(f"{output}: {suffix} is no format of a figure: name it .svg, .png or .json")
+    if output is not None and not suffix and not is_stream(output):
+        raise UsageError(f"{output} says no format: name it .svg, .png or .json")
+    inputs = () if output is None else (
+        database.db, *(Path(f"{database.db}{end}") for end in COMPANIONS), *named_files(output))  # fmt: skip
+    if output is not None:
+        check_output(output, inputs, force=force)
+    if suffix in (".svg", ".png"):
+        from joulemap.figure.convert import import_converter
+
+        import_converter()
+    given: dict[str, Any] = {**run.keywords(), **hardware.keywords()}
+    kept = {name: value for name, value in given.items() if value or (value is False and name == "is_available")}
+    made = database.open().plot(model, figure, metric=metric, **cast("Any", kept))
+    if suffix not in (".svg", ".png"):
+        emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs, force=force)
+        return
+    from joulemap.figure.figure import draw_png, draw_svg
+
+    drawn = draw_svg(made, theme, width) if suffix == ".svg" else draw_png(made, theme, width)
+    assert output is not None
+    if write_pieces(output, (drawn,), inputs, force=force):
+        voice.inform(f"wrote {output}")
