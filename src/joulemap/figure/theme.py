@@ -46,7 +46,6 @@ def configure(theme: Theme = "light") -> dict[str, Any]:
         "line": {"strokeWidth": 2},
         "view": {"stroke": faint},
         "style": {"ink": {"fill": ink, "stroke": ink}, "frame": {"stroke": page},
-                  "on-light": {"fill": "#000000"}, "on-dark": {"fill": "#ffffff"},
-                  "on-ink": {"fill": page}},
+                  "on-light": {"fill": "#000000"}, "on-dark": {"fill": "#ffffff"}},
         "locale": {"number": {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", " USD"]}},
     }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, cut_lines
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import BOUNDS, ENERGY_PARTS, FigureOutcome
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.table import Table
@@ -134,7 +134,7 @@ class BreakdownAnswer(RunAnswer):
         if not self.tree.rows:
             return ()
         told = [self._tell_most(row) for row in self.rows if row.status == "ok"]
-        facts = "; ".join(cut_lines(told, SHOWN_RUNS, "runs"))
+        facts = "; ".join(told[:SHOWN_RUNS])
         return (make_figure("breakdown", self.tree, self.scope.bounded(self.scope.title), f"{facts}."),)
 
     def _tell_most(self, row: RunFigure) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, cut_lines
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, check_name
@@ -136,7 +136,7 @@ class ContestAnswer(RunAnswer):
             model = f"{rows[0].model}, " if len(ids) > 1 else ""
             subject = f"{model}{self.scope.bounded(self.scope.title)}: {METRIC[self.metric].label} of each {self.by}"
             told = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
-            facts = "; ".join(cut_lines(told, SHOWN_WINNERS, "hardware"))
+            facts = "; ".join(told[:SHOWN_WINNERS])
             drawn.append(make_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, f"{facts}."))
         return tuple(drawn)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.answer.analyze.figure import draw_roof
 from joulemap.answer.analyze.row import EnergyLeaf
 from joulemap.answer.answer import Answer
 from joulemap.answer.report.finding import ModelFinding
@@ -178,8 +179,16 @@ class _Drawn:
 
     def roofline(self) -> Chapter:
         """Return the subgraphs under the roof of each hardware."""
-        asked = [("", self.found.utilization), *((self._mark(one.total.hardware), one) for one in self.found.edp)]
-        return self._chapter("roofline", "Under the roof of each hardware", self._exhibit("roofline", asked))
+        scope = self.found.compare.scope
+        names = [self._mark(row.hardware) for row in self.found.answered]
+        choices = tuple(
+            Choice(label=name, figure=draw_roof(table, f"{scope.bounded(scope.title)}: {name}"))
+            for name, table in zip(names, self.found.roofs, strict=True)
+        )
+        exhibit = Exhibit(
+            name=f"{self.prefix}roofline", choices=choices, chooses="hardware" if len(choices) > 1 else ""
+        )
+        return self._chapter("roofline", "Under the roof of each hardware", (exhibit,))
 
     def parts(self) -> Chapter:
         """Return who wins each subgraph."""

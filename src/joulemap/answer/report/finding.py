@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.analyze.row import EnergyLeaf
+from joulemap.answer.analyze.row import EnergyLeaf, SubgraphRoof
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, break_down
 from joulemap.answer.compare.contest import ContestAnswer, hold_contest
@@ -46,6 +46,8 @@ class ModelFinding:
     compare: CompareAnswer
     runs: BreakdownAnswer
     tree: Table[EnergyLeaf]
+    roofs: tuple[Table[SubgraphRoof], ...]
+    """Of each hardware, the lowest energy first."""
     accuracy: Table[PredictionStanding]
     sources: Table[NumberSource]
     pareto: ParetoAnswer | None
@@ -91,6 +93,8 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
             "accuracy": fetch(connection, PredictionStanding, run_ids=ids),
             "sources": fetch(connection, NumberSource, run_ids=ids),
         }
+        run_ids = {row.hardware: row.run_id for row in runs.rows}
+        roofs = tuple(fetch(connection, SubgraphRoof, run_id=run_ids[one.name]) for one in named)
     spellings = [one.spelling for one in named]
     best, *others = spellings
     attempt = _ask if pair else _try
@@ -106,6 +110,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
     return ModelFinding(
         compare=compared,
         runs=runs,
+        roofs=roofs,
         **own,  # type: ignore[arg-type]
         pareto=_try(lambda: find_front(source, model, "latency", "energy_per_inference", candidates, Usage())),
         parts=_try(lambda: hold_contest(source, (model,), chosen, "subgraph", "energy")) if several else None,
