@@ -48,6 +48,12 @@ def _break_down(source: Source, model: str, settings: Settings, _metric: str) ->
     return break_down(source, (model,), settings)
 
 
+def _analyze(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
+    from joulemap.answer.analyze.answer import analyze
+
+    return analyze(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), "")
+
+
 def _contest(source: Source, model: str, settings: Settings, metric: str) -> Answer:
     from joulemap.answer.compare.contest import hold_contest
 
@@ -126,8 +132,9 @@ def _varied(metric: str) -> VariedMetricName:
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "comparison": Asked(_compare),
     "breakdown": Asked(_break_down),
+    "tree": Asked(_analyze, 1),
     "pareto": Asked(_front, is_choice=True),
-    "roofline": Asked(_judge),
+    "roofline": Asked(_analyze, 1),
     "heatmap": Asked(_contest, metrics=PART_METRICS),
     "edp": Asked(_edp, 1),
     "sweep": Asked(_sweep),
