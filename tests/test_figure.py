@@ -41,11 +41,6 @@ HARDWARE: dict[FigureName, tuple[str, ...]] = {
     "tornado": ("l4",),
     "flip": ("h100_sxm5", "tpu_v4"),
     "cost": ("l4", "epyc_9654"),
-    "breakdown": ("l4", "tpu_v4"),
-    "tree": ("l4",),
-    "roofline": ("l4",),
-    "heatmap": ("l4", "tpu_v4"),
-    "utilization": ("l4", "tpu_v4"),
 }
 """Figure -> the hardware that it is drawn of here."""
 
