@@ -45,10 +45,10 @@ from joulemap.report.report import (
 STATIC_CHOICES: Final = 4
 """Figures of an exhibit that are all drawn as SVG; of more the first is, and a browser draws what is chosen."""
 
-SHOWN_ROWS: Final = 60
+SHOWN_ROWS: Final = 14
 """Rows of the table behind the first figure of an exhibit; the data has all."""
 
-SHOWN_FEW_ROWS: Final = 12
+SHOWN_FEW_ROWS: Final = 6
 """The same behind the others."""
 
 MARKS: Final = {"good": "●", "fair": "◐", "poor": "○"}

@@ -52,6 +52,9 @@ CATEGORIES: Final = {
 LEAST_FRACTION: Final = 0.005
 """Of a run: an action of less is told together with its like."""
 
+SHOWN_PARTS: Final = 30
+"""Subgraphs whose figures on each hardware stand in the table; the data has all."""
+
 SHOWN_LINES: Final = 6
 """Sentences of a list that are seen at once."""
 
@@ -195,7 +198,7 @@ class _Drawn:
         answer = self.found.parts
         if answer is None:
             return self._chapter("parts", "", ())
-        table, *_ = _sections(answer.document(limit=max(1, len(answer.rows))))
+        table, *_ = _sections(answer.document(limit=SHOWN_PARTS))
         return self._chapter(
             "parts",
             "Which hardware is best for which part",

@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found", bound=RunAnswer)
 
+LEAVES: Final = 3
+"""Subgraphs that are told of each action of a run."""
+
+FEW: Final = 12
+"""Hardware up to which so many are; of more, one."""
+
+SWEPT: Final = 8
+"""Hardware whose batches are drawn, those of least energy: more curves are not told apart."""
+
 SHARES: Final = {"min_compute_fraction": 0.2, "max_bandwidth_fraction": 0.9, "max_idle_fraction": 0.8}
 """Beyond which a run is flagged."""
 
@@ -89,7 +98,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
     runs = break_down(source, (model,), chosen)
     with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
         own = {
-            "tree": fetch(connection, EnergyLeaf, run_ids=ids),
+            "tree": fetch(connection, EnergyLeaf, run_ids=ids, most=LEAVES if len(ids) <= FEW else 1),
             "accuracy": fetch(connection, PredictionStanding, run_ids=ids),
             "sources": fetch(connection, NumberSource, run_ids=ids),
         }
@@ -107,6 +116,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         return explain(source, model, (one[0], one[1]), plain, "energy")
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
+    swept = attrs.evolve(plain, batch=(), hardware=tuple(spellings[:SWEPT]))
     return ModelFinding(
         compare=compared,
         runs=runs,
@@ -115,7 +125,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         pareto=_try(lambda: find_front(source, model, "latency", "energy_per_inference", candidates, Usage())),
         parts=_try(lambda: hold_contest(source, (model,), chosen, "subgraph", "energy")) if several else None,
         edp=tuple(take_apart(source, model, one, plain, ()) for one in spellings),
-        sweep=_try(lambda: sweep_batches(source, (model,), attrs.evolve(chosen, batch=()), 0.0)) if is_swept else None,
+        sweep=_try(lambda: sweep_batches(source, (model,), swept, 0.0)) if is_swept else None,
         explain=tuple(found for one in pairs if (found := attempt(partial(ask_explain, one))) is not None),
         flip=attempt(lambda: find_flips(source, model, (pairs[0][0], pairs[0][1]), plain, "energy", Usage()))
         if pairs
