@@ -56,7 +56,10 @@ def set_at(row: Flip, factor: float) -> dict[str, str | float]:
     return {f"{place}{row.constant}": f"x{factor!r}"}
 
 
-@pytest.mark.parametrize(("a", "b", "precision", "metric"), PAIRS)
+@pytest.mark.parametrize(
+    ("a", "b", "precision", "metric"),
+    [PAIRS[0], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS[1:])],
+)
 def test_beyond_the_factor_the_winner_flips_and_just_below_it_does_not(
     workspace: Workspace, a: str, b: str, precision: str, metric: VariedMetricName
 ) -> None:
