@@ -73,7 +73,7 @@ def test_a_figure_has_its_place(figure: SiteFigure) -> None:
 
 
 def test_figures_have_files_of_their_own() -> None:
-    assert max(Counter(figure.name for figure in FIGURES).values()) == 1
+    assert all(count == 1 for count in Counter(figure.name for figure in FIGURES).values())
 
 
 PAGE = "# One\n\nfirst\n\n```sh\n# no heading\n```\n\n## Two\n\nsecond\n"

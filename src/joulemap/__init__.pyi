@@ -305,6 +305,12 @@ from joulemap.errors import (
     ExitCode as ExitCode,
     JoulemapError as JoulemapError,
 )
+from joulemap.figure.figure import (
+    Figure as Figure,
+)
+from joulemap.figure.spec import (
+    FigureName as FigureName,
+)
 from joulemap.plan.budget import (
     Budget as Budget,
 )
