@@ -8,6 +8,7 @@ from joulemap.answer.analyze.row import (
     BottleneckShare as BottleneckShare,
     CategoryShare as CategoryShare,
     EnergyLeaf as EnergyLeaf,
+    SubgraphRoof as SubgraphRoof,
     EventCount as EventCount,
     OperatorShare as OperatorShare,
     RunTotal as RunTotal,
