@@ -151,6 +151,7 @@ def read_page(path: Path) -> Page:
     return Page(path)
 
 
+@pytest.mark.slow
 def test_links_of_the_site_lead_somewhere(site: Path) -> None:
     broken = []
     for path in site.rglob("*.html"):
@@ -164,6 +165,7 @@ def test_links_of_the_site_lead_somewhere(site: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.slow
 def test_the_site_loads_nothing_from_outside(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > len(list_commands()) + len(list(DOCS.glob("*.md")))
