@@ -8,10 +8,10 @@ from joulemap.answer.analyze.row import (
     BottleneckShare as BottleneckShare,
     CategoryShare as CategoryShare,
     EnergyLeaf as EnergyLeaf,
-    SubgraphRoof as SubgraphRoof,
     EventCount as EventCount,
     OperatorShare as OperatorShare,
     RunTotal as RunTotal,
+    SubgraphRoof as SubgraphRoof,
     SubgraphShare as SubgraphShare,
 )
 from joulemap.answer.answer import (
