@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 
 from joulemap.domain.configuration import Precision
-from joulemap.report.page import start_drawing
+from joulemap.webpage.page import start_drawing
 from joulemap.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

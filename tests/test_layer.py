@@ -38,7 +38,7 @@ BELOW: dict[str, set[str]] = {
     "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace", "units"},
     "present": {"domain", "frame", "units"},
     "figure": {"domain", "errors", "present", "resource"},
-    "report": {"background", "domain", "figure", "frame", "present"},
+    "webpage": {"background", "domain", "figure", "frame", "present"},
     "exchange": set(),
     "program": {"errors", "trace"},
     "answer": {
@@ -55,10 +55,10 @@ BELOW: dict[str, set[str]] = {
         "plan",
         "present",
         "program",
-        "report",
         "resource",
         "store",
         "units",
+        "webpage",
     },
     "question": {"errors", "plan"},
     "workspace": {"answer", "domain", "figure", "plan", "question", "store"},
@@ -72,10 +72,10 @@ BELOW: dict[str, set[str]] = {
         "figure",
         "file",
         "present",
-        "report",
         "store",
         "trace",
         "units",
+        "webpage",
         "workspace",
     },
     "tools": {
@@ -319,3 +319,9 @@ def test_a_second_comparison_imports_no_torch(own_database: Path) -> None:
     )
     assert "numpy" in evaluated
     assert "torch" not in evaluated
+
+
+def test_no_room_is_called_as_something_public() -> None:
+    """A room that is imported would hide it: `joulemap.report` is a function."""
+    rooms = {name.removesuffix(".py") for name in (path.name for path in PACKAGE.iterdir())}
+    assert not rooms & set(joulemap.__all__)

@@ -13,7 +13,7 @@ from joulemap.answer.report.answer import ReportAnswer
 from joulemap.errors import MissingPackageError, UsageError
 from joulemap.figure import convert
 from joulemap.figure.spec import find_spec
-from joulemap.report.report import Branch, Exhibit, Trees
+from joulemap.webpage.report import Branch, Exhibit, Trees
 from joulemap.workspace import Workspace
 from page import Page, digest, list_addresses
 

@@ -22,9 +22,9 @@ from joulemap.errors import UsageError
 from joulemap.file import write_file
 from joulemap.present.cell import PROJECTION_NOTE, show_quantity
 from joulemap.present.document import Block, Document, Lines, Section
-from joulemap.report.page import write_page
-from joulemap.report.report import Badges, Chapter, Report, Source as Behind
 from joulemap.resource import package_version
+from joulemap.webpage.page import write_page
+from joulemap.webpage.report import Badges, Chapter, Report, Source as Behind
 
 if TYPE_CHECKING:
     from joulemap.answer.compare.summary import Recommendation

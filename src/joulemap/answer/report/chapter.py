@@ -18,7 +18,8 @@ from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text, grid
-from joulemap.report.report import (
+from joulemap.units import FJ_PER_J
+from joulemap.webpage.report import (
     Badge,
     Badges,
     Block,
@@ -31,7 +32,6 @@ from joulemap.report.report import (
     Source,
     Trees,
 )
-from joulemap.units import FJ_PER_J
 
 GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
 """How near measurements are -> how a badge looks."""

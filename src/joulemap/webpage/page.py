@@ -27,8 +27,8 @@ from joulemap.figure.theme import THEMES, configure
 from joulemap.frame import escape
 from joulemap.present.document import Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.sketch import Bars, Chart, Heat
-from joulemap.report.content import compress, list_content
-from joulemap.report.report import (
+from joulemap.webpage.content import compress, list_content
+from joulemap.webpage.report import (
     Badges,
     Block,
     Branch,

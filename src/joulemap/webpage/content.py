@@ -13,7 +13,7 @@ from joulemap.figure.figure import Figure
 from joulemap.figure.spec import find_spec
 from joulemap.present.cell import plain
 from joulemap.present.text import make_visible
-from joulemap.report.report import Report
+from joulemap.webpage.report import Report
 
 
 def list_content(report: Report, themes: Mapping[str, Any]) -> str:
