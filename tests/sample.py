@@ -13,6 +13,10 @@ Case = TypeVar("Case")
 
 def thin(cases: Iterable[Case], every: int) -> list[Case | ParameterSet]:
     """Return the cases; of each `every` in turn the first is run always, the others are marked slow."""
-    return [
-        case if number % every == 0 else pytest.param(case, marks=pytest.mark.slow) for number, case in enumerate(cases)
-    ]
+    return [case if number % every == 0 else _slow(case) for number, case in enumerate(cases)]
+
+
+def _slow(case: object) -> ParameterSet:
+    if isinstance(case, ParameterSet):
+        return pytest.param(*case.values, id=case.id, marks=[*case.marks, pytest.mark.slow])
+    return pytest.param(case, marks=pytest.mark.slow)

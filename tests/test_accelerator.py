@@ -20,6 +20,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
 from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
+from sample import thin
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 
 CATEGORIES = {
@@ -107,7 +108,7 @@ def test_a_reference_table_has_at_least_fifteen_actions_in_the_categories_of_its
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, precision: str, runtime: str) -> None:
     for name, work in works().items():
         found = run(hardware, precision, work, runtime)
@@ -117,7 +118,7 @@ def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, p
 
 
 @pytest.mark.parametrize("change", BETTER)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:
     plain = uncapped(hardware)
     better = BETTER[change](plain)
@@ -127,7 +128,7 @@ def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, cha
             assert after.latency_fs <= before.latency_fs + len(after.subgraphs.latency_fs), (name, runtime)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) -> None:
     peak = hardware.peaks[precision]
     per_s = peak.unit_count * peak.operations_per_clock * peak.clock_hz
@@ -138,7 +139,7 @@ def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) 
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, precision: str, runtime: str) -> None:
     for name, work in works().items():
         found = run(hardware, precision, work, runtime)
@@ -152,7 +153,7 @@ def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, preci
         assert_close(lines, float(found.subgraphs.dram_bytes.sum()), rel=1e-9)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_macs_are_priced_once_each(hardware: Hardware, precision: str) -> None:
     rows = [row for row, one in enumerate(hardware.reference) if one.action.endswith("_mac")]
     found = run(hardware, precision, resnet18(1))
@@ -160,7 +161,7 @@ def test_macs_are_priced_once_each(hardware: Hardware, precision: str) -> None:
     assert_close(float(counted), 1_814_073_344, rel=1e-12)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_fusing_launches_and_moves_no_more_and_takes_no_longer(hardware: Hardware, precision: str) -> None:
     for name, work in works().items():
         fused, graph, eager = (run(uncapped(hardware), precision, work, one) for one in ("fused", "graph", "eager"))
@@ -173,14 +174,14 @@ def test_fusing_launches_and_moves_no_more_and_takes_no_longer(hardware: Hardwar
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_a_larger_batch_costs_no_less(hardware: Hardware, precision: str, runtime: str) -> None:
     runs = [run(hardware, precision, resnet18(batch), runtime) for batch in (1, 2, 8)]
     assert [one.latency_fs for one in runs] == sorted(one.latency_fs for one in runs)
     assert [one.energy_fj for one in runs] == sorted(one.energy_fj for one in runs)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_two_of_a_batch_cost_at_most_twice_one(hardware: Hardware, precision: str) -> None:
     roomy = with_caches(uncapped(hardware), 1e6)
     for batch in (1, 4):

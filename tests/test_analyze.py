@@ -169,7 +169,7 @@ def test_json_and_csv_hold_the_same_cells(
     assert set(document["total"]) == {field.name for field in attrs.fields(RunTotal)}
 
 
-@pytest.mark.parametrize("form", ["table", "markdown"])
+@pytest.mark.parametrize("form", thin(["table", "markdown"], 2))
 @pytest.mark.parametrize("level", LISTS)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_people_see_every_row_and_that_it_adds_up(

@@ -94,6 +94,7 @@ def own_archive(exported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(exported, tmp_path / "own"))
 
 
+@pytest.mark.slow
 def test_a_new_database_answers_the_same(source: Path, exported: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.duckdb"
     run_count = tables(source)["run"]
@@ -115,6 +116,7 @@ def test_a_database_of_any_name_takes_runs(name: str, source: Path, tmp_path: Pa
     assert Workspace(tmp_path / name).import_runs(tmp_path / "it's; one") == (1, 0)
 
 
+@pytest.mark.slow
 def test_stored_runs_are_recognised_and_ids_are_new(exported: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.duckdb"
     workspace = Workspace(path)

@@ -151,6 +151,7 @@ def test_what_is_left_out_changes_nothing_else(question: str, workspace: Workspa
     assert "~kpu_t64 and ~kpu_t256; `--no-available`" in line
 
 
+@pytest.mark.slow
 def test_the_cheapest_can_be_bought_unless_more_is_asked_for(joulemap: Run) -> None:
     few = ("--architecture", "kpu,npu", *WORDS, "--format", "json")
     for command in (("cost", "resnet18"), ("recommend", "resnet18", "--objective", "cost")):

@@ -13,6 +13,7 @@ import pytest
 from browser import DESKTOP, PHONE, running_browser, visiting, why_not
 from joulemap.answer.report.answer import ReportAnswer
 from joulemap.workspace import Workspace
+from sample import thin
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -54,7 +55,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", thin(["light", "dark"], 2))
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_every_figure_is_drawn_and_nothing_is_said(
     browser: Browser, written: Written, size: tuple[int, int], scheme: Literal["light", "dark"]

@@ -262,6 +262,7 @@ def ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shipped_generations.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: Path) -> None:
     write_calibration(inherited(), ships / "h200_sxm.toml")
     workspace = Workspace(tmp_path / "own.duckdb")

@@ -46,22 +46,23 @@ def test_a_kill_at_a_write_loses_nothing(trial: Trial, number: int) -> None:
     assert kill.kill_at_write(attrs.evolve(trial, number=number), KILLED).failures == ()
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", thin(range(2), 2))
 def test_a_kill_at_random_loses_nothing(trial: Trial, number: int) -> None:
     assert kill.kill_at_random(attrs.evolve(trial, number=number), KILLED).failures == ()
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", thin(range(2), 2))
 def test_an_interrupt_is_obeyed_at_once(trial: Trial, number: int) -> None:
     assert interrupt.interrupt(attrs.evolve(trial, number=number), KILLED).failures == ()
 
 
 @needs_compiler
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", thin(range(2), 2))
 def test_a_full_disk_loses_nothing(trial: Trial, number: int) -> None:
     assert full.fill_disk(attrs.evolve(trial, number=number), KILLED).failures == ()
 
 
+@pytest.mark.slow
 def test_a_damaged_file_answers_rightly_or_is_refused(trial: Trial) -> None:
     damage.prepare(trial.stage)
     failures: list[str] = []
@@ -71,10 +72,12 @@ def test_a_damaged_file_answers_rightly_or_is_refused(trial: Trial) -> None:
     assert failures == []
 
 
+@pytest.mark.slow
 def test_processes_that_write_and_read_all_succeed(trial: Trial) -> None:
     assert race.race(trial, writer_count=2, reader_count=1, round_count=2).failures == ()
 
 
+@pytest.mark.slow
 def test_threads_share_a_workspace(trial: Trial) -> None:
     assert race.share(trial, thread_count=4, call_count=3).failures == ()
 

@@ -131,6 +131,7 @@ def test_an_edit_that_changes_nothing_is_none(edited: duckdb.DuckDBPyConnection)
     assert find_faults(edited) == []
 
 
+@pytest.mark.slow
 def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> None:
     """Columns left out are numbers of one database, or follow from others: those have a test of their own."""
     changes = {
@@ -162,6 +163,7 @@ def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> 
                 assert any(before[key] != after[key] for key in keys), f"{table}.{name}"
 
 
+@pytest.mark.slow
 def test_a_run_has_the_same_digest_in_every_database(database: Path, tmp_path: Path) -> None:
     Workspace(database).export_runs(tmp_path / "archive")
     other = Workspace(tmp_path / "other.duckdb")

@@ -134,6 +134,7 @@ def test_every_deployment_compares(joulemap: Run) -> None:
     assert "coral_edge_tpu has no fp32; it has int8" in integer_only.stderr
 
 
+@pytest.mark.slow
 def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chips = tmp_path / "chips"
     chips.mkdir()

@@ -18,6 +18,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
 from models import Depthwise, Gemm, Residual, columns, image
+from sample import thin
 from variants import uncapped
 
 MACS = 2**30
@@ -55,7 +56,7 @@ def counted(found: RunColumns) -> set[str]:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 3))
 def test_every_precision_of_every_cpu_is_priced_and_keeps_to_its_power(
     hardware: Hardware, precision: str, runtime: str
 ) -> None:
@@ -74,7 +75,7 @@ def test_lanes_and_pipes_give_the_peaks_of_what_lanes_compute(hardware: Hardware
         assert_close(macs_per_clock, lanes * hardware.geometry["fma_pipe_count"].value, rel=1e-12)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 3))
 def test_a_gemm_takes_the_core_at_its_peak_times_an_efficiency(hardware: Hardware, precision: str) -> None:
     found = run(uncapped(hardware), precision)
     peak = hardware.peaks[precision]

@@ -16,6 +16,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns, columns_of
 from models import Depthwise, Residual, SelfAttention, columns, image, trace_zoo
+from sample import thin
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 
 FOUR = tuple(load_catalogue().find(name) for name in DEFAULT_HARDWARE)
@@ -54,7 +55,7 @@ def run(work: WorkloadColumns, hardware: Hardware, precision: str, runtime: str 
 
 
 @pytest.mark.parametrize("change", BETTER)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:
     # without a power cap: under one, idle units leak into the budget of the busy ones
     plain = uncapped(hardware)
@@ -65,14 +66,14 @@ def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, cha
             assert after.latency_fs <= before.latency_fs + len(after.subgraphs.latency_fs), (name, runtime)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_something_gets_faster_with_everything_better(hardware: Hardware, precision: str) -> None:
     better = with_clock(with_units(with_caches(with_bandwidth(uncapped(hardware), 2.0), 4.0), 2), 1.5)
     before, after = (run(resnet18(1), target, precision) for target in (uncapped(hardware), better))
     assert after.latency_fs < before.latency_fs
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_fusing_moves_no_more_and_takes_no_longer(hardware: Hardware, precision: str) -> None:
     for name, work in works().items():
         fused, graph, eager = (run(work, uncapped(hardware), precision, one) for one in ("fused", "graph", "eager"))
@@ -85,7 +86,7 @@ def test_fusing_moves_no_more_and_takes_no_longer(hardware: Hardware, precision:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_a_larger_batch_costs_no_less(hardware: Hardware, precision: str, runtime: str) -> None:
     runs = [run(resnet18(batch), hardware, precision, runtime) for batch in (1, 2, 8)]
     assert [one.latency_fs for one in runs] == sorted(one.latency_fs for one in runs)
@@ -93,7 +94,7 @@ def test_a_larger_batch_costs_no_less(hardware: Hardware, precision: str, runtim
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_two_of_a_batch_cost_at_most_twice_one(hardware: Hardware, precision: str, runtime: str) -> None:
     # where caches hold everything: in a real one, twice the batch may no longer fit and cost more than twice
     roomy = with_caches(uncapped(hardware), 1e6)
@@ -104,7 +105,7 @@ def test_two_of_a_batch_cost_at_most_twice_one(hardware: Hardware, precision: st
         assert two.mac_count == 2 * one.mac_count
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
 def test_macs_and_compulsory_traffic_do_not_depend_on_the_hardware(hardware: Hardware, precision: str) -> None:
     reference = run(resnet18(1), FOUR[0], "fp32")
     found = run(resnet18(1), hardware, precision)

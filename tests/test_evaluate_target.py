@@ -19,6 +19,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns, columns_of
 from models import Gemm, columns, trace_zoo
+from sample import thin
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 
 MACS = 2**30
@@ -61,7 +62,7 @@ def compute_s(found: RunColumns) -> float:
     return float(found.subgraphs.compute_s.sum())
 
 
-@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 3))
 def test_every_peak_can_be_run_and_keeps_to_its_power(hardware: Hardware, precision: str) -> None:
     for mode in ("default", *(one.name for one in hardware.power_modes)):
         target = hardware.in_mode(mode)

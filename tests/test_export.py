@@ -160,6 +160,7 @@ def draw(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_profile_of_any_length_takes_little_memory() -> None:
     subject = Subject(model="m", hardware="h", title="m on h", energy_fj=1, latency_fs=1, weight_bytes=1)
 

@@ -108,6 +108,7 @@ def test_shares_of_the_variance_add_up_and_name_what_to_measure(workspace: Works
     assert_close(answer.log_spread**2, math.fsum(row.ratio_spread**2 for row in answer.rows), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_constant_of_the_class_is_one_constant_of_both(workspace: Workspace) -> None:
     same = workspace.flip("resnet18", "l4", "t4", precision="fp16")
     shared = {row.constant: row for row in same.rows if row.side == "both"}
@@ -140,6 +141,7 @@ def test_costs_rest_on_use_as_one_constant_of_both(workspace: Workspace) -> None
     assert ("both", "use.utilization") in {(row.side, row.constant) for row in powered.rows}
 
 
+@pytest.mark.slow
 def test_batches_tell_who_is_better_at_each(workspace: Workspace) -> None:
     answer = workspace.flip("resnet50", "l4", "h100_sxm5", precision="bf16", metric="edp")
     for row in answer.batches:
@@ -176,6 +178,7 @@ def test_what_never_flips_has_no_factor(function: object) -> None:
     assert solve(function) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_programs_get_winner_rows_and_what_to_measure(joulemap: Run) -> None:
     done = joulemap("flip", "resnet18", "l4", "t4", "--precision", "fp16", "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -82,6 +82,7 @@ def test_a_module_is_asked_as_its_file_is(workspace: Workspace, tmp_path: Path) 
     assert (held.energy_j, held.latency_s) == (named.energy_j, named.latency_s)
 
 
+@pytest.mark.slow
 def test_every_question_takes_a_module(workspace: Workspace) -> None:
     net, chips = Net(), [CHIP, "tpu_v4"]
     asked: tuple[Callable[[], Any], ...] = (

@@ -82,6 +82,7 @@ def test_workspaces_add_up_to_the_limit_of_streams() -> None:
         allocated_bytes(0.0, tpu(), stream_count=1)
 
 
+@pytest.mark.slow
 def test_measured_peaks_are_met_on_families_that_the_workspace_was_not_fitted_to(
     benchmark: dict[str, Any], rows: list[Any]
 ) -> None:

@@ -90,6 +90,7 @@ def test_without_a_width_every_column_is_drawn(grid: Grid) -> None:
 
 
 @given(grids(MANY), st.integers(40, 200))
+@pytest.mark.slow
 def test_what_is_kept_depends_on_nothing_that_matters_less(grid: Grid, width: int) -> None:
     hidden = set(folded(draw(grid, width)))
     for count in range(1, len(grid.keep) + 1):
@@ -103,6 +104,7 @@ def test_what_is_kept_depends_on_nothing_that_matters_less(grid: Grid, width: in
 
 
 @given(grids(MANY))
+@pytest.mark.slow
 def test_a_wider_terminal_shows_what_matters_most_no_later(grid: Grid) -> None:
     if grid.keep:
         shown = [grid.keep[0] not in folded(draw(grid, width)) for width in range(40, 201, 20)]

@@ -180,6 +180,7 @@ def test_a_hostile_name_stays_text(joulemap: Run, tmp_path: Path) -> None:
     assert model in page.content["title"]
 
 
+@pytest.mark.slow
 def test_models_beside_each_other(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "two.duckdb").report(["resnet18", "mobilenet_v2"], hardware=["l4", "tpu_v4"])
     page = Page(answer.html())
@@ -208,6 +209,7 @@ def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run
     assert "l4 needs less energy than t4" in page.shown
 
 
+@pytest.mark.slow
 def test_two_that_are_named_must_run(joulemap: Run) -> None:
     done = joulemap("report", "resnet18", "l4", "t4", "--precision", "bf16", "--between", "t4,l4")
     assert done.returncode == 4
@@ -243,6 +245,7 @@ def test_what_is_missing_is_told_before_anything_is_asked(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_page_is_saved_and_replaced_only_where_it_is_ours(answer: ReportAnswer, tmp_path: Path) -> None:
     place = tmp_path / "page.html"
     answer.save(place)

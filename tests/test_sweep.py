@@ -90,6 +90,7 @@ def test_what_is_stored_is_only_read(swept: Path) -> None:
     assert swept.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(swept: Path, tmp_path: Path) -> None:
     path = tmp_path / "killed.duckdb"
     program = f"""

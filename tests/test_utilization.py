@@ -448,6 +448,7 @@ def free():
 """
 
 
+@pytest.mark.slow
 def test_batches_of_an_input_that_was_given(joulemap: Run, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(FIXED)
     arguments = ("tpu_v4", "--precision", "bf16", "--format", "json")
