@@ -98,7 +98,7 @@ class Evaluator:
     """
 
     work: WorkloadColumns
-    _kernels: dict[tuple[str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+    _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
@@ -106,16 +106,20 @@ class Evaluator:
         if precision not in hardware.peaks:
             raise UnsupportedError(f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}")
         architecture = find_architecture(hardware.architecture)
-        kernels = self._form(precision, runtime)
+        weights = configuration.weight_precision
+        kernels = self._form(precision, runtime, weights)
         _check_memory(kernels, hardware)
         own = time_kernels(kernels, hardware, architecture)
-        alone = time_kernels(self._form(precision, "graph"), hardware, architecture) if runtime in MERGING else own
+        alone = (
+            time_kernels(self._form(precision, "graph", weights), hardware, architecture) if runtime in MERGING else own
+        )
         return _run(own, alone, hardware, configuration)
 
-    def _form(self, precision: str, runtime: str) -> KernelColumns:
-        formed = self._kernels.get((precision, runtime))
+    def _form(self, precision: str, runtime: str, weight_precision: str) -> KernelColumns:
+        formed = self._kernels.get((precision, runtime, weight_precision))
         if formed is None:
-            formed = self._kernels[precision, runtime] = form_kernels(self.work, precision, runtime)
+            formed = form_kernels(self.work, precision, runtime, weight_precision)
+            self._kernels[precision, runtime, weight_precision] = formed
         return formed
 
 
