@@ -31,6 +31,9 @@ from joulemap.model.workload import (
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on what it already holds."""
 
+FEEDING_KINDS: Final = ("elementwise", "data_movement", "uncounted")
+"""Kinds that make what a product multiplies by of what its kernel reads: unpack, convert, scale."""
+
 
 @attrs.define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
@@ -97,8 +100,18 @@ class KernelColumns:
 
     @cached_property
     def rides(self) -> Booleans:
-        """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles."""
-        mask: Booleans = ~self.leads & self.work.of_kind(*EPILOGUE_KINDS)
+        """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles, or
+        make what it multiplies by on the way in.
+        """
+        mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | self.feeds)
+        return mask
+
+    @cached_property
+    def feeds(self) -> Booleans:
+        """Operators on elements that come before the product that leads their kernel."""
+        leader = self.leader[self.kernel_index]
+        is_before = np.arange(self.work.operator_count) < leader
+        mask: Booleans = is_before & self.work.has_macs[leader] & self.work.of_kind(*FEEDING_KINDS)
         return mask
 
     @cached_property
@@ -159,6 +172,18 @@ class KernelColumns:
             ),
             own_read_bytes=(self.own_read_bytes - self.own_weight_bytes) / part_count + self.own_weight_bytes,
             **{name: getattr(self, name) / part_count for name in moved},
+        )
+
+    @cached_property
+    def without_dequantization(self) -> KernelColumns:
+        """The same kernels where weights are stored as they are multiplied by; what moves stays."""
+        if not self.dequantization_count.any():
+            return self
+        simple = self.work.elementwise_count - self.dequantization_count
+        return attrs.evolve(
+            self,
+            work=attrs.evolve(self.work, elementwise_count=simple),
+            dequantization_count=np.zeros_like(simple),
         )
 
     def at_leader(self, values: Floats) -> Floats:

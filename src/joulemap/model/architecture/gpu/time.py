@@ -213,7 +213,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     light, index, quantize = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in _PASSES)
     zero = np.zeros(work.operator_count)
     if kernels.runtime in MERGING:
-        follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
+        follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0))) > 0.0
         passes = kernels.leads & follows & work.has_macs & ~traits.is_attention & (kernels.runtime == "fused")
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
