@@ -310,7 +310,7 @@ COMMENT ON COLUMN workload_operator.gemm_groups IS 'Independent GEMMs';
 COMMENT ON COLUMN workload_operator.tap_count IS 'Taps of a convolution or pooling window';
 COMMENT ON COLUMN workload_operator.is_foldable IS 'Depends on no model input';
 COMMENT ON COLUMN workload_operator.scalars IS 'Scalar arguments that matter';
-COMMENT ON COLUMN workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; empty for any other';
+COMMENT ON COLUMN workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; dequantize of what makes weights wide for the product that reads them; empty for any other';
 
 CREATE TABLE workload_tensor (
     workload_id INTEGER NOT NULL,

@@ -3,130 +3,138 @@
     weights ─► unpack, convert, subtract, multiply … ─► the matrix of a product
 
 What no input has a part in is folded by a compiler, which would store the wide result. It is not where the result is
-the matrix of a product and larger than what it is made of: the kernel of the product then reads the narrow weights and
-makes them wide on chip. Where several products read the result, a kernel of its own makes it.
+the matrix of a product and larger than what it is made of, whole numbers among it: the kernel of the product then reads
+the narrow weights and makes them wide on chip. Where several products read the result, a kernel of its own makes it.
+What several products share on the way, such as a table of shifts, stays folded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import attrs
 
+from joulemap.domain.operator.workload import DEQUANTIZE
 from joulemap.domain.workload import Access, Operator, Subgraph, Workload
-
-DEQUANTIZE: Final = "dequantize"
-"""What stands for such operators in the pattern of a subgraph."""
 
 ATTENTION: Final = "scaled_dot_product_attention"
 """The call whose products multiply no weights."""
 
 
-def find_dequantizations(workload: Workload) -> Mapping[int, tuple[int, ...]]:
-    """Return product -> the operators that make its matrix of narrower weights, in execution order."""
-    producers: dict[int, set[int]] = {}
-    for edge in workload.edges:
-        if workload.operators[edge.producer_index].is_foldable:
-            producers.setdefault(edge.consumer_index, set()).add(edge.producer_index)
-    accesses: dict[int, list[Access]] = {}
-    for access in workload.accesses:
-        accesses.setdefault(access.operator_index, []).append(access)
-    found: dict[int, tuple[int, ...]] = {}
-    for index, operator in enumerate(workload.operators):
-        if operator.is_foldable or not operator.mac_count or ATTENTION in operator.aten or index not in producers:
-            continue
-        chain: list[int] = []
-        for first in sorted(producers[index]):
-            members = _trace_back(first, producers)
-            if _is_widening(workload, members, accesses, index):
-                chain += members
-        if chain:
-            found[index] = tuple(sorted(set(chain)))
-    return found
+@attrs.frozen(kw_only=True)
+class Dequantizations:
+    """Operators that make weights wide."""
 
+    joined: Mapping[int, tuple[int, ...]]
+    """Product -> those that its kernel holds, in execution order."""
+    apart: frozenset[int]
+    """Those whose result several products read."""
 
-def _trace_back(last: int, producers: Mapping[int, Iterable[int]]) -> list[int]:
-    """Return an operator and all that it is computed from."""
-    members, waiting = {last}, [last]
-    while waiting:
-        for producer in producers.get(waiting.pop(), ()):
-            if producer not in members:
-                members.add(producer)
-                waiting.append(producer)
-    return sorted(members)
-
-
-def _is_widening(
-    workload: Workload, members: Sequence[int], accesses: Mapping[int, Sequence[Access]], product: int
-) -> bool:
-    """Whether operators make a matrix of a product of weights that are narrower, some of them no floating point."""
-    made = {access.tensor_index for index in members for access in accesses.get(index, ()) if access.role == "output"}
-    read: dict[int, int] = {}
-    has_narrow = False
-    for index in members:
-        for access in accesses.get(index, ()):
-            if access.role == "weight":
-                read[access.tensor_index] = max(read.get(access.tensor_index, 0), access.byte_count)
-                has_narrow |= access.item_bytes == 0
-    taken = [access for access in accesses.get(product, ()) if access.role != "output" and access.tensor_index in made]
-    operator = workload.operators[product]
-    matrices = operator.gemm_k * operator.gemm_groups * min(operator.gemm_m, operator.gemm_n)
-    whole = max((_count(workload, access) for access in taken), default=0)
-    width = sum(access.byte_count for access in taken)
-    return has_narrow and whole >= matrices and sum(read.values()) < width
-
-
-def _count(workload: Workload, access: Access) -> int:
-    """Return the elements that an access reads."""
-    tensor = workload.tensors[access.tensor_index]
-    elements = 1
-    for size in tensor.shape:
-        elements *= size
-    item = tensor.byte_count // elements if elements else 0
-    return access.byte_count // item if item else 0
-
-
-def keep_unfolded(operators: Sequence[Operator], dequantizations: Mapping[int, Sequence[int]]) -> tuple[Operator, ...]:
-    """Return the operators, those that make weights wide no longer foldable."""
-    kept = {index for members in dequantizations.values() for index in members}
-    return tuple(
-        attrs.evolve(operator, is_foldable=False) if index in kept else operator
-        for index, operator in enumerate(operators)
-    )
-
-
-def join_products(
-    subgraphs: Sequence[Subgraph], workload: Workload, dequantizations: Mapping[int, Sequence[int]]
-) -> tuple[Subgraph, ...]:
-    """Return the subgraphs, each product's with the operators that make its matrix, unless others read of them too.
-
-    All of them lead to the product alone, so that a subgraph stays convex.
-    """
-    consumers: dict[int, set[int]] = {}
-    for edge in workload.edges:
-        consumers.setdefault(edge.producer_index, set()).add(edge.consumer_index)
-    joined: dict[int, int] = {}
-    for product, members in dequantizations.items():
-        inside = {product, *members}
-        if all(consumers.get(index, set()) <= inside for index in members):
-            joined.update(dict.fromkeys(members, product))
-    if not joined:
-        return tuple(subgraphs)
-    told: list[Subgraph] = []
-    for subgraph in subgraphs:
-        own = [index for index in subgraph.operator_indices if index not in joined]
-        more = [index for index, product in joined.items() if product in own]
-        if not own:
-            continue
-        if not more and len(own) == len(subgraph.operator_indices):
-            told.append(subgraph)
-            continue
-        told.append(
-            attrs.evolve(
-                subgraph,
-                operator_indices=tuple(sorted((*own, *more))),
-                pattern=f"{DEQUANTIZE}+{subgraph.pattern}",
-            )
+    def mark(self, operators: Sequence[Operator]) -> tuple[Operator, ...]:
+        """Return the operators, those that make weights wide told as such, and no longer foldable."""
+        kept = self.apart.union(*self.joined.values())
+        return tuple(
+            attrs.evolve(operator, is_foldable=False, variant=DEQUANTIZE) if index in kept else operator
+            for index, operator in enumerate(operators)
         )
-    return tuple(told)
+
+    def join(self, subgraphs: Sequence[Subgraph]) -> tuple[Subgraph, ...]:
+        """Return the subgraphs, each product's with the operators that make its matrix.
+
+        All of them lead to the product alone, so that a subgraph stays convex.
+        """
+        moved = frozenset[int]().union(*self.joined.values())
+        told: list[Subgraph] = []
+        for subgraph in subgraphs:
+            own = [index for index in subgraph.operator_indices if index not in moved]
+            more = [index for product in own for index in self.joined.get(product, ())]
+            if more:
+                pattern = f"{DEQUANTIZE}+{subgraph.pattern}"
+                told.append(attrs.evolve(subgraph, operator_indices=tuple(sorted((*own, *more))), pattern=pattern))
+            elif own:
+                told.append(attrs.evolve(subgraph, operator_indices=tuple(own)))
+        return tuple(told)
+
+
+def find_dequantizations(workload: Workload) -> Dequantizations:
+    """Return the operators of a workload that make the matrices of products of narrower weights."""
+    flow = _Flow.of(workload)
+    joined: dict[int, tuple[int, ...]] = {}
+    apart: set[int] = set()
+    for product, operator in enumerate(workload.operators):
+        if operator.is_foldable or not operator.mac_count or ATTENTION in operator.aten:
+            continue
+        taken: set[int] = set()
+        for last in sorted(flow.producers.get(product, ())):
+            members = flow.trace_back(last)
+            own = flow.keep_own(members, product)
+            if own and flow.is_widening(own, product):
+                taken |= own
+            elif flow.is_widening(members, product):
+                apart |= members
+        if taken:
+            joined[product] = tuple(sorted(taken))
+    return Dequantizations(joined=joined, apart=frozenset(apart.difference(*joined.values())))
+
+
+@attrs.frozen
+class _Flow:
+    """What depends on no input, and who reads it."""
+
+    workload: Workload
+    producers: Mapping[int, set[int]]
+    """Operator -> the foldable ones that it reads from."""
+    consumers: Mapping[int, set[int]]
+    accesses: Mapping[int, Sequence[Access]]
+
+    @classmethod
+    def of(cls, workload: Workload) -> _Flow:
+        """Return the flow of a workload."""
+        producers: dict[int, set[int]] = {}
+        consumers: dict[int, set[int]] = {}
+        for edge in workload.edges:
+            if workload.operators[edge.producer_index].is_foldable:
+                producers.setdefault(edge.consumer_index, set()).add(edge.producer_index)
+                consumers.setdefault(edge.producer_index, set()).add(edge.consumer_index)
+        accesses: dict[int, list[Access]] = {}
+        for access in workload.accesses:
+            accesses.setdefault(access.operator_index, []).append(access)
+        return cls(workload, producers, consumers, accesses)
+
+    def trace_back(self, last: int) -> set[int]:
+        """Return an operator and all that it is computed from."""
+        members, waiting = {last}, [last]
+        while waiting:
+            fresh = self.producers.get(waiting.pop(), set()) - members
+            members |= fresh
+            waiting.extend(fresh)
+        return members
+
+    def keep_own(self, members: Collection[int], product: int) -> set[int]:
+        """Return those that lead to the product alone."""
+        own = {product, *members}
+        for index in sorted(members, reverse=True):
+            if not self.consumers.get(index, set()) <= own:
+                own.discard(index)
+        return own - {product}
+
+    def is_widening(self, members: Collection[int], product: int) -> bool:
+        """Whether operators make a matrix of a product of less than its bytes, whole numbers among it."""
+        every = [access for index in members for access in self.accesses.get(index, ())]
+        made = {access.tensor_index for access in every if access.role == "output"}
+        read: dict[int, int] = {}
+        for access in every:
+            if access.role != "output" and access.tensor_index not in made:
+                read[access.tensor_index] = max(read.get(access.tensor_index, 0), access.byte_count)
+        has_narrow = any(access.role == "weight" and not access.item_bytes for access in every)
+        taken = [
+            access
+            for access in self.accesses.get(product, ())
+            if access.role != "output" and access.tensor_index in made
+        ]
+        operator = self.workload.operators[product]
+        matrix = operator.gemm_k * operator.gemm_groups * min(operator.gemm_m, operator.gemm_n)
+        whole = max((math.prod(self.workload.tensors[one.tensor_index].shape) for one in taken), default=0)
+        return has_narrow and whole >= matrix and sum(read.values()) < sum(one.byte_count for one in taken)

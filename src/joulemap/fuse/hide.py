@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from joulemap.domain.workload import Access, Workload
-from joulemap.fuse.dequantize import find_dequantizations, join_products, keep_unfolded
+from joulemap.fuse.dequantize import find_dequantizations
 from joulemap.fuse.partition import partition
 
 
@@ -16,8 +16,8 @@ def fuse(workload: Workload) -> Workload:
     up to the memory that holds it at most: the whole is read once, its slices one by one.
     """
     dequantizations = find_dequantizations(workload)
-    operators = keep_unfolded(workload.operators, dequantizations)
-    subgraphs = join_products(partition(operators, workload.edges), workload, dequantizations)
+    operators = dequantizations.mark(workload.operators)
+    subgraphs = dequantizations.join(partition(operators, workload.edges))
     owner = [0] * len(workload.operators)
     for index, subgraph in enumerate(subgraphs):
         for operator in subgraph.operator_indices:

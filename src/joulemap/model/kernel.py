@@ -31,9 +31,6 @@ from joulemap.model.workload import (
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on what it already holds."""
 
-FEEDING_KINDS: Final = ("elementwise", "data_movement", "uncounted")
-"""Kinds that make what a product multiplies by of what its kernel reads: unpack, convert, scale."""
-
 
 @attrs.define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
@@ -108,10 +105,9 @@ class KernelColumns:
 
     @cached_property
     def feeds(self) -> Booleans:
-        """Operators on elements that come before the product that leads their kernel."""
+        """Operators that make stored weights wide for the product that leads their kernel."""
         leader = self.leader[self.kernel_index]
-        is_before = np.arange(self.work.operator_count) < leader
-        mask: Booleans = is_before & self.work.has_macs[leader] & self.work.of_kind(*FEEDING_KINDS)
+        mask: Booleans = self.work.is_dequantizing & self.work.has_macs[leader]
         return mask
 
     @cached_property
@@ -122,6 +118,21 @@ class KernelColumns:
         """
         read = self.input_bytes + self.weight_bytes
         return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
+
+    @cached_property
+    def stored_share(self) -> Floats:
+        """Bytes of weights as they are stored, for each that an operator multiplies by: below 1 where its kernel makes
+        them wide.
+        """
+        wide = np.where(self.dequantization_count > 0.0, self.own_weight_bytes, 0.0)
+        stored = np.where(self.dequantization_count > 0.0, self.weight_bytes, 0.0)
+        if self.feeds.any():
+            fed = self.per_operator(self.per_kernel(np.where(self.feeds, self.input_bytes + self.weight_bytes, 0.0)))
+            inner = self.own_read_bytes - self.input_bytes - self.weight_bytes
+            is_fed = self.leads & (fed > 0.0)
+            wide, stored = wide + np.where(is_fed, inner, 0.0), stored + np.where(is_fed, fed, 0.0)
+        share = np.divide(stored, wide, out=np.ones_like(wide), where=wide > 0.0)
+        return np.minimum(share, 1.0)
 
     @cached_property
     def moved_bytes(self) -> Floats:
@@ -176,15 +187,11 @@ class KernelColumns:
 
     @cached_property
     def without_dequantization(self) -> KernelColumns:
-        """The same kernels where weights are stored as they are multiplied by; what moves stays."""
+        """The same kernels, with the operations that make weights wide left out of what products do."""
         if not self.dequantization_count.any():
             return self
         simple = self.work.elementwise_count - self.dequantization_count
-        return attrs.evolve(
-            self,
-            work=attrs.evolve(self.work, elementwise_count=simple),
-            dequantization_count=np.zeros_like(simple),
-        )
+        return attrs.evolve(self, work=attrs.evolve(self.work, elementwise_count=simple))
 
     def at_leader(self, values: Floats) -> Floats:
         """Give each kernel's value to its leader; 0 elsewhere."""

@@ -381,10 +381,11 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
     """
     kernels = kernels.without_dequantization
     placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
+    placement = placement.hiding(kernels.feeds)
     streams = count_streams(hardware, kernels.runtime)
     if streams > 1:
         share = find_share(hardware)
-        one = add_host(architecture.place(kernels, share), kernels, share)
+        one = add_host(architecture.place(kernels, share), kernels, share).hiding(kernels.feeds)
         placement = attrs.evolve(placement, overlap=overlap_streams(one, hardware, streams))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not device == launch == 1.0:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.operator.workload import CAUSAL
+from joulemap.domain.operator.workload import CAUSAL, DEQUANTIZE
 from joulemap.domain.weight import find_weight_format
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class Work:
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Of an attention: `causal`, the family of kernels that runs it, or both; empty for any other."""
+    """Of an attention: `causal`, the family of kernels that runs it, or both; `dequantize` of what makes weights wide;
+    empty for any other."""
     subgraph_index: Integers
 
     @property
@@ -96,6 +97,12 @@ class Work:
     def is_causal(self) -> Booleans:
         """Operators of an attention whose tokens see none that come behind them."""
         mask: Booleans = np.array([CAUSAL in variant.split() for variant in self.variant.tolist()], dtype=bool)
+        return mask
+
+    @cached_property
+    def is_dequantizing(self) -> Booleans:
+        """Operators that make what a product multiplies by of weights that are stored narrower."""
+        mask: Booleans = self.variant == DEQUANTIZE
         return mask
 
     @cached_property

@@ -165,6 +165,7 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         groups=np.maximum(work.gemm_groups[rows], 1.0),
         share=sorts.share[rows],
         reach=engine.value("operand_reach") * ratio[rows],
+        stored=traits.kernels.stored_share[rows],
         loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
         splits=traits.is_of("product")[rows],
         is_built=is_built,
