@@ -56,6 +56,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
                 hardware_digest=hardware.digest,
                 power_mode=f"synthetic{index}",
                 precision=configuration.precision,
+                weight_precision=configuration.precision,
                 batch=1,
                 runtime=configuration.runtime,
                 calibration="none",

@@ -116,6 +116,7 @@ class Book:
         hardware: str = "h",
         batch: int = 1,
         precision: str = "fp32",
+        weight_precision: str = "",
         runtime: str = "fused",
         refusal: str | None = None,
         parameter_count: int = 10,
@@ -129,14 +130,15 @@ class Book:
         self._run_id += 1
         run_id = self._run_id
         self.connection.execute(
-            "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, batch, runtime, "
-            "calibration, refusal, units_total_count, peak_ops_per_s, memory_bandwidth_bytes_per_s, weight_bytes, "
-            "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest) "
-            "VALUES (?, ?, ?, ?, 'default', ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 'f', '0', "
+            "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, "
+            "weight_precision, batch, runtime, calibration, refusal, units_total_count, peak_ops_per_s, "
+            "memory_bandwidth_bytes_per_s, weight_bytes, activation_bytes, clock_fraction, formula_version, "
+            "package_version, created_at, calibration_digest) "
+            "VALUES (?, ?, ?, ?, 'default', ?, ?, ?, ?, 'none', ?, ?, ?, ?, 8, 8, 1.0, 'f', '0', "
             "TIMESTAMP '2020-01-01', '')",
             [
-                run_id, str(run_id), self._workload(model, batch, parts, parameter_count), hardware, precision, batch,
-                runtime, refusal, units, peak_ops_per_s, bandwidth,
+                run_id, str(run_id), self._workload(model, batch, parts, parameter_count), hardware, precision,
+                weight_precision or precision, batch, runtime, refusal, units, peak_ops_per_s, bandwidth,
             ],
         )  # fmt: skip
         for index, part in enumerate(parts if refusal is None else ()):

@@ -21,6 +21,7 @@ from models import Embedded, Mlp, Residual, columns, image, trace
 
 NAMED = {
     "access_operator": "operator_index",
+    "access_tensor": "tensor_index",
     "access_role": "role",
     "access_bytes": "byte_count",
     "access_fused_bytes": "fused_byte_count",
@@ -42,9 +43,8 @@ def fields(record: type[attrs.AttrsInstance]) -> set[str]:
 
 def test_columns_of_operators_are_named_as_their_fields() -> None:
     own = {name for name in fields(WorkloadColumns) if name not in NAMED}
-    assert own - {"batch", "inner_batch", "weight_bytes", "subgraph_index", "row_length", "call_index"} <= fields(
-        Operator
-    )
+    others = {"batch", "inner_batch", "weight_bytes", "subgraph_index", "row_length", "call_index"}
+    assert own - others - {"access_tensor_bytes", "access_is_matrix"} <= fields(Operator)
     assert set(OPERATOR_COUNTS) <= own
 
 
@@ -60,6 +60,9 @@ def test_columns_hold_the_values_of_the_records() -> None:
         records = workload.accesses if column.startswith("access") else workload.buffers
         if column != "access_role":
             assert getattr(work, column).tolist() == [getattr(one, field) for one in records], column
+    read = [workload.tensors[one.tensor_index] for one in workload.accesses]
+    assert work.access_tensor_bytes.tolist() == [tensor.byte_count for tensor in read]
+    assert work.access_is_matrix.tolist() == [len(tensor.shape) > 1 for tensor in read]
     for index, subgraph in enumerate(workload.subgraphs):
         assert np.flatnonzero(work.subgraph_index == index).tolist() == list(subgraph.operator_indices)
 

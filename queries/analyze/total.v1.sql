@@ -12,7 +12,7 @@ model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "of weights, activations and products" }
+precision = { type = "VARCHAR", meaning = "of activations and products; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, static energy included, exact" }
@@ -48,7 +48,7 @@ pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
 bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
 peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
-weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read, at this precision" }
+weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read, as they are stored" }
 activation_bytes = { type = "BIGINT", unit = "B", meaning = "peak of live activations" }
 memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "of the hardware's memory; a model that does not fit is refused" }
 memory_fraction = { type = "DOUBLE", meaning = "peak memory over capacity" }
@@ -110,7 +110,7 @@ SELECT
     configuration_name(r.hardware, r.power_mode) AS hardware,
     r.architecture,
     r.batch,
-    r.precision,
+    precision_label(r.precision, r.weight_precision) AS "precision",
     r.runtime,
     r.is_projection,
     l.energy_fj,

@@ -13,7 +13,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 model = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact: the sum of the eight below" }
@@ -168,7 +168,7 @@ SELECT
     CASE WHEN r.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     r.model,
     r.batch,
-    r.precision,
+    precision_label(r.precision, r.weight_precision) AS "precision",
     r.runtime,
     s.latency_s,
     e.energy_fj,

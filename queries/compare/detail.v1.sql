@@ -12,7 +12,7 @@ model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
@@ -95,7 +95,7 @@ SELECT
     r.configured_hardware AS hardware,
     r.architecture,
     r.batch,
-    r.precision,
+    precision_label(r.precision, r.weight_precision) AS "precision",
     r.runtime,
     CASE WHEN r.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     l.energy_fj,

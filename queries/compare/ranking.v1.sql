@@ -29,7 +29,7 @@ units_used_count = { type = "INTEGER", meaning = "units with work, mean over tim
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 model = { type = "VARCHAR", meaning = "model" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
@@ -62,7 +62,7 @@ asked AS (
         r.run_id,
         r.model,
         r.batch,
-        r.precision,
+        precision_label(r.precision, r.weight_precision) AS "precision",
         r.runtime,
         r.configured_hardware AS hardware,
         r.architecture,

@@ -14,7 +14,7 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 label = { type = "VARCHAR", meaning = "hardware, in words with precision, batch and runtime where the runs differ in one" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
@@ -66,7 +66,7 @@ WITH asked AS (
         r.batch,
         r.configured_hardware AS hardware,
         r.architecture,
-        r.precision,
+        precision_label(r.precision, r.weight_precision) AS "precision",
         r.runtime,
         n.label,
         r.unit_name,

@@ -18,7 +18,7 @@ name = { type = "VARCHAR", meaning = "of the grid" }
 year = { type = "INTEGER", meaning = "of the figure" }
 gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "yearly average" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 kwh_per_million = { type = "DOUBLE", unit = "kWh", meaning = "work and idling between, times PUE" }

@@ -24,7 +24,7 @@ status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
 is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware, whatever the power mode; without a price the one with the least energy" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 way = { type = "VARCHAR", meaning = "cloud: rented by the hour; purchase: bought, and powered; none" }

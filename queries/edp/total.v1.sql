@@ -12,7 +12,7 @@ model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "E, exact" }
@@ -106,7 +106,7 @@ SELECT
     r.configured_hardware AS hardware,
     r.architecture,
     r.batch,
-    r.precision,
+    precision_label(r.precision, r.weight_precision) AS "precision",
     r.runtime,
     r.is_projection,
     w.energy_fj,

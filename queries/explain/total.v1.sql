@@ -40,7 +40,7 @@ edp_probability = { type = "DOUBLE", meaning = "that the run predicted to have l
 architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }
-precision = { type = "VARCHAR", meaning = "precision of A" }
+precision = { type = "VARCHAR", meaning = "precision of A; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused, of A" }
 run_a = { type = "INTEGER", meaning = "number of run A" }
 run_b = { type = "INTEGER", meaning = "number of run B" }
@@ -97,7 +97,7 @@ SELECT
     v.architecture AS architecture_a,
     u.architecture AS architecture_b,
     a.batch,
-    a.precision,
+    precision_label(a.precision, a.weight_precision) AS "precision",
     a.runtime,
     a.run_id AS run_a,
     b.run_id AS run_b

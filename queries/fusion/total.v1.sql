@@ -13,7 +13,7 @@ model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "of the fused run" }
 separate_runtime = { type = "VARCHAR", meaning = "how the operators run separately: graph, without host cost, or eager" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
@@ -72,7 +72,7 @@ SELECT
     r.configured_hardware AS hardware,
     r.architecture,
     r.batch,
-    r.precision,
+    precision_label(r.precision, r.weight_precision) AS "precision",
     r.runtime,
     CASE WHEN a.runtime IN ('fused', 'engine') THEN 'graph' ELSE a.runtime END AS separate_runtime,
     r.is_projection,

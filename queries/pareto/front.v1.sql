@@ -21,7 +21,7 @@ gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kW
 status = { type = "VARCHAR", meaning = "front; dominated: another is at least as good in both and better in one; unplaced: a price is not known; unsupported" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 x_value = { type = "DOUBLE", meaning = "of the metric x, in x_unit" }

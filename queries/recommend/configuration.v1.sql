@@ -32,7 +32,7 @@ available_rank = { type = "BIGINT", meaning = "the same among feasible ones that
 miss_rank = { type = "BIGINT", meaning = "1 for the infeasible one with the smallest violation_fraction; null for others" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 objective_value = { type = "DOUBLE", meaning = "of the objective, in objective_unit; null where it is not known" }

@@ -17,7 +17,7 @@ max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most th
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 limit_name = { type = "VARCHAR", meaning = "latency, energy, energy_per_inference, memory, power, throughput, price or purchase" }

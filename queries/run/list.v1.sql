@@ -11,14 +11,23 @@ model = { type = "VARCHAR", default = "", meaning = "only this model; empty for 
 run_id = { type = "INTEGER", meaning = "number of the run" }
 model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 created_at = { type = "TIMESTAMP", meaning = "when it was stored, UTC" }
 */
-SELECT run_id, model, configuration_name(hardware, power_mode) AS hardware, precision, batch, runtime, energy_j, latency_s, created_at
+SELECT
+    run_id,
+    model,
+    configuration_name(hardware, power_mode) AS hardware,
+    precision_label(precision, weight_precision) AS "precision",
+    batch,
+    runtime,
+    energy_j,
+    latency_s,
+    created_at
 FROM run_figures
 WHERE $model = '' OR model = $model
 ORDER BY run_id DESC

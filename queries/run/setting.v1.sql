@@ -24,7 +24,7 @@ WITH side AS (
             {'setting_index': 4, 'setting': 'workload_key', 'value': w.workload_key},
             {'setting_index': 5, 'setting': 'hardware', 'value': v.hardware},
             {'setting_index': 6, 'setting': 'power_mode', 'value': r.power_mode},
-            {'setting_index': 7, 'setting': 'precision', 'value': r.precision},
+            {'setting_index': 7, 'setting': 'precision', 'value': precision_label(r.precision, r.weight_precision)},
             {'setting_index': 8, 'setting': 'runtime', 'value': r.runtime},
             {'setting_index': 9, 'setting': 'calibration', 'value': r.calibration},
             {'setting_index': 10, 'setting': 'hardware_digest', 'value': r.hardware_digest},

@@ -12,7 +12,7 @@ zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most inferen
 model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
@@ -41,7 +41,7 @@ WITH asked AS (
         r.model,
         r.configured_hardware AS hardware,
         r.architecture,
-        r.precision,
+        precision_label(r.precision, r.weight_precision) AS "precision",
         r.runtime,
         r.batch,
         r.refusal,

@@ -9,7 +9,7 @@ order = ["model", "precision", "runtime", "metric", "batch"]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
-precision = { type = "VARCHAR", meaning = "precision" }
+precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
@@ -28,7 +28,7 @@ is_overtaking = { type = "BOOLEAN", meaning = "whether the previous winner runs 
 WITH candidate AS (
     SELECT
         r.model,
-        r.precision,
+        precision_label(r.precision, r.weight_precision) AS "precision",
         r.runtime,
         r.batch,
         configuration_name(r.hardware, r.power_mode) AS hardware,

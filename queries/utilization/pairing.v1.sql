@@ -36,7 +36,7 @@ WITH chosen AS (
         r.workload_id,
         r.model,
         r.batch,
-        r.precision,
+        precision_label(r.precision, r.weight_precision) AS "precision",
         r.runtime,
         r.configured_hardware AS hardware,
         r.architecture,
@@ -45,12 +45,13 @@ WITH chosen AS (
     FROM run_configurations AS r
     WHERE r.refusal IS NULL
         AND len(r.changes) = 0
-        AND ($precision = '' OR r.precision = $precision)
+        AND ($precision = '' OR precision_label(r.precision, r.weight_precision) = $precision)
         AND (len($hardware) = 0 OR list_contains($hardware, r.configured_hardware))
         AND ($batch = 0 OR r.batch = $batch)
         AND ($runtime = '' OR r.runtime = $runtime)
     QUALIFY row_number() OVER (
-        PARTITION BY r.workload_id, r.precision, r.runtime, r.hardware, r.power_mode ORDER BY r.run_id DESC
+        PARTITION BY r.workload_id, r.precision, r.weight_precision, r.runtime, r.hardware, r.power_mode
+            ORDER BY r.run_id DESC
     ) = 1
 ),
 work AS (

@@ -106,7 +106,7 @@ asked AS (
         r.run_id,
         r.model,
         r.batch,
-        r.precision,
+        precision_label(r.precision, r.weight_precision) AS "precision",
         r.runtime,
         r.configured_hardware AS hardware,
         r.architecture,

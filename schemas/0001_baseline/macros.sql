@@ -55,7 +55,7 @@ CREATE MACRO flop_class(mac_count, batch) AS
 
 -- Precisions from wide to narrow: the place of one among them.
 CREATE MACRO precision_place("precision") AS
-    list_position(['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], "precision");
+    list_position(['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8', 'int8', 'fp4', 'int4'], split_part("precision", '/', 1));
 
 -- Events of every class: those that follow from where subgraphs were placed, not from actions.
 CREATE MACRO placement_events() AS TABLE
@@ -105,6 +105,10 @@ CREATE MACRO bias_element_count(kind, operation, elementwise_count, gemm_n, gemm
 CREATE MACRO configuration_name(hardware, power_mode) AS
     CASE WHEN power_mode = 'default' THEN hardware ELSE hardware || '@' || power_mode END;
 
+-- Precision of a run in a word: bf16, or bf16/int4 where weights of products are stored at another.
+CREATE MACRO precision_label("precision", weight_precision) AS
+    CASE WHEN weight_precision = "precision" THEN "precision" ELSE "precision" || '/' || weight_precision END;
+
 -- A configuration in words: jetson_orin_nano_8gb@15W int8 batch 8, with the runtime where it is not fused.
 CREATE MACRO configuration_label(hardware, power_mode, "precision", batch, runtime) AS
     configuration_name(hardware, power_mode) || ' ' || "precision" || ' batch ' || batch
@@ -116,8 +120,10 @@ CREATE MACRO labels_of(run_ids) AS TABLE
 SELECT
     r.run_id,
     CASE
-        WHEN count(DISTINCT (r.precision, r.batch, r.runtime)) OVER () > 1
-            THEN configuration_label(v.hardware, r.power_mode, r.precision, r.batch, r.runtime)
+        WHEN count(DISTINCT (r.precision, r.weight_precision, r.batch, r.runtime)) OVER () > 1
+            THEN configuration_label(
+                v.hardware, r.power_mode, precision_label(r.precision, r.weight_precision), r.batch, r.runtime
+            )
         ELSE configuration_name(v.hardware, r.power_mode)
     END AS label,
     count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
@@ -210,7 +216,7 @@ SELECT
     r.power_mode,
     r.architecture,
     r.deployment,
-    r.precision,
+    precision_label(r.precision, r.weight_precision) AS "precision",
     r.batch,
     r.runtime,
     t.latency_s,
@@ -1184,7 +1190,8 @@ FROM (
             hash('board ' || v.hardware) AS board_key,
             hash(concat_ws(' ', 'model', v.architecture, w.source)) AS model_key,
             hash(concat_ws(' ', 'board and model', v.hardware, w.source)) AS board_model_key,
-            hash(concat_ws(' ', 'case', v.architecture, w.source, w.batch, r.precision, r.runtime)) AS case_key,
+            hash(concat_ws(' ', 'case', v.architecture, w.source, w.batch, precision_label(r.precision, r.weight_precision), r.runtime))
+                AS case_key,
             hash('own ' || r.run_key) AS own_key
         FROM uncertainty_among(run_ids) AS u
         JOIN run AS r ON r.run_id = u.run_id

@@ -310,7 +310,7 @@ COMMENT ON COLUMN workload_operator.gemm_groups IS 'Independent GEMMs';
 COMMENT ON COLUMN workload_operator.tap_count IS 'Taps of a convolution or pooling window';
 COMMENT ON COLUMN workload_operator.is_foldable IS 'Depends on no model input';
 COMMENT ON COLUMN workload_operator.scalars IS 'Scalar arguments that matter';
-COMMENT ON COLUMN workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; empty for any other';
+COMMENT ON COLUMN workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; dequantize of what makes weights wide for the product that reads them; empty for any other';
 
 CREATE TABLE workload_tensor (
     workload_id INTEGER NOT NULL,
@@ -401,6 +401,7 @@ CREATE TABLE run (
     hardware_digest VARCHAR NOT NULL,
     power_mode VARCHAR NOT NULL,
     precision VARCHAR NOT NULL,
+    weight_precision VARCHAR NOT NULL,
     batch INTEGER NOT NULL CHECK (batch > 0),
     runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
     calibration VARCHAR NOT NULL,
@@ -432,7 +433,8 @@ COMMENT ON COLUMN run.run_key IS 'Digest of all that the answer depends on; the 
 COMMENT ON COLUMN run.workload_id IS 'workload';
 COMMENT ON COLUMN run.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN run.power_mode IS 'Operating point';
-COMMENT ON COLUMN run.precision IS 'Of weights, activations and products';
+COMMENT ON COLUMN run.precision IS 'Of activations and products';
+COMMENT ON COLUMN run.weight_precision IS 'That weights of products are stored at, as int4 or int4:64 (groups of 64); precision where no other was asked for';
 COMMENT ON COLUMN run.batch IS 'Samples in one input';
 COMMENT ON COLUMN run.runtime IS 'How the software stack launches work';
 COMMENT ON COLUMN run.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
@@ -440,7 +442,7 @@ COMMENT ON COLUMN run.refusal IS 'Why the hardware cannot run it; null for an ev
 COMMENT ON COLUMN run.units_total_count IS 'Units that have this precision';
 COMMENT ON COLUMN run.peak_ops_per_s IS 'Dense peak at this precision';
 COMMENT ON COLUMN run.memory_bandwidth_bytes_per_s IS 'Of the off-chip memory, as published';
-COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, at this precision';
+COMMENT ON COLUMN run.weight_bytes IS 'Parameters and buffers read, as they are stored';
 COMMENT ON COLUMN run.activation_bytes IS 'Peak of live activations over the execution order';
 COMMENT ON COLUMN run.clock_fraction IS 'Of the full clock; below 1 where the power cap gives way';
 COMMENT ON COLUMN run.clock_hz IS 'Clock that the power cap leaves, in steady state';

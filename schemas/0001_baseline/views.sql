@@ -186,6 +186,7 @@ SELECT
     v.architecture,
     r.power_mode,
     r.precision,
+    r.weight_precision,
     r.batch,
     r.runtime,
     v.boundary,
@@ -232,12 +233,14 @@ FROM run AS r
 JOIN workload AS w ON w.workload_id = r.workload_id
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
 WHERE r.refusal IS NULL AND len(v.changes) = 0
-GROUP BY w.model, w.input_spec, w.source, v.hardware, r.power_mode, r.precision, r.batch, r.runtime, v.boundary;
+GROUP BY w.model, w.input_spec, w.source, v.hardware, r.power_mode, r.precision, r.weight_precision, r.batch,
+    r.runtime, v.boundary;
 COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; of none whose hardware a question changed';
 
 CREATE VIEW refused_runs AS
 SELECT
-    run_id, model, input_shape, model_arguments, hardware, architecture, power_mode, precision, batch, runtime, refusal
+    run_id, model, input_shape, model_arguments, hardware, architecture, power_mode, precision, weight_precision, batch,
+    runtime, refusal
 FROM run_configurations
 WHERE refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
@@ -256,6 +259,7 @@ SELECT
     r.architecture,
     r.power_mode,
     r.precision,
+    r.weight_precision,
     r.batch,
     r.runtime,
     r.boundary,
@@ -369,6 +373,7 @@ SELECT
     r.architecture,
     r.power_mode,
     r.precision,
+    r.weight_precision,
     r.batch,
     r.runtime,
     r.boundary,
@@ -394,10 +399,13 @@ one AS MATERIALIZED (
         f.hardware,
         f.architecture,
         f.precision,
+        f.weight_precision,
         f.batch,
         f.runtime,
         w.source,
-        configuration_label(f.hardware, f.power_mode, f.precision, f.batch, f.runtime) AS label,
+        configuration_label(
+            f.hardware, f.power_mode, precision_label(f.precision, f.weight_precision), f.batch, f.runtime
+        ) AS label,
         u.latency_half_width,
         u.energy_half_width,
         f.latency_s,
@@ -424,9 +432,11 @@ pair AS (
         b.latency_half_width AS other_t,
         b.energy_half_width AS other_e,
         shared_part(s.latency, a.architecture = b.architecture, a.hardware = b.hardware, a.source = b.source,
-            a.precision = b.precision AND a.batch = b.batch AND a.runtime = b.runtime) AS shared_t,
+            (a.precision, a.weight_precision, a.batch, a.runtime)
+                = (b.precision, b.weight_precision, b.batch, b.runtime)) AS shared_t,
         shared_part(s.energy, a.architecture = b.architecture, a.hardware = b.hardware, a.source = b.source,
-            a.precision = b.precision AND a.batch = b.batch AND a.runtime = b.runtime) AS shared_e,
+            (a.precision, a.weight_precision, a.batch, a.runtime)
+                = (b.precision, b.weight_precision, b.batch, b.runtime)) AS shared_e,
         unnest([
             {'metric': 'energy_per_inference', 'value': a.energy_per_inference_j, 'other_value': b.energy_per_inference_j},
             {'metric': 'latency', 'value': a.latency_s, 'other_value': b.latency_s},
@@ -497,6 +507,7 @@ SELECT
     r.architecture,
     r.power_mode,
     r.precision,
+    r.weight_precision,
     r.batch,
     r.runtime,
     r.boundary,
@@ -610,6 +621,7 @@ SELECT
     r.architecture,
     r.power_mode,
     r.precision,
+    r.weight_precision,
     r.batch,
     r.runtime,
     r.boundary,
@@ -754,6 +766,7 @@ SELECT
     r.architecture,
     r.power_mode,
     r.precision,
+    r.weight_precision,
     r.batch,
     r.runtime,
     r.boundary,
@@ -1210,6 +1223,7 @@ FROM (
             AND r.hardware = split_part(m.hardware, '@', 1)
             AND r.model = m.model
             AND r.precision = m.precision
+            AND r.weight_precision = m.precision
             AND r.batch = m.batch
             AND r.runtime = m.runtime
         LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
@@ -1359,6 +1373,7 @@ WITH newest AS (
         AND r.hardware = split_part(m.hardware, '@', 1)
         AND r.model = m.model
         AND r.precision = m.precision
+        AND r.weight_precision = m.precision
         AND r.batch = m.batch
         AND r.runtime = m.runtime
     LEFT JOIN hardware_fact AS f

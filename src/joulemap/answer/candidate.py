@@ -11,6 +11,7 @@ from joulemap.answer.run import Outcome
 from joulemap.answer.scope import Scope
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
+from joulemap.domain.weight import spell_precision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show, show_count
@@ -193,8 +194,8 @@ def analyze_each(scope: Scope, rows: Iterable[Candidate], repeated: Sequence[str
     """Return the commands that take configurations apart, each once."""
     return [
         [
-            "analyze", scope.model, scope.spell(row.hardware), "--precision", row.precision, "--batch", str(row.batch),
-            *(("--runtime", row.runtime) if row.runtime != "fused" else ()), *repeated,
+            "analyze", scope.model, scope.spell(row.hardware), *spell_precision(row.precision), "--batch",
+            str(row.batch), *(("--runtime", row.runtime) if row.runtime != "fused" else ()), *repeated,
         ]
         for row in {row.run_id: row for row in rows}.values()
     ]  # fmt: skip

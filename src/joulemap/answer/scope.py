@@ -10,6 +10,7 @@ import attrs
 
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.table import Table
+from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
@@ -106,6 +107,8 @@ class Scope:
     batches: tuple[int, ...]
     """Those of the runs, the smallest first."""
     settings: Settings
+    precisions: tuple[tuple[str, str], ...]
+    """(precision of activations, that weights of products are stored at) of the runs, each once."""
     run_ids: tuple[int, ...]
     """In the order of asking: model by model, batch by batch, hardware by hardware."""
     refused: Mapping[int, str]
@@ -158,7 +161,8 @@ class Scope:
         """Models, batches, precisions and runtimes in a line."""
         batches = join_words([str(batch) for batch in self.batches])
         settings = self.settings
-        return ", ".join([*self.models, f"batch {batches}", *settings.precision, *settings.runtime])
+        precisions = [label_precision(*pair) for pair in self.precisions]
+        return ", ".join([*self.models, f"batch {batches}", *precisions, *settings.runtime])
 
     def bounded(self, title: str) -> str:
         """Return a title with what its energies contain, before what it says of them behind a colon."""
@@ -201,6 +205,7 @@ class Scope:
         """Return a line for each class in place of a hardware, what is left out, each calibration and each caveat."""
         return [
             *describe_meanings(self.meanings),
+            *self._describe_weights(),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_unavailable(),
             *self._describe_budget(),
@@ -208,6 +213,16 @@ class Scope:
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
             *map(_describe_caveat, self.caveats),
+        ]
+
+    def _describe_weights(self) -> list[str]:
+        """Return how weights are stored that are narrower than activations."""
+        pairs = (find_weight_format(*pair) for pair in self.precisions)
+        told = dict.fromkeys(weights.describe() for weights in pairs if weights is not None)
+        return [
+            f"weights of products are stored as {one}, and converted by the kernel that multiplies by them; norms, "
+            "biases and tables keep the precision of activations"
+            for one in told
         ]
 
     def _describe_unavailable(self) -> list[str]:
@@ -262,7 +277,8 @@ class Scope:
         return {
             "models": self.models,
             "batches": self.batches,
-            "precisions": self.settings.precision,
+            "precisions": tuple(dict.fromkeys(precision for precision, _ in self.precisions)),
+            "weight_precisions": tuple(dict.fromkeys(weights for _, weights in self.precisions)),
             "runtimes": self.settings.runtime,
             "boundaries": self.boundaries,
             "run_ids": self.run_ids,
@@ -285,6 +301,7 @@ def find_scope(runs: StoredRuns) -> Scope:
     return Scope(
         models=tuple(dict.fromkeys(model.request.model for model in plan.models)),
         settings=plan.settings,
+        precisions=plan.settings.precisions,
         spelling=plan.selection.spelling,
         budget=plan.selection.budget,
         left_out=plan.selection.left_out,
@@ -319,10 +336,13 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
     """Return what an answer about stored runs is about, which names their hardware itself."""
     from joulemap.domain.settings import Settings
 
-    models, precisions, runtimes = find_configurations(connection, run_ids)
+    models, labels, runtimes = find_configurations(connection, run_ids)
+    precisions = tuple(map(split_precision, labels))
+    activations = tuple(dict.fromkeys(precision for precision, _ in precisions))
     return Scope(
         models=models,
-        settings=Settings(precision=precisions, runtime=runtimes),  # type: ignore[arg-type]
+        settings=Settings(precision=activations, runtime=runtimes),  # type: ignore[arg-type]
+        precisions=tuple((precision, weights or precision) for precision, weights in precisions),
         spelling={},
         budget=None,
         left_out={},

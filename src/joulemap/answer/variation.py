@@ -234,14 +234,14 @@ def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
     records = read_hardware(runs.connection, [digest for _, _, digest, *_ in rows])
     use = {} if usage is None else read_use(usage)
     works: dict[int, object] = {}
-    kernels: dict[tuple[int, str, str], Varied] = {}
+    kernels: dict[tuple[int, str, str, str], Varied] = {}
     fitted: dict[str, dict[str, float]] = {}
     found = []
-    for name, workload_id, digest, precision, runtime, batch in rows:
-        key = workload_id, precision, runtime
+    for name, workload_id, digest, precision, weight_precision, runtime, batch in rows:
+        key = workload_id, precision, runtime, weight_precision
         if key not in kernels:
             works.setdefault(workload_id, read_columns(runs.connection, workload_id))
-            kernels[key] = Varied.of(works[workload_id], precision, runtime)  # type: ignore[arg-type]
+            kernels[key] = Varied.of(works[workload_id], *key[1:])  # type: ignore[arg-type]
         hardware = records[digest]
         if hardware.architecture not in fitted:
             spreads = load_spreads(hardware.architecture)
@@ -259,11 +259,14 @@ def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
     return found
 
 
-def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[str, int, str, str, str, int]]:
-    """Return (hardware, workload, digest of the hardware, precision, runtime, batch) of each run that has an energy."""
+def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[str, int, str, str, str, str, int]]:
+    """Return (hardware, workload, digest of the hardware, precision, that of weights, runtime, batch) of each run that
+    has an energy.
+    """
     return connection.execute(
-        "SELECT configured_hardware, workload_id, hardware_digest, precision, runtime, batch FROM run_configurations "
-        "WHERE list_contains($ids, run_id) AND refusal IS NULL ORDER BY list_position($ids, run_id)",
+        "SELECT configured_hardware, workload_id, hardware_digest, precision, weight_precision, runtime, batch "
+        "FROM run_configurations WHERE list_contains($ids, run_id) AND refusal IS NULL "
+        "ORDER BY list_position($ids, run_id)",
         {"ids": list(ids)},
     ).fetchall()
 

@@ -82,7 +82,7 @@ def sweep(
         answer = workspace.sweep(models, settings, max_latency_s=budget)
     again = (
         *named,
-        *repeat_options(run, ("batch", "precision", "runtime")),
+        *repeat_options(run, ("batch", "precision", "weight_precision", "runtime")),
         *repeat_options(hardware, ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")),
         *(("--max-latency", max_latency) if max_latency else ()),
     )

@@ -50,6 +50,9 @@ class Configuration:
     hardware: str
     """Catalogue id."""
     precision: str = attrs.field(default="fp32", validator=attrs.validators.in_(tuple(PRECISION_BYTES)))
+    """Of activations and products, and of weights unless they are stored at another."""
+    weight_precision: str = ""
+    """That the weights of products are stored at, as `int4` or `int4:64`; empty for the same."""
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     runtime: str = attrs.field(default="fused", validator=attrs.validators.in_(RUNTIMES))
     power_mode: str = "default"

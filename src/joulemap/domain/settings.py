@@ -13,6 +13,7 @@ from joulemap.domain.architecture import find_class
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary, Precision, Runtime
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
+from joulemap.domain.weight import name_weight_precision, pair_precisions
 from joulemap.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -126,6 +127,10 @@ def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]
     return tuple(dict.fromkeys(map(name_precision, _texts(value))))
 
 
+def _weight_precisions(value: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(name_weight_precision, _texts(value) if value else ())))
+
+
 def _runtimes(value: Runtime | Iterable[Runtime]) -> tuple[Runtime, ...]:
     return _fold_each(value, get_args(Runtime))
 
@@ -206,6 +211,9 @@ class Settings:
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
+    weight_precision: tuple[str, ...] = attrs.field(default=(), converter=_weight_precisions)
+    """That weights of products are stored at beside narrower or equal activations, `int4` or with the size of its
+    groups `int4:64`; empty for that of the activations."""
     runtime: tuple[Runtime, ...] = attrs.field(default=(), converter=_runtimes, validator=_each_of("runtime", Runtime))
     """Empty for what is usual: an inference engine in a deployment or scenario, else a compiler."""
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
@@ -231,6 +239,11 @@ class Settings:
         if not self.runtime:
             object.__setattr__(self, "runtime", _usual_runtime(self))
 
+    @property
+    def precisions(self) -> tuple[tuple[Precision, str], ...]:
+        """(precision of activations, of weights) of the runs; UsageError for weights that are no narrower."""
+        return pair_precisions(self.precision, self.weight_precision)
+
     def with_keywords(self, keywords: ModelKeywords) -> Settings:
         """Return these settings with some replaced; UsageError for a keyword that is none of them."""
         known = sorted(field.name for field in attrs.fields(Settings) if field.repr)
@@ -245,9 +258,9 @@ class Settings:
 
     def check_single(self, question: str) -> None:
         """Raise UsageError where a question about one configuration is asked of several."""
-        for name in ("batch", "precision", "runtime"):
+        for name in ("batch", "precision", "weight_precision", "runtime"):
             values = getattr(self, name)
-            if len(values) > 1 or (not values and name != "batch"):
+            if len(values) > 1 or (not values and name in ("precision", "runtime")):
                 found = ", ".join(map(str, values)) or "none"
                 raise UsageError(
                     f"{question} takes one {name}, found {found}; the summary of `joulemap compare` takes several, and "
@@ -270,6 +283,7 @@ class RunKeywords(ModelKeywords, total=False):
 
     power_mode: str
     precision: Precision | Iterable[Precision]
+    weight_precision: str | Iterable[str]
     runtime: Runtime | Iterable[Runtime]
     calibration: str | Calibration
     boundary: Boundary

@@ -41,7 +41,8 @@ class Operator:
     scalars: str = ""
     """Scalar arguments that matter (stride, padding, …), as text."""
     variant: str = ""
-    """What of an attention decides which kernel runs it: `causal`, the name of a family of kernels, or both."""
+    """What of an attention decides which kernel runs it: `causal`, the name of a family of kernels, or both;
+    `dequantize` of what makes weights wide for the product that reads them."""
 
     @property
     def is_view(self) -> bool:

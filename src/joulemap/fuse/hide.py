@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from joulemap.domain.workload import Access, Workload
+from joulemap.fuse.dequantize import find_dequantizations
 from joulemap.fuse.partition import partition
 
 
@@ -14,7 +15,9 @@ def fuse(workload: Workload) -> Workload:
     A value that only its own subgraph reads is neither written nor read. What several members read of a value adds
     up to the memory that holds it at most: the whole is read once, its slices one by one.
     """
-    subgraphs = partition(workload.operators, workload.edges)
+    dequantizations = find_dequantizations(workload)
+    operators = dequantizations.mark(workload.operators)
+    subgraphs = dequantizations.join(partition(operators, workload.edges))
     owner = [0] * len(workload.operators)
     for index, subgraph in enumerate(subgraphs):
         for operator in subgraph.operator_indices:
@@ -42,7 +45,7 @@ def fuse(workload: Workload) -> Workload:
     buffers = tuple(
         attrs.evolve(buffer, is_hidden=index not in visible) for index, buffer in enumerate(workload.buffers)
     )
-    return attrs.evolve(workload, subgraphs=subgraphs, accesses=tuple(accesses), buffers=buffers)
+    return attrs.evolve(workload, operators=operators, subgraphs=subgraphs, accesses=tuple(accesses), buffers=buffers)
 
 
 def _memory_bytes(workload: Workload, tensor_index: int) -> int:

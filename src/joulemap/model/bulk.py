@@ -22,7 +22,7 @@ from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
-from joulemap.model.workload import ROLE_CODE, Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
+from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
 from joulemap.units import FS_PER_S
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ class JoinedColumns(WorkloadColumns):
     """Per operator."""
     batches: Floats
     """Per workload: samples."""
-    weights: Floats
-    """Per workload: bytes at the traced dtype."""
 
     @property
     def workload_count(self) -> int:
@@ -67,13 +65,10 @@ class JoinedColumns(WorkloadColumns):
 
     def each_weight_bytes(self, precision: str) -> Floats:
         """Return the weight bytes of each workload, as `weight_bytes_at` has them."""
-        is_weight = self.access_role == ROLE_CODE["weight"]
-        owner = self.workload_index[self.access_operator[is_weight]]
-        byte_count = self.access_bytes[is_weight]
-        own = sum_by(owner, byte_count, self.workload_count)
-        scale = precision_scale(self.access_item_bytes[is_weight], precision)
-        scaled = sum_by(owner, byte_count * scale, self.workload_count)
-        return np.divide(self.weights * scaled, own, out=np.zeros_like(own), where=own > 0.0)
+        each = self.first_reads
+        owner = self.workload_index[self.access_operator[each]]
+        byte_count = self.access_tensor_bytes[each] * precision_scale(self.access_item_bytes[each], precision)
+        return sum_by(owner, byte_count, self.workload_count)
 
     def each_peak_bytes(self, precision: str, *, is_fused: bool) -> Floats:
         """Return the peak of live activation storage of each workload, as `peak_activation_bytes` has it."""
@@ -90,7 +85,6 @@ def join(workloads: Sequence[Workload]) -> JoinedColumns:
         weight_bytes=0,
         workload_index=np.repeat(np.arange(len(workloads)), [len(one.operators) for one in workloads]),
         batches=np.array([one.batch * one.inner_batch for one in workloads], dtype=np.float64),
-        weights=np.array([one.weight_bytes for one in workloads], dtype=np.float64),
         **arrays_of(workloads),
     )
 

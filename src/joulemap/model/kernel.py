@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING, PRECISION_BYTES
+from joulemap.domain.weight import OPERATIONS
 from joulemap.model.workload import (
     ROLE_CODE,
     Booleans,
@@ -41,6 +42,7 @@ class KernelColumns:
 
     work: Work
     precision: str
+    """Of products; weights may be stored at another."""
     runtime: str
     operator_index: Integers
     """Which operator of the workload each row is."""
@@ -61,7 +63,9 @@ class KernelColumns:
     own_read_bytes: Floats
     """What the operator would read as a kernel of its own, weights included."""
     own_weight_bytes: Floats
-    """The part of `own_read_bytes` that is weights."""
+    """The part of `own_read_bytes` that is weights, at the width that they are multiplied at."""
+    dequantization_count: Floats
+    """Elementwise operations of `work` that make stored weights what the operator multiplies by."""
     host_launch_count: Floats
     """How often the host launches: once per kernel in `eager`, else once per run, at its first."""
     batch: Floats | float
@@ -93,15 +97,42 @@ class KernelColumns:
 
     @cached_property
     def rides(self) -> Booleans:
-        """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles."""
-        mask: Booleans = ~self.leads & self.work.of_kind(*EPILOGUE_KINDS)
+        """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles, or
+        make what it multiplies by on the way in.
+        """
+        mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | self.feeds)
+        return mask
+
+    @cached_property
+    def feeds(self) -> Booleans:
+        """Operators that make stored weights wide for the product that leads their kernel."""
+        leader = self.leader[self.kernel_index]
+        mask: Booleans = self.work.is_dequantizing & self.work.has_macs[leader]
         return mask
 
     @cached_property
     def outside_read_share(self) -> Floats:
-        """The part of an operator's operands that comes from outside its kernel, 0 … 1; the rest is on chip."""
+        """The bytes that come from outside its kernel for each that an operator takes as an operand, 0 … 1.
+
+        The rest is on chip, or is made there of weights that are stored narrower.
+        """
         read = self.input_bytes + self.weight_bytes
         return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
+
+    @cached_property
+    def stored_share(self) -> Floats:
+        """Bytes of weights as they are stored, for each that an operator multiplies by: below 1 where its kernel makes
+        them wide.
+        """
+        wide = np.where(self.dequantization_count > 0.0, self.own_weight_bytes, 0.0)
+        stored = np.where(self.dequantization_count > 0.0, self.weight_bytes, 0.0)
+        if self.feeds.any():
+            fed = self.per_operator(self.per_kernel(np.where(self.feeds, self.input_bytes + self.weight_bytes, 0.0)))
+            inner = self.own_read_bytes - self.input_bytes - self.weight_bytes
+            is_fed = self.leads & (fed > 0.0)
+            wide, stored = wide + np.where(is_fed, inner, 0.0), stored + np.where(is_fed, fed, 0.0)
+        share = np.divide(stored, wide, out=np.ones_like(wide), where=wide > 0.0)
+        return np.minimum(share, 1.0)
 
     @cached_property
     def moved_bytes(self) -> Floats:
@@ -138,7 +169,8 @@ class KernelColumns:
         work = self.work
         is_split = (work.gemm_groups % part_count == 0) & (work.of_kind("matmul") | (work.gemm_m % part_count != 0))
         by_group, by_row = np.where(is_split, part_count, 1.0), np.where(is_split, 1.0, part_count)
-        names = ("mac_count", "elementwise_count", "special_count", "output_element_count")
+        names = ("mac_count", "special_count", "output_element_count")
+        simple = work.elementwise_count - self.dequantization_count
         moved = ("input_bytes", "output_bytes", "entering_bytes", "leaving_bytes", "peak_activation_bytes", "batch")
         return attrs.evolve(
             self,
@@ -146,11 +178,20 @@ class KernelColumns:
                 work,
                 gemm_groups=work.gemm_groups / by_group,
                 gemm_m=work.gemm_m / by_row,
+                elementwise_count=simple / part_count + self.dequantization_count,
                 **{name: getattr(work, name) / part_count for name in names},
             ),
             own_read_bytes=(self.own_read_bytes - self.own_weight_bytes) / part_count + self.own_weight_bytes,
             **{name: getattr(self, name) / part_count for name in moved},
         )
+
+    @cached_property
+    def without_dequantization(self) -> KernelColumns:
+        """The same kernels, with the operations that make weights wide left out of what products do."""
+        if not self.dequantization_count.any():
+            return self
+        simple = self.work.elementwise_count - self.dequantization_count
+        return attrs.evolve(self, work=attrs.evolve(self.work, elementwise_count=simple))
 
     def at_leader(self, values: Floats) -> Floats:
         """Give each kernel's value to its leader; 0 elsewhere."""
@@ -159,8 +200,12 @@ class KernelColumns:
         return placed
 
 
-def form_kernels(workload: WorkloadColumns, precision: str, runtime: str) -> KernelColumns:
-    """Return the kernels that the runtime launches for this workload at a precision."""
+def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
+    """Return the kernels that the runtime launches for this workload at a precision.
+
+    Weights of products that are stored at another move at their stored width; the kernel that multiplies by them makes
+    them what it needs, on chip. Raises UsageError for weights that are no narrower.
+    """
     is_fused = runtime in MERGING
     rows, work = workload.active(is_fused=is_fused)
     group = (workload.subgraph_index if is_fused else workload.call_index)[rows]
@@ -171,7 +216,11 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str) -> Ker
 
     scale = precision_scale(workload.access_item_bytes, precision)
     own = workload.access_bytes * scale
-    moved = np.where(is_fused | _is_inner(workload), workload.access_fused_bytes, workload.access_bytes) * scale
+    moved = np.where(is_fused | _is_inner(workload), workload.access_fused_bytes, workload.access_bytes)
+    moved = moved * workload.stored_scale(precision, weight_precision)
+    dequantization = OPERATIONS * workload.dequantized_count(precision, weight_precision)[rows]
+    if dequantization.any():
+        work = attrs.evolve(work, elementwise_count=work.elementwise_count + dequantization)
     is_output, is_weight = (workload.access_role == ROLE_CODE[role] for role in ("output", "weight"))
     is_input = ~is_output & ~is_weight
 
@@ -194,9 +243,10 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str) -> Ker
         leaving_bytes=total(is_output & workload.access_is_boundary, moved),
         own_read_bytes=total(~is_output, own),
         own_weight_bytes=total(is_weight, own),
+        dequantization_count=dequantization,
         host_launch_count=launches,
         batch=float(workload.batch * workload.inner_batch),
-        total_weight_bytes=workload.weight_bytes_at(precision),
+        total_weight_bytes=workload.weight_bytes_at(precision, weight_precision),
         peak_activation_bytes=workload.peak_activation_bytes(precision, is_fused=is_fused),
         workload_index=np.zeros(len(rows), dtype=np.int64),
         workload_count=1,

@@ -98,7 +98,7 @@ class Evaluator:
     """
 
     work: WorkloadColumns
-    _kernels: dict[tuple[str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+    _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
@@ -106,16 +106,20 @@ class Evaluator:
         if precision not in hardware.peaks:
             raise UnsupportedError(f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}")
         architecture = find_architecture(hardware.architecture)
-        kernels = self._form(precision, runtime)
+        weights = configuration.weight_precision
+        kernels = self._form(precision, runtime, weights)
         _check_memory(kernels, hardware)
         own = time_kernels(kernels, hardware, architecture)
-        alone = time_kernels(self._form(precision, "graph"), hardware, architecture) if runtime in MERGING else own
+        alone = (
+            time_kernels(self._form(precision, "graph", weights), hardware, architecture) if runtime in MERGING else own
+        )
         return _run(own, alone, hardware, configuration)
 
-    def _form(self, precision: str, runtime: str) -> KernelColumns:
-        formed = self._kernels.get((precision, runtime))
+    def _form(self, precision: str, runtime: str, weight_precision: str) -> KernelColumns:
+        formed = self._kernels.get((precision, runtime, weight_precision))
         if formed is None:
-            formed = self._kernels[precision, runtime] = form_kernels(self.work, precision, runtime)
+            formed = form_kernels(self.work, precision, runtime, weight_precision)
+            self._kernels[precision, runtime, weight_precision] = formed
         return formed
 
 
@@ -372,13 +376,16 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
     """Return the placement, the host's part included, under the two factors that a calibration may put on all times.
 
     Bytes off chip and of passes are made whole here, before they are counted and priced. No kernel is faster than the
-    roofline.
+    roofline. Weights that are stored narrow are made wide while units multiply and memory streams: that takes energy,
+    and no time of its own.
     """
+    kernels = kernels.without_dequantization
     placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
+    placement = placement.hiding(kernels.feeds)
     streams = count_streams(hardware, kernels.runtime)
     if streams > 1:
         share = find_share(hardware)
-        one = add_host(architecture.place(kernels, share), kernels, share)
+        one = add_host(architecture.place(kernels, share), kernels, share).hiding(kernels.feeds)
         placement = attrs.evolve(placement, overlap=overlap_streams(one, hardware, streams))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not device == launch == 1.0:

@@ -26,7 +26,7 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Booleans, Floats
 
 ENGINE_START: Final = "engine_start"
 """Coefficient of the classes whose engines are called by a host: seconds of a call."""
@@ -140,6 +140,16 @@ class Placement:
             launch_s=self.launch_s * launch,
             overlap=self.overlap.scaled(device, launch) if self.overlap else None,
         )
+
+    def hiding(self, hidden: Booleans) -> Self:
+        """Return it where some operators take no time of the units: what others take hides it."""
+        if not hidden.any():
+            return self
+        kept = np.where(hidden, 0.0, 1.0)
+        overlap = self.overlap
+        if overlap is not None:
+            overlap = attrs.evolve(overlap, compute_s=overlap.compute_s * kept)
+        return attrs.evolve(self, compute_s=self.compute_s * kept, overlap=overlap)
 
     def repeated(self, times: Floats, kernels: KernelColumns) -> Self:
         """Return it where all of this happens several times, one after the other; `times` is per operator."""

@@ -110,9 +110,9 @@ class Varied:
     _remembered: dict[str, _Remembered] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, work: WorkloadColumns, precision: str, runtime: str) -> Varied:
+    def of(cls, work: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> Varied:
         """Return the kernels that a runtime launches for a workload."""
-        return cls(form_kernels(work, precision, runtime))
+        return cls(form_kernels(work, precision, runtime, weight_precision))
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
         """Return the constants in mappings of a hardware that its run asks for: coefficients, geometry and peaks."""

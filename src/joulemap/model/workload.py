@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.operator.workload import CAUSAL
+from joulemap.domain.operator.workload import CAUSAL, DEQUANTIZE
+from joulemap.domain.weight import find_weight_format
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
@@ -60,7 +61,8 @@ class Work:
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Of an attention: `causal`, the family of kernels that runs it, or both; empty for any other."""
+    """Of an attention: `causal`, the family of kernels that runs it, or both; `dequantize` of what makes weights wide;
+    empty for any other."""
     subgraph_index: Integers
 
     @property
@@ -95,6 +97,12 @@ class Work:
     def is_causal(self) -> Booleans:
         """Operators of an attention whose tokens see none that come behind them."""
         mask: Booleans = np.array([CAUSAL in variant.split() for variant in self.variant.tolist()], dtype=bool)
+        return mask
+
+    @cached_property
+    def is_dequantizing(self) -> Booleans:
+        """Operators that make what a product multiplies by of weights that are stored narrower."""
+        mask: Booleans = self.variant == DEQUANTIZE
         return mask
 
     @cached_property
@@ -134,6 +142,12 @@ class WorkloadColumns(Work):
     """Which ATen call each operator is part of; those of a call that was split share it."""
     is_foldable: Booleans
     access_operator: Integers
+    access_tensor: Integers
+    """Which tensor of the workload each access reads or writes."""
+    access_tensor_bytes: Floats
+    """Of the memory that a tensor owns, 0 where another owns it."""
+    access_is_matrix: Booleans
+    """Whether the tensor has two dimensions or more."""
     access_role: Integers
     access_bytes: Floats
     access_fused_bytes: Floats
@@ -165,14 +179,53 @@ class WorkloadColumns(Work):
         """What was asked for; kept for all hardware, with its masks."""
         return {}
 
-    def weight_bytes_at(self, precision: str) -> float:
-        """Return the model's weight bytes at a precision (integer buffers keep their width)."""
-        weights = self.access_role == ROLE_CODE["weight"]
-        own = float(self.access_bytes[weights].sum())
-        if own == 0.0:
-            return 0.0
-        scaled = float((self.access_bytes * precision_scale(self.access_item_bytes, precision))[weights].sum())
-        return self.weight_bytes * scaled / own
+    def weight_bytes_at(self, precision: str, weight_precision: str = "") -> float:
+        """Return the model's weight bytes at a precision (integer buffers keep their width).
+
+        `weight_precision` is what the weights of products are stored at, where it is another.
+        """
+        each = self.first_reads
+        return float((self.access_tensor_bytes * self.stored_scale(precision, weight_precision))[each].sum())
+
+    @cached_property
+    def first_reads(self) -> Integers:
+        """The first access by which each weight is read."""
+        reads = np.flatnonzero(self.access_role == ROLE_CODE["weight"])
+        _, first = np.unique(self.access_tensor[reads], return_index=True)
+        found: Integers = reads[first]
+        return found
+
+    def stored_scale(self, precision: str, weight_precision: str = "") -> Floats:
+        """Return the factor of each access from traced bytes to those that move: weights of products at their own
+        precision, scales of their groups included, all else as `precision_scale` has it.
+        """
+        scale = precision_scale(self.access_item_bytes, precision)
+        weights = find_weight_format(precision, weight_precision)
+        if weights is None:
+            return scale
+        summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
+        multiplied = self._multiplies & (self.access_item_bytes > 0.0)
+        summed[self.access_tensor[multiplied]] = self.gemm_k[self.access_operator[multiplied]]
+        length = summed[self.access_tensor]
+        groups = np.ceil(length / weights.group_size) / np.maximum(length, 1.0)
+        width = weights.item_bytes + weights.scale_bytes * groups
+        is_stored = (self.access_role == ROLE_CODE["weight"]) & (length > 0.0)
+        narrow = np.minimum(width / np.maximum(self.access_item_bytes, 1.0), scale)
+        return np.where(is_stored, narrow, scale)
+
+    def dequantized_count(self, precision: str, weight_precision: str) -> Floats:
+        """Return the weights that each operator multiplies by and that are stored narrower than at `precision`."""
+        scale = precision_scale(self.access_item_bytes, precision)
+        narrowed = self._multiplies & (self.stored_scale(precision, weight_precision) < scale)
+        count = self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
+        return sum_by(self.access_operator[narrowed], count, self.operator_count)
+
+    @cached_property
+    def _multiplies(self) -> Booleans:
+        """Accesses by which products read weights of two dimensions or more."""
+        is_weight = (self.access_role == ROLE_CODE["weight"]) & self.access_is_matrix
+        mask: Booleans = is_weight & self.has_macs[self.access_operator] & (self.gemm_k[self.access_operator] > 0.0)
+        return mask
 
     def peak_activation_bytes(self, precision: str, *, is_fused: bool) -> float:
         """Return the peak of live activation storage over the execution order.
@@ -238,8 +291,11 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
     """Return the arrays of fused workloads, one behind the other: operators, calls and subgraphs numbered through."""
     operators = [operator for workload in workloads for operator in workload.operators]
     accesses = [access for workload in workloads for access in workload.accesses]
+    read = [workload.tensors[access.tensor_index] for workload in workloads for access in workload.accesses]
     buffers = [buffer for workload in workloads for buffer in workload.buffers]
     first = _starts([len(workload.operators) for workload in workloads])
+    tensor_first = _starts([len(workload.tensors) for workload in workloads])
+    access_tensor_first = np.repeat(tensor_first, [len(workload.accesses) for workload in workloads])
     access_first = np.repeat(first, [len(workload.accesses) for workload in workloads])
     buffer_first = np.repeat(first, [len(workload.buffers) for workload in workloads])
     subgraph_index = np.zeros(len(operators), dtype=np.int64)
@@ -258,6 +314,9 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
         "is_foldable": np.array([operator.is_foldable for operator in operators], dtype=bool),
         "subgraph_index": subgraph_index,
         "access_operator": np.array([access.operator_index for access in accesses], dtype=np.int64) + access_first,
+        "access_tensor": np.array([access.tensor_index for access in accesses], dtype=np.int64) + access_tensor_first,
+        "access_tensor_bytes": np.array([tensor.byte_count for tensor in read], dtype=np.float64),
+        "access_is_matrix": np.array([len(tensor.shape) > 1 for tensor in read], dtype=bool),
         "access_role": np.array([ROLE_CODE[access.role] for access in accesses], dtype=np.int64),
         "access_bytes": np.array([access.byte_count for access in accesses], dtype=np.float64),
         "access_fused_bytes": np.array([access.fused_byte_count for access in accesses], dtype=np.float64),

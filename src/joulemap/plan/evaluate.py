@@ -53,6 +53,7 @@ class Queue:
             hardware_digest=target.digest,
             power_mode=run.power_mode,
             precision=run.precision,
+            weight_precision=run.weight_precision,
             batch=batch,
             runtime=run.runtime,
             calibration=run.calibration.label if run.calibration else UNCALIBRATED,
@@ -63,6 +64,7 @@ class Queue:
         configuration = Configuration(
             hardware=run.hardware,
             precision=run.precision,
+            weight_precision=run.weight_precision,
             batch=batch,
             runtime=run.runtime,
             power_mode=run.power_mode,

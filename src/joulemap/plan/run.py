@@ -11,6 +11,7 @@ import attrs
 from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
 from joulemap.domain.change import changed_digest
 from joulemap.domain.hardware import bounded_digest, mode_digest
+from joulemap.domain.weight import pair_precisions
 from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
@@ -34,6 +35,8 @@ class PlannedRun:
     """Of the hardware at the default mode, without a calibration."""
     power_mode: str
     precision: Precision
+    weight_precision: str
+    """That weights of products are stored at: `precision` unless another was asked for."""
     runtime: Runtime
     calibration: CalibrationEntry | None
     changes: tuple[Change, ...] = ()
@@ -66,7 +69,7 @@ class Plan:
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs of one workload: precision by precision, runtime by runtime, in the order of hardware."""
         planned = []
-        for precision in self.settings.precision:
+        for precision, weight_precision in self.settings.precisions:
             for runtime in self.settings.runtime:
                 for entry, mode in self.selection.pairs:
                     calibration = self.calibration.find(entry)
@@ -75,13 +78,15 @@ class Plan:
                     boundary = self.settings.boundary
                     bounded = bounded_digest(mode_digest(digest, mode), boundary, entry.priced_at, version)
                     changes = self.changes.get((entry, mode), ())
-                    parts = (workload_key, changed_digest(bounded, changes), mode, precision, runtime, version)
+                    changed = changed_digest(bounded, changes)
+                    parts = (workload_key, changed, mode, precision, weight_precision, runtime, version)
                     planned.append(
                         PlannedRun(
                             hardware=entry.id,
                             hardware_digest=entry.digest,
                             power_mode=mode,
                             precision=precision,
+                            weight_precision=weight_precision,
                             runtime=runtime,
                             calibration=calibration,
                             changes=changes,
@@ -123,6 +128,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
     for values, what in ((names, "model"), (settings.precision, "precision"), (settings.runtime, "runtime")):
         if not values:
             raise UsageError(f"name a {what}")
+    pair_precisions(settings.precision, settings.weight_precision)
     calibration = use_calibration(settings.calibration)
     calibration.check(selection.ids)
     return Plan(

@@ -66,10 +66,11 @@ def find_changes(connection: Connection, run_ids: Iterable[int]) -> dict[str, tu
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
-    """Return the models, the precisions and the runtimes of stored runs, each name once."""
+    """Return models, precisions (`bf16/int4` with that of weights) and runtimes of stored runs, each name once."""
     statement = (
-        "SELECT w.model, r.precision, r.runtime FROM run AS r JOIN workload AS w USING (workload_id) "
-        "WHERE list_contains($ids, r.run_id) ORDER BY list_position($ids, r.run_id)"
+        "SELECT w.model, precision_label(r.precision, r.weight_precision), r.runtime "
+        "FROM run AS r JOIN workload AS w USING (workload_id) WHERE list_contains($ids, r.run_id) "
+        "ORDER BY list_position($ids, r.run_id)"
     )
     rows = connection.execute(statement, {"ids": list(run_ids)}).fetchall()
     return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))

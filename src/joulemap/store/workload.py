@@ -167,8 +167,10 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     from joulemap.domain.kind import KINDS, ROLES
     from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
 
-    def fetch(part: str, *columns: str) -> dict[str, Any]:
-        statement = f"SELECT {', '.join(columns)} FROM workload_{part} WHERE workload_id = ? ORDER BY {part}_index"
+    def fetch(part: str, *columns: str, joined: str = "") -> dict[str, Any]:
+        statement = (
+            f"SELECT {', '.join(columns)} FROM workload_{part}{joined} WHERE workload_id = ? ORDER BY {part}_index"
+        )
         return connection.execute(statement, [workload_id]).fetchnumpy()
 
     batch, inner_batch, weight_bytes = connection.execute(
@@ -188,11 +190,16 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     accesses = fetch(
         "access",
         "CAST(operator_index AS BIGINT) AS access_operator",
+        "CAST(tensor_index AS BIGINT) AS access_tensor",
+        "CAST(coalesce(tensor_bytes, 0) AS DOUBLE) AS access_tensor_bytes",
+        "coalesce(is_matrix, FALSE) AS access_is_matrix",
         f"CAST(list_position({list(ROLES)}, role) - 1 AS BIGINT) AS access_role",
         "CAST(byte_count AS DOUBLE) AS access_bytes",
         "CAST(fused_byte_count AS DOUBLE) AS access_fused_bytes",
         "CAST(item_bytes AS DOUBLE) AS access_item_bytes",
         "is_boundary AS access_is_boundary",
+        joined=" LEFT JOIN (SELECT workload_id, tensor_index, byte_count AS tensor_bytes, "
+        "contains(shape, 'x') AS is_matrix FROM workload_tensor) AS t USING (workload_id, tensor_index)",
     )
     buffers = fetch(
         "buffer",

@@ -25,6 +25,8 @@ class RunIdentity:
     hardware_digest: str
     power_mode: str
     precision: str
+    weight_precision: str
+    """The same, unless weights of products are stored at another."""
     batch: int
     runtime: str
     calibration: str

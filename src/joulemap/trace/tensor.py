@@ -73,5 +73,8 @@ def distinct_bytes(tensors: Sequence[torch.Tensor], first_limit: int | None = No
 
 
 def float_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of one element if floating point, else 0."""
-    return tensor.element_size() if tensor.is_floating_point() else 0
+    """Return the bytes of one element if floating point, else 0.
+
+    Eight bits and fewer count as what the model stores: they keep their width whatever precision the rest runs at.
+    """
+    return tensor.element_size() if tensor.is_floating_point() and tensor.element_size() > 1 else 0

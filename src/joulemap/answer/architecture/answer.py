@@ -17,6 +17,7 @@ from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.table import Table
+from joulemap.domain.weight import spell_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
 
@@ -271,12 +272,14 @@ class ArchitecturesAnswer(RunAnswer):
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         model, ordered = self.scope.model, sorted(self.answered, key=lambda row: (row.energy_fj or 0, row.hardware))
         least, most = ordered[0], ordered[-1]
-        steps = [["analyze", model, self.scope.spell(most.hardware), "--precision", most.precision, *repeated]]
+        steps = [["analyze", model, self.scope.spell(most.hardware), *spell_precision(most.precision), *repeated]]
         if least.precision == most.precision and least is not most:
             pair = [self.scope.spell(row.hardware) for row in (most, least)]
-            steps.append(["explain", model, *pair, "--precision", most.precision, *repeated])
+            steps.append(["explain", model, *pair, *spell_precision(most.precision), *repeated])
         if "--batch" not in repeated and "--input" not in repeated:
             precision = [] if self.asked == COMMON_PRECISION else ["--precision", self.asked]
+            weights = ",".join(self.scope.settings.weight_precision)
+            precision += ["--weight-precision", weights] if weights else []
             hardware = [self.scope.spell(row.hardware) for row in self.rows]
             chosen = [] if hardware == list(CLASS_HARDWARE.values()) else ["--hardware", ",".join(hardware)]
             steps.append(["architectures", model, *chosen, *precision, "--batch", "64", *repeated])

@@ -13,6 +13,7 @@ from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.row import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.weight import keep_narrower
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
@@ -55,7 +56,11 @@ def _divide(whole: Plan) -> list[Plan]:
     return [
         attrs.evolve(
             whole,
-            settings=attrs.evolve(whole.settings, precision=precision),
+            settings=attrs.evolve(
+                whole.settings,
+                precision=precision,
+                weight_precision=keep_narrower(precision, whole.settings.weight_precision),
+            ),
             selection=attrs.evolve(whole.selection, pairs=tuple(pairs)),
         )
         for precision, pairs in groups.items()

@@ -19,6 +19,7 @@ from joulemap.answer.scope import (
 )
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.table import Table
+from joulemap.domain.weight import spell_precision
 from joulemap.errors import UnsupportedError
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
@@ -418,8 +419,8 @@ class CompareAnswer(RunAnswer):
 
     def _steps_into(self, best: Comparison, repeated: Sequence[str]) -> list[list[str]]:
         """Return the commands that lead on from one of several configurations."""
-        run = ["--precision", best.precision, "--batch", str(best.batch), "--runtime", best.runtime]
-        others = drop_options(repeated, ("--precision", "--batch", "--runtime"))
+        run = [*spell_precision(best.precision), "--batch", str(best.batch), "--runtime", best.runtime]
+        others = drop_options(repeated, ("--precision", "--weight-precision", "--batch", "--runtime"))
         return [
             [command, self.scope.model, self.scope.spell(best.hardware), *run, *others]
             for command in ("analyze", "edp")

@@ -37,7 +37,7 @@ def _draw(answer: SweepAnswer, model: str, column: str, label: str, unit: str, *
         value = getattr(row, column)
         if row.model == model and value is not None:
             varied = [
-                *([row.precision] if len(settings.precision) > 1 else []),
+                *([row.precision] if len(answer.scope.precisions) > 1 else []),
                 *([row.runtime] if len(settings.runtime) > 1 else []),
             ]
             name = " ".join((answer.scope.mark(row.hardware), *varied))

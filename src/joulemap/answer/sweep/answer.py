@@ -15,6 +15,7 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, SweepDivision
 from joulemap.domain.table import Table
+from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.present.cell import show, show_quantity, show_share
@@ -104,14 +105,15 @@ class SweepAnswer(RunAnswer):
         models = ", ".join(scope.models) if len(scope.models) <= SHOWN_MODELS else f"{len(scope.models)} models"
         hardware = len({row.hardware for row in self.series})
         done = f"{tally.evaluated_count + tally.refused_count} evaluated now, {tally.stored_count} stored before"
-        settings = f"{', '.join(scope.settings.precision)}, {', '.join(scope.settings.runtime)}"
+        precisions = [label_precision(*pair) for pair in scope.precisions]
+        settings = f"{', '.join(precisions)}, {', '.join(scope.settings.runtime)}"
         return f"{models}, {span}, {hardware} hardware, {settings}: {tally.run_count} runs, {done}"
 
     @property
     def _varying(self) -> tuple[str, ...]:
         """Which of model, precision and runtime differ between rows, so that tables must show them."""
         settings = self.scope.settings
-        values = {"model": self.scope.models, "precision": settings.precision, "runtime": settings.runtime}
+        values = {"model": self.scope.models, "precision": self.scope.precisions, "runtime": settings.runtime}
         return tuple(name for name, found in values.items() if len(found) > 1)
 
     def _draw(self, rows: Table[Any], columns: Iterable[Shown[Any]], keep: Sequence[str]) -> Grid:
@@ -287,7 +289,7 @@ class SweepAnswer(RunAnswer):
         best = next((row for row in self.series if row.throughput_batch is not None), None)
         if best is not None:
             run = ["--batch", str(best.throughput_batch)]
-            run += ["--precision", best.precision] if best.precision != "fp32" else []
+            run += spell_precision(best.precision) if best.precision != "fp32" else []
             run += ["--runtime", best.runtime] if best.runtime != "fused" else []
             hardware = self.scope.spell(best.hardware)
             steps += [[command, best.model, hardware, *run, *repeated] for command in ("utilization", "edp")]

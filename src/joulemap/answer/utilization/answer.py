@@ -32,6 +32,7 @@ from joulemap.answer.utilization.sentence import (
 )
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.table import Table
+from joulemap.domain.weight import label_precision
 from joulemap.errors import UsageError
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
@@ -275,8 +276,8 @@ class UtilizationAnswer(RunAnswer):
             ),
             Text(
                 f"classes by operations of one inference, * that of {self.scope.model}; over the stored runs at batch "
-                f"{self.scope.batches[0]}, {settings.precision[0]}, {settings.runtime[0]}{among}; a contest is one "
-                "model on two or more hardware"
+                f"{self.scope.batches[0]}, {label_precision(*self.scope.precisions[0])}, {settings.runtime[0]}{among}; "
+                "a contest is one model on two or more hardware"
             ),
         )
 
@@ -332,7 +333,11 @@ def judge(
         rows = start(connection, Utilization, run_ids=ids, **limits, grade_bounds=bounds)
         given = variants or Variants(batch=(), precision=(), other=(), untraced="")
         names = [name_pair(entry.id, mode) for entry, mode in plan.selection.pairs]
-        where = {"precision": settings.precision[0], "runtime": settings.runtime[0], "batch": scope.batches[0]}
+        where = {
+            "precision": label_precision(*settings.precisions[0]),
+            "runtime": settings.runtime[0],
+            "batch": scope.batches[0],
+        }
         return UtilizationAnswer(
             scope=scope,
             grades=fetch(connection, Grade, grade_bounds=bounds),

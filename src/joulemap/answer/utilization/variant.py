@@ -12,6 +12,7 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.settings import BATCHES, Settings
+from joulemap.domain.weight import keep_narrower
 from joulemap.errors import ModelError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
@@ -101,7 +102,9 @@ def rebatch(text: str, own: int, batch: int) -> str:
 
 def _vary_precision(plan: Plan) -> Plan:
     known = (precision for entry, _ in plan.selection.pairs for precision in entry.precisions)
-    return _evolve(plan, precision=dict.fromkeys((*plan.settings.precision, *known)))
+    own = plan.settings
+    wide = [precision for precision in known if keep_narrower(precision, own.weight_precision) == own.weight_precision]
+    return _evolve(plan, precision=dict.fromkeys((*own.precision, *wide)))
 
 
 def _vary_runtime(plan: Plan) -> Plan:
@@ -124,6 +127,7 @@ def evaluate_sizes(source: Source, plan: Plan) -> None:
     settings = Settings(
         hardware=own.hardware,
         precision=own.precision,
+        weight_precision=own.weight_precision,
         runtime=own.runtime,
         batch=batch,
         calibration=own.calibration,

@@ -37,10 +37,27 @@ BOUNDARY_HELP: Final = (
     "work beyond its circuits; chip: the chip and its memory. Times are the same."
 )
 
+WEIGHT_HELP: Final = (
+    "What weights of products are stored at, where that is narrower than --precision: int8, fp8, int4 or fp4, with the "
+    "size of the groups that share a scale as int4:64. They move and are kept at that width, products run at "
+    "--precision, and kernels convert them."
+)
+
 SET_HELP: Final = (
     "What if: a number of the hardware in place of its own, as dram.read=31pJ, clock=1.2GHz, tdp=x1.5 or "
     "l4:static_power=12W for one hardware alone; repeat for several. `joulemap sensitivity` lists the names."
 )
+
+WeightPrecision = Annotated[
+    str,
+    typer.Option(
+        "--weight-precision",
+        metavar="NAME[:GROUP]",
+        help=WEIGHT_HELP,
+        autocompletion=complete_precisions,
+        show_default="that of activations",
+    ),
+]
 
 Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
 Models = Annotated[
@@ -117,6 +134,7 @@ class RunOptions(ModelOptions):
             autocompletion=complete_precisions,
         ),
     ] = "fp32"
+    weight_precision: WeightPrecision = ""
     runtime: Annotated[
         str,
         typer.Option(
@@ -134,7 +152,9 @@ class RunOptions(ModelOptions):
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
-        names: dict[str, Any] = {"precision": split_names(self.precision), "runtime": split_names(self.runtime)}
+        names: dict[str, Any] = {
+            name: split_names(getattr(self, name)) for name in ("precision", "weight_precision", "runtime")
+        }
         return cast(
             "SettingsKeywords",
             {
@@ -149,7 +169,18 @@ class RunOptions(ModelOptions):
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them; none for defaults."""
         return repeat_options(
-            self, ("precision", "runtime", "batch", "inputs", "arguments", "calibration", "boundary", "changes")
+            self,
+            (
+                "precision",
+                "weight_precision",
+                "runtime",
+                "batch",
+                "inputs",
+                "arguments",
+                "calibration",
+                "boundary",
+                "changes",
+            ),
         )
 
 

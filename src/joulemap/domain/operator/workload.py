@@ -29,6 +29,9 @@ LEARNED: Final = ("weight", "bias")
 CAUSAL: Final = "causal"
 """Word of `Operator.variant` for attention whose tokens see none that come behind them."""
 
+DEQUANTIZE: Final = "dequantize"
+"""Word of `Operator.variant` for what makes weights wide for the product that reads them."""
+
 Shape = tuple[int, ...]
 
 

@@ -53,6 +53,7 @@ _elementwise(["addcmul", "addcmul_", "addcdiv", "lerp", "addr", "frac", "heavisi
 _elementwise(["hardshrink", "rrelu_with_noise"], 2)
 _elementwise(["softshrink", "nan_to_num", "linalg_cross"], 3)
 _elementwise(["where", "masked_fill", "masked_fill_", "bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"], 1)
+_elementwise(["bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "__ilshift__", "__irshift__"], 1)
 _elementwise(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan"], 1)
 
 

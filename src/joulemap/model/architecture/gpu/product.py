@@ -1,9 +1,10 @@
 """Time of products on a SIMT machine: tiles of outputs, one thread block each, in waves over the units.
 
-With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_m x b_n outputs and K cut into s parts:
+With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_m x b_n outputs, K cut into s parts and
+weights stored at the share w of what they are multiplied at:
 
     waves    = ceil(ceil(m / b_m) ceil(n / b_n) s G / U)
-    step     = max(b_m b_n / (share q), (b_m b_n + (min(b_m, m) + min(b_n, n)) operand_reach) / issue)   one of K
+    step     = max(b_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
     compute  = max(waves (K / s step + epilogue) + √waves turn, K / s x lone_step x (b_m + b_n)) / f
     split    = [s > 1] (split_clocks / f + 8 m n s / (7 memory bandwidth))                 parts are added up
     product  = least over tiles and s of ‖compute, memory‖ + split
@@ -79,6 +80,8 @@ class Shapes:
     """Of the peak, that a full unit reaches."""
     reach: Floats
     """What a row or a column of operands costs to supply for each step, in outputs."""
+    stored: Floats
+    """Bytes of a column as they arrive, for each as it is multiplied by: below 1 for weights that are stored narrow."""
     loops: Booleans
     """Whether groups are products one after the other, and not one."""
     splits: Booleans
@@ -116,7 +119,7 @@ def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
     tiles = together * ceil_divide(m, tile_m) * ceil_divide(n, tile_n)
     share = tiles * split / engine.units
     waves = turns * np.ceil(share)
-    operands = (np.minimum(tile_m, m) + np.minimum(tile_n, n)) * shapes.reach
+    operands = (np.minimum(tile_m, m) + np.minimum(tile_n, n) * shapes.stored) * shapes.reach
     area = tile_m * tile_n
     slots = engine.slots_per_clock * np.maximum(shapes.share, 1.0)
     step = np.maximum(area / (shapes.share * engine.macs_per_clock), (area + operands) / slots)

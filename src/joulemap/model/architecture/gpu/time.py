@@ -165,6 +165,7 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         groups=np.maximum(work.gemm_groups[rows], 1.0),
         share=sorts.share[rows],
         reach=engine.value("operand_reach") * ratio[rows],
+        stored=traits.kernels.stored_share[rows],
         loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
         splits=traits.is_of("product")[rows],
         is_built=is_built,
@@ -213,7 +214,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     light, index, quantize = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in _PASSES)
     zero = np.zeros(work.operator_count)
     if kernels.runtime in MERGING:
-        follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides, 1.0, 0.0))) > 0.0
+        follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0))) > 0.0
         passes = kernels.leads & follows & work.has_macs & ~traits.is_attention & (kernels.runtime == "fused")
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes

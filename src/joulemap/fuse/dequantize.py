@@ -1,0 +1,140 @@
+"""Weights that a model stores narrow and makes wide in its forward pass, found by the data flow.
+
+    weights ─► unpack, convert, subtract, multiply … ─► the matrix of a product
+
+What no input has a part in is folded by a compiler, which would store the wide result. It is not where the result is
+the matrix of a product and larger than what it is made of, whole numbers among it: the kernel of the product then reads
+the narrow weights and makes them wide on chip. Where several products read the result, a kernel of its own makes it.
+What several products share on the way, such as a table of shifts, stays folded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.domain.operator.workload import DEQUANTIZE
+from joulemap.domain.workload import Access, Operator, Subgraph, Workload
+
+ATTENTION: Final = "scaled_dot_product_attention"
+"""The call whose products multiply no weights."""
+
+
+@attrs.frozen(kw_only=True)
+class Dequantizations:
+    """Operators that make weights wide."""
+
+    joined: Mapping[int, tuple[int, ...]]
+    """Product -> those that its kernel holds, in execution order."""
+    apart: frozenset[int]
+    """Those whose result several products read."""
+
+    def mark(self, operators: Sequence[Operator]) -> tuple[Operator, ...]:
+        """Return the operators, those that make weights wide told as such, and no longer foldable."""
+        kept = self.apart.union(*self.joined.values())
+        return tuple(
+            attrs.evolve(operator, is_foldable=False, variant=DEQUANTIZE) if index in kept else operator
+            for index, operator in enumerate(operators)
+        )
+
+    def join(self, subgraphs: Sequence[Subgraph]) -> tuple[Subgraph, ...]:
+        """Return the subgraphs, each product's with the operators that make its matrix.
+
+        All of them lead to the product alone, so that a subgraph stays convex.
+        """
+        moved = frozenset[int]().union(*self.joined.values())
+        told: list[Subgraph] = []
+        for subgraph in subgraphs:
+            own = [index for index in subgraph.operator_indices if index not in moved]
+            more = [index for product in own for index in self.joined.get(product, ())]
+            if more:
+                pattern = f"{DEQUANTIZE}+{subgraph.pattern}"
+                told.append(attrs.evolve(subgraph, operator_indices=tuple(sorted((*own, *more))), pattern=pattern))
+            elif own:
+                told.append(attrs.evolve(subgraph, operator_indices=tuple(own)))
+        return tuple(told)
+
+
+def find_dequantizations(workload: Workload) -> Dequantizations:
+    """Return the operators of a workload that make the matrices of products of narrower weights."""
+    flow = _Flow.of(workload)
+    joined: dict[int, tuple[int, ...]] = {}
+    apart: set[int] = set()
+    for product, operator in enumerate(workload.operators):
+        if operator.is_foldable or not operator.mac_count or ATTENTION in operator.aten:
+            continue
+        taken: set[int] = set()
+        for last in sorted(flow.producers.get(product, ())):
+            members = flow.trace_back(last)
+            own = flow.keep_own(members, product)
+            if own and flow.is_widening(own, product):
+                taken |= own
+            elif flow.is_widening(members, product):
+                apart |= members
+        if taken:
+            joined[product] = tuple(sorted(taken))
+    return Dequantizations(joined=joined, apart=frozenset(apart.difference(*joined.values())))
+
+
+@attrs.frozen
+class _Flow:
+    """What depends on no input, and who reads it."""
+
+    workload: Workload
+    producers: Mapping[int, set[int]]
+    """Operator -> the foldable ones that it reads from."""
+    consumers: Mapping[int, set[int]]
+    accesses: Mapping[int, Sequence[Access]]
+
+    @classmethod
+    def of(cls, workload: Workload) -> _Flow:
+        """Return the flow of a workload."""
+        producers: dict[int, set[int]] = {}
+        consumers: dict[int, set[int]] = {}
+        for edge in workload.edges:
+            if workload.operators[edge.producer_index].is_foldable:
+                producers.setdefault(edge.consumer_index, set()).add(edge.producer_index)
+                consumers.setdefault(edge.producer_index, set()).add(edge.consumer_index)
+        accesses: dict[int, list[Access]] = {}
+        for access in workload.accesses:
+            accesses.setdefault(access.operator_index, []).append(access)
+        return cls(workload, producers, consumers, accesses)
+
+    def trace_back(self, last: int) -> set[int]:
+        """Return an operator and all that it is computed from."""
+        members, waiting = {last}, [last]
+        while waiting:
+            fresh = self.producers.get(waiting.pop(), set()) - members
+            members |= fresh
+            waiting.extend(fresh)
+        return members
+
+    def keep_own(self, members: Collection[int], product: int) -> set[int]:
+        """Return those that lead to the product alone."""
+        own = {product, *members}
+        for index in sorted(members, reverse=True):
+            if not self.consumers.get(index, set()) <= own:
+                own.discard(index)
+        return own - {product}
+
+    def is_widening(self, members: Collection[int], product: int) -> bool:
+        """Whether operators make a matrix of a product of less than its bytes, whole numbers among it."""
+        every = [access for index in members for access in self.accesses.get(index, ())]
+        made = {access.tensor_index for access in every if access.role == "output"}
+        read: dict[int, int] = {}
+        for access in every:
+            if access.role != "output" and access.tensor_index not in made:
+                read[access.tensor_index] = max(read.get(access.tensor_index, 0), access.byte_count)
+        has_narrow = any(access.role == "weight" and not access.item_bytes for access in every)
+        taken = [
+            access
+            for access in self.accesses.get(product, ())
+            if access.role != "output" and access.tensor_index in made
+        ]
+        operator = self.workload.operators[product]
+        matrix = operator.gemm_k * operator.gemm_groups * min(operator.gemm_m, operator.gemm_n)
+        whole = max((math.prod(self.workload.tensors[one.tensor_index].shape) for one in taken), default=0)
+        return has_narrow and whole >= matrix and sum(read.values()) < sum(one.byte_count for one in taken)

@@ -1,0 +1,269 @@
+"""Weights that are stored narrower than activations: what moves, what is kept, what making them wide costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import duckdb
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from chips import FORMS
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.settings import Settings
+from joulemap.domain.weight import (
+    find_weight_format,
+    keep_narrower,
+    label_precision,
+    pair_precisions,
+    read_weight_format,
+    spell_precision,
+)
+from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.model.kernel import form_kernels
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import WorkloadColumns
+from joulemap.workspace import Workspace
+from models import columns
+
+GEMM = "gemm(m=1,n=4096,k=4096)"
+FORMATS = ("int4", "int4:64", "int4:16", "fp4", "int8", "fp8")
+
+
+class Decoder(nn.Module):
+    """Looks up in a table, norms, and multiplies twice: by a wide matrix, and by the table if it is tied."""
+
+    def __init__(self, *, is_tied: bool = False) -> None:
+        super().__init__()
+        self.table = nn.Embedding(1000, 256)
+        self.norm = nn.LayerNorm(256)
+        self.up = nn.Linear(256, 512)
+        self.down = nn.Linear(512, 256, bias=False)
+        self.head = nn.Linear(256, 1000, bias=False)
+        if is_tied:
+            self.head.weight = self.table.weight
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.norm(self.table(ids))
+        out: Tensor = self.head(x + self.down(self.up(x)))
+        return out
+
+
+def decoder(*, is_tied: bool = False, token_count: int = 1) -> WorkloadColumns:
+    return columns(Decoder(is_tied=is_tied), torch.zeros(1, token_count, dtype=torch.int64, device="meta"))
+
+
+MATRICES = 256 * 512 + 512 * 256
+HEAD = 256 * 1000
+REST = 512 + 2 * 256
+"""Bias, and scale and shift of the norm."""
+
+
+def test_a_format_has_a_width_and_scales() -> None:
+    usual = read_weight_format("INT4")
+    assert (usual.name, usual.group_size, usual.scale_bytes, usual.item_bytes) == ("int4", 128, 2.0, 0.5)
+    assert read_weight_format("int4:64").name == "int4:64"
+    assert read_weight_format("int4:128").name == "int4"
+    assert read_weight_format("float8").precision == "fp8"
+    assert (read_weight_format("fp4").group_size, read_weight_format("fp4").scale_bytes) == (16, 1.0)
+    assert "0.5156 bytes a weight" in usual.describe()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("int3", "unknown weight precision 'int3'; known: fp64"),
+        ("int4:", "write the size of its groups as int4:64"),
+        ("int4:0", "write the size of its groups as int4:64"),
+        ("int4:many", "write the size of its groups as int4:64"),
+    ],
+)
+def test_what_is_no_format_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_weight_format(text)
+
+
+def test_weights_that_are_no_narrower_are_refused() -> None:
+    for precision, weights in (("bf16", "fp32"), ("bf16", "fp16"), ("int8", "bf16"), ("int8", "fp8"), ("int4", "int8")):
+        with pytest.raises(UsageError, match=f"weights at {weights} are no narrower than activations at {precision}"):
+            find_weight_format(precision, weights)
+    assert find_weight_format("bf16", "") is find_weight_format("bf16", "bf16") is None
+    assert keep_narrower("int8", ("int4", "int8", "bf16", "fp8")) == ("int4", "int8")
+
+
+def test_pairs_of_precisions_are_told_in_a_word() -> None:
+    assert pair_precisions(("bf16",), ()) == (("bf16", "bf16"),)
+    pairs = pair_precisions(("bf16", "int8"), ("int8", "int4:64"))
+    assert pairs == (("bf16", "int8"), ("bf16", "int4:64"), ("int8", "int8"), ("int8", "int4:64"))
+    assert [label_precision(*pair) for pair in pairs] == ["bf16/int8", "bf16/int4:64", "int8", "int8/int4:64"]
+    assert spell_precision("bf16/int4:64") == ["--precision", "bf16", "--weight-precision", "int4:64"]
+    assert spell_precision("bf16") == ["--precision", "bf16"]
+    assert Settings(precision="half", weight_precision="INT4:128").precisions == (("fp16", "int4"),)
+
+
+def test_matrices_of_products_are_stored_at_their_width_with_scales() -> None:
+    work = decoder()
+    wide = (REST + 256 * 1000) * 2
+    # a row of 256 has two groups of 128, one of 512 four; a scale is two bytes
+    scales = (512 * 2 + 256 * 4 + 1000 * 2) * 2
+    assert work.weight_bytes_at("bf16") == wide + (MATRICES + HEAD) * 2
+    assert work.weight_bytes_at("bf16", "bf16") == work.weight_bytes_at("bf16")
+    assert work.weight_bytes_at("bf16", "int4") == wide + (MATRICES + HEAD) // 2 + scales
+    assert work.weight_bytes_at("bf16", "int8") == wide + MATRICES + HEAD + scales
+    assert work.weight_bytes_at("bf16", "int4:64") == wide + (MATRICES + HEAD) // 2 + 2 * scales
+    # 16 values share a scale of one byte
+    assert work.weight_bytes_at("bf16", "fp4") == wide + (MATRICES + HEAD) * (0.5 + 1 / 16)
+    # a group that is longer than the sum is as long as it
+    assert work.weight_bytes_at("bf16", "int4:4096") == wide + (MATRICES + HEAD) // 2 + (512 + 256 + 1000) * 2
+
+
+def test_a_table_that_a_product_reads_too_is_stored_once() -> None:
+    work = decoder(is_tied=True)
+    scales = (512 * 2 + 256 * 4 + 1000 * 2) * 2
+    assert work.weight_bytes_at("bf16", "int4") == REST * 2 + (MATRICES + HEAD) // 2 + scales
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_they_move_as_they_are_stored(runtime: str) -> None:
+    kernels = form_kernels(decoder(), "bf16", runtime, "int4")
+    plain = form_kernels(decoder(), "bf16", runtime)
+    products = kernels.work.of_kind("linear")
+    counts = np.array([256 * 512, 512 * 256, 256 * 1000], dtype=np.float64)
+    stored = counts / 2 + np.array([512 * 2, 256 * 4, 1000 * 2]) * 2 + np.array([512 * 2, 0, 0])
+    assert kernels.weight_bytes[products].tolist() == stored.tolist()
+    assert kernels.weight_bytes[~products].tolist() == plain.weight_bytes[~products].tolist()
+    for name in ("input_bytes", "output_bytes", "own_read_bytes", "own_weight_bytes", "peak_activation_bytes"):
+        assert np.array_equal(getattr(kernels, name), getattr(plain, name)), name
+    # converted and multiplied by a scale, each once
+    assert kernels.dequantization_count[products].tolist() == (2 * counts).tolist()
+    added = kernels.work.elementwise_count - plain.work.elementwise_count
+    assert added.tolist() == kernels.dequantization_count.tolist()
+
+
+def test_what_a_group_makes_no_narrower_keeps_its_width() -> None:
+    work = columns(nn.Conv2d(16, 16, 1, groups=16, bias=False), torch.empty(1, 16, 4, 4, device="meta"))
+    # one weight of half a byte with a scale of two is wider than a weight of two
+    assert work.weight_bytes_at("bf16", "int4") == 16 * 2
+    assert not form_kernels(work, "bf16", "fused", "int4").dequantization_count.any()
+
+
+def test_narrower_weights_are_never_more_bytes() -> None:
+    work = decoder()
+    for precision in ("fp32", "bf16", "int8"):
+        known = [read_weight_format(name) for name in FORMATS]
+        widths = [
+            (one.item_bytes + one.scale_bytes / one.group_size, one.name)
+            for one in known
+            if one.item_bytes < PRECISION_BYTES[precision]
+        ]
+        found = [work.weight_bytes_at(precision, name) for _, name in sorted(widths)]
+        assert found == sorted(found)
+        assert all(one <= work.weight_bytes_at(precision) for one in found)
+
+
+def run(
+    work: WorkloadColumns, hardware: Hardware, precision: str, weights: str = "", runtime: str = "fused"
+) -> RunColumns:
+    configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime, weight_precision=weights)
+    return Evaluator(work).evaluate(hardware, configuration)
+
+
+def chip(name: str) -> Hardware:
+    return load_catalogue().find(name)
+
+
+def test_making_weights_wide_is_energy_to_the_last_operation() -> None:
+    work, h100 = decoder(), chip("h100_sxm5")
+    plain, narrow = run(work, h100, "bf16"), run(work, h100, "bf16", "int4")
+    position = h100.reference.position(("cuda_core", "elementwise"))
+    counts = [one.ledger.action_count[one.ledger.action_index == position].sum() for one in (narrow, plain)]
+    assert counts[0] - counts[1] == 2 * (MATRICES + HEAD)
+    assert narrow.weight_bytes == work.weight_bytes_at("bf16", "int4")
+    assert narrow.mac_count == plain.mac_count
+    assert narrow.peak_ops_per_s == plain.peak_ops_per_s
+
+
+@pytest.mark.parametrize("hardware", FORMS, ids=lambda one: one.id)
+def test_a_token_is_never_slower_and_parts_add_up(hardware: Hardware) -> None:
+    work = decoder()
+    precision = next(name for name in ("bf16", "fp16", "int8", "fp32") if name in hardware.peaks)
+    for runtime in RUNTIMES:
+        try:
+            last = run(work, hardware, precision, runtime=runtime)
+        except UnsupportedError:
+            continue
+        for weights in ("int8", "int4"):
+            if find_weight_format(precision, weights) is None:
+                continue
+            found = run(work, hardware, precision, weights, runtime)
+            # unless a power cap takes clock for the operations that make weights wide
+            if found.clock_fraction == last.clock_fraction:
+                assert found.operators.latency_fs.sum() <= last.operators.latency_fs.sum()
+            assert found.operators.moved_bytes.sum() < last.operators.moved_bytes.sum()
+            assert found.operators.latency_fs.sum() == found.subgraphs.latency_fs.sum()
+            assert found.weight_bytes < last.weight_bytes
+            last = found
+
+
+def test_decoding_moves_a_quarter_of_the_weights() -> None:
+    hardware = chip("l4")
+    work = columns(nn.Linear(16384, 16384, bias=False, device="meta"), torch.empty(1, 16384, device="meta"))
+    wide, narrow = run(work, hardware, "bf16"), run(work, hardware, "bf16", "int4")
+    assert_close(wide.operators.dram_bytes.sum() / narrow.operators.dram_bytes.sum(), 4 / (1 + 1 / 32), rel=0.01)
+    assert wide.operators.latency_fs.sum() > 3 * narrow.operators.latency_fs.sum()
+
+
+def test_a_model_fits_where_its_weights_do() -> None:
+    hardware = chip("l4")
+    small = attrs.evolve(hardware.memory_capacity, value=100e6)
+    hardware = attrs.evolve(hardware, memory_capacity=small)
+    work = columns(nn.Linear(8192, 8192, bias=False, device="meta"), torch.empty(1, 8192, device="meta"))
+    with pytest.raises(UnsupportedError, match="this configuration needs"):
+        run(work, hardware, "bf16")
+    assert run(work, hardware, "bf16", "int4").weight_bytes == 8192 * 8192 // 2 + 8192 * 64 * 2
+
+
+def test_runs_of_several_weight_precisions_stand_side_by_side(tmp_path: Path) -> None:
+    database = tmp_path / "weight.duckdb"
+    workspace = Workspace(database)
+    asked = {"hardware": "l4", "precision": "bf16", "calibration": "none"}
+    answer = workspace.compare(GEMM, **asked, weight_precision=("bf16", "int8", "int4"))  # type: ignore[arg-type]
+    rows = {row.precision: row for row in answer.rows}
+    assert list(rows) == ["bf16/int4", "bf16/int8", "bf16"]
+    assert answer.varying == ("precision",)
+    assert "int4 in groups of 128 with a scale of 16 bits" in "\n".join(answer.scope.describe())
+    plain = workspace.compare(GEMM, **asked)  # type: ignore[arg-type]
+    assert [row.run_id for row in plain.rows] == [rows["bf16"].run_id]
+    assert plain.varying == ()
+    assert not any("weights" in line for line in plain.scope.describe())
+    grouped = workspace.compare(GEMM, **asked, weight_precision="int4:32")  # type: ignore[arg-type]
+    assert grouped.rows[0].peak_memory_bytes > rows["bf16/int4"].peak_memory_bytes  # type: ignore[operator]
+    with duckdb.connect(str(database), read_only=True) as connection:
+        found = connection.execute(
+            "SELECT precision, weight_precision, weight_bytes FROM run_figures WHERE is_newest ORDER BY weight_bytes"
+        ).fetchall()
+    size = 4096 * 4096
+    assert found == [
+        ("bf16", "int4", size // 2 + 4096 * 32 * 2),
+        ("bf16", "int4:32", size // 2 + 4096 * 128 * 2),
+        ("bf16", "int8", size + 4096 * 32 * 2),
+        ("bf16", "bf16", 2 * size),
+    ]
+
+
+def test_the_command_line_takes_it(joulemap: Run, tmp_path: Path) -> None:
+    where = ("--precision", "bf16", "--calibration", "none", "--db", tmp_path / "cli.duckdb")
+    told = joulemap("analyze", GEMM, "l4", "--weight-precision", "int4", *where).stdout
+    assert "batch 1, bf16/int4, fused" in told
+    assert "weights 8.65 MB" in told
+    wrong = joulemap("compare", GEMM, "l4", "--weight-precision", "fp32", *where)
+    assert wrong.returncode == ExitCode.USAGE
+    assert "weights at fp32 are no narrower than activations at bf16; narrower are fp8, int8, int4, fp4" in wrong.stderr
