@@ -1,21 +1,24 @@
 """The partition of operators into subgraphs that one kernel can run.
 
-A subgraph starts at the first operator in execution order that has none, and grows along the data flow while its
-last operator has exactly one consumer and that consumer is fusible. A squeeze-and-excitation gate (mean, two small
-products with activations, sigmoid) is one subgraph, because all of it works on one value per channel. Whatever leaves
-a subgraph leaves from its last operator only, so no path can leave and come back: every subgraph is convex by
-construction.
+Operators are taken in execution order. Each joins the subgraph of something that it reads, if one kernel can hold both
+(`group`) and no path between them leads through another subgraph (`order`); where it reads values of several that one
+kernel can hold, these become one. A product is followed by what works on its elements, along a chain of single readers.
+A squeeze-and-excitation gate (mean, two small products with activations, sigmoid) is one subgraph, because all of it
+works on one value per channel. Each operator is in one subgraph, and computed once: a value that several subgraphs
+read is written by the one that makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from joulemap.domain.workload import Edge, Operator, Subgraph
+import attrs
 
-ANCHORS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
-"""Kinds that lead a kernel; a subgraph has one, or two matmuls around a softmax (attention)."""
+from joulemap.domain.workload import Edge, Operator, Subgraph
+from joulemap.fuse.group import GATHERING, Group, begin, may_end, may_take, may_unite
+from joulemap.fuse.order import Order, sort_groups
+from joulemap.fuse.pattern import describe
 
 GATES: Final = frozenset({"sigmoid", "hardsigmoid"})
 """Operations that end a squeeze-and-excitation gate."""
@@ -23,72 +26,147 @@ GATES: Final = frozenset({"sigmoid", "hardsigmoid"})
 PRODUCTS_IN_GATE: Final = 2
 """Squeeze and excite; some models do both in one."""
 
-POINTWISE: Final = frozenset({"batch_norm", "elementwise"})
-"""Kinds that need only the element at hand, so that they run in the epilogue of any kernel."""
-
-ROWWISE: Final = frozenset({"softmax", "normalization"})
-"""Kinds that need a whole row; they fuse with pointwise operators around them, not with a GEMM's epilogue."""
-
-
-def _may_follow(members: Sequence[Operator], candidate: Operator) -> bool:
-    """Whether one kernel can compute `candidate` right after `members`."""
-    computing = [member for member in members if not member.is_view]
-    if candidate.is_view:
-        return True
-    if not computing:
-        return True
-    kinds = {member.kind for member in computing}
-    last = computing[-1]
-    if last.output_element_count != candidate.output_element_count and candidate.kind != "matmul":
-        return False
-    if candidate.kind in POINTWISE:
-        return bool(kinds & (ANCHORS | POINTWISE | ROWWISE)) and kinds <= ANCHORS | POINTWISE | ROWWISE
-    if candidate.kind in ROWWISE:
-        is_attention = candidate.kind == "softmax" and kinds & ANCHORS == {"matmul"}
-        return kinds <= POINTWISE or (is_attention and kinds <= {"matmul"} | POINTWISE)
-    if candidate.kind == "matmul":
-        anchors = [member for member in computing if member.kind in ANCHORS]
-        return (
-            len(anchors) == 1
-            and anchors[0].kind == "matmul"
-            and "softmax" in kinds
-            and kinds <= {"matmul", "softmax"} | POINTWISE
-            and candidate.gemm_groups == anchors[0].gemm_groups
-            and candidate.gemm_k == anchors[0].gemm_n
-        )
-    return False
-
 
 def partition(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Subgraph, ...]:
-    """Return the subgraphs in execution order of their first operator; each operator is in exactly one."""
-    consumers: list[set[int]] = [set() for _ in operators]
-    for edge in edges:
-        consumers[edge.producer_index].add(edge.consumer_index)
-    taken = [False] * len(operators)
-    subgraphs: list[Subgraph] = []
-    for start in range(len(operators)):
-        if taken[start]:
-            continue
-        taken[start] = True
-        indices = [start]
-        members = [operators[start]]
-        gate = _gate(start, operators, consumers, taken)
-        for index in gate:
-            taken[index] = True
-            indices.append(index)
-            members.append(operators[index])
-        while not gate and len(consumers[indices[-1]]) == 1:
-            (candidate,) = consumers[indices[-1]]
-            if taken[candidate] or not _may_follow(members, operators[candidate]):
+    """Return the subgraphs in an order that can be executed; each operator is in exactly one."""
+    making = _Partition.of(operators, edges)
+    for index in range(len(operators)):
+        making.place(index)
+    return making.subgraphs(edges)
+
+
+@attrs.define
+class _Partition:
+    operators: Sequence[Operator]
+    producers: Sequence[Sequence[int]]
+    consumers: Sequence[set[int]]
+    sources: Sequence[Sequence[int]]
+    """Operator -> those that compute and whose values it reads, through views."""
+    readers: Sequence[set[int]]
+    """The other way."""
+    order: Order = attrs.field(factory=Order)
+    groups: dict[int, Group] = attrs.field(factory=dict)
+    """By number in the order; those that joined another are gone."""
+    home: list[int] = attrs.field(factory=list)
+    """Operator -> its group, or one that joined it."""
+    gates: dict[int, int] = attrs.field(factory=dict)
+    """Operator of a gate -> the one that begins it."""
+
+    @classmethod
+    def of(cls, operators: Sequence[Operator], edges: Sequence[Edge]) -> _Partition:
+        """Return one that has placed nothing."""
+        producers: list[list[int]] = [[] for _ in operators]
+        consumers: list[set[int]] = [set() for _ in operators]
+        for edge in edges:
+            if edge.consumer_index not in consumers[edge.producer_index]:
+                consumers[edge.producer_index].add(edge.consumer_index)
+                producers[edge.consumer_index].append(edge.producer_index)
+        sources: list[tuple[int, ...]] = []
+        readers: list[set[int]] = [set() for _ in operators]
+        for index, made_by in enumerate(producers):
+            found: dict[int, None] = {}
+            for one in sorted(made_by):
+                found |= dict.fromkeys(sources[one] if operators[one].is_view else (one,))
+            sources.append(tuple(found))
+            if not operators[index].is_view:
+                for one in found:
+                    readers[one].add(index)
+        return cls(operators=operators, producers=producers, consumers=consumers, sources=sources, readers=readers)
+
+    def place(self, index: int) -> None:
+        """Give an operator a group: that of something that it reads, or one of its own."""
+        operator = self.operators[index]
+        if operator.is_view:
+            homes = self._find(self.producers[index])
+        elif index in self.gates:
+            homes = [self.order.find(self.home[self.gates[index]])]
+        else:
+            gate = _gate(index, self.operators, self.consumers)
+            self.gates |= dict.fromkeys(gate, index)
+            homes = [] if gate else self._candidates(index)
+        needed = [self.home[one] for one in self.producers[index]]
+        for home in homes:
+            if self._fits(home, operator) and self.order.may_need(home, needed):
+                self.order.need(home, needed)
                 break
-            taken[candidate] = True
-            indices.append(candidate)
-            members.append(operators[candidate])
-        subgraphs.append(_describe(members, indices))
-    return tuple(subgraphs)
+        else:
+            home = self.order.add(needed)
+            self.groups[home] = Group() if operator.is_view else begin(operator)
+        group = self.groups[home]
+        group.indices.append(index)
+        self.home.append(home)
+        if not operator.is_view:
+            group.take(operator)
+            group.is_closed |= index in self.gates or self.gates.get(index + 1) == index
+            home = self._adopt(index, home)
+            if not group.anchors:
+                self._unite(home, homes)
+
+    def _find(self, indices: Iterable[int]) -> list[int]:
+        """Return the groups of operators, the last in the order first."""
+        found = {self.order.find(self.home[one]) for one in indices}
+        return sorted(found, key=self.order.rank.__getitem__, reverse=True)
+
+    def _fits(self, home: int, operator: Operator) -> bool:
+        """Whether a compiler would compute an operator when it computes the group."""
+        group = self.groups[home]
+        return group.last is None or group.is_foldable == operator.is_foldable
+
+    def _candidates(self, index: int) -> list[int]:
+        """Return the groups whose kernel can compute an operator, those with a product first."""
+        operator = self.operators[index]
+        sources = self.sources[index]
+        if operator.operation in GATHERING:
+            sources = [one for one in sources if self.operators[one].dtype.startswith("int")]
+        ended: dict[int, int] = {}
+        for source in sources:
+            home = self.order.find(self.home[source])
+            group = self.groups[home]
+            leads_here = group.last is self.operators[source] and len(self.readers[source]) == 1
+            if group.anchors and leads_here and may_end(group, operator):
+                ended[home] = group.indices[0]
+        taken = [home for home in self._find(sources) if may_take(self.groups[home], operator)]
+        return sorted(ended, key=ended.__getitem__) + taken
+
+    def _adopt(self, index: int, home: int) -> int:
+        """Join views that only this operator reads to its group, and return that."""
+        for producer in self.producers[index]:
+            view = self.groups[self.order.find(self.home[producer])]
+            if view.last is None and all(self.consumers[one] <= {*view.indices, index} for one in view.indices):
+                home = self._join(home, self.order.find(self.home[producer]))
+        return home
+
+    def _unite(self, home: int, others: Iterable[int]) -> None:
+        """Join the groups whose kernel can compute what was placed to its own, where one kernel can hold them."""
+        for other in others:
+            home, there = self.order.find(home), self.order.find(other)
+            first, second = self.groups[home], self.groups[there]
+            if home != there and first.is_foldable == second.is_foldable and may_unite(first, second):
+                home = self._join(home, there)
+
+    def _join(self, first: int, second: int) -> int:
+        """Make two groups one, unless a third lies between, and return that of the first."""
+        if first == second or not self.order.may_join(first, second):
+            return first
+        large, small = self.groups.pop(first), self.groups.pop(second)
+        if len(small.indices) > len(large.indices) and small.last is not None:
+            large, small = small, large
+        large.absorb(small)
+        joined = self.order.join(first, second)
+        self.groups[joined] = large
+        return joined
+
+    def subgraphs(self, edges: Sequence[Edge]) -> tuple[Subgraph, ...]:
+        """Return what was made."""
+        number = {home: position for position, home in enumerate(self.groups)}
+        owner = [number[self.order.find(home)] for home in self.home]
+        groups = [sorted(group.indices) for group in self.groups.values()]
+        pairs = ((owner[edge.producer_index], owner[edge.consumer_index]) for edge in edges)
+        found = sort_groups([indices[0] for indices in groups], pairs)
+        return tuple(describe([self.operators[index] for index in groups[one]], groups[one]) for one in found)
 
 
-def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int]], taken: Sequence[bool]) -> list[int]:
+def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int]]) -> list[int]:
     """Return the operators after `start` that make a squeeze-and-excitation gate with it, or nothing.
 
     Every one but the last has a single consumer, so the gate is convex.
@@ -103,22 +181,9 @@ def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int
         operator = operators[current]
         products += operator.kind in ("conv", "linear")
         fits = operator.is_view or operator.kind in ("conv", "linear", "batch_norm", "elementwise")
-        if taken[current] or not fits or products > PRODUCTS_IN_GATE:
+        if not fits or products > PRODUCTS_IN_GATE:
             return []
         found.append(current)
         if operator.operation in GATES:
             return found if products in (1, PRODUCTS_IN_GATE) else []
     return []
-
-
-def _describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
-    computing = [member for member in members if not member.is_view]
-    leaders = [member for member in computing if member.kind in ANCHORS] or computing or list(members)
-    operations = [member.operation for member in computing] or ["view"]
-    if members[0].kind == "reduction" and operations[-1] in GATES:
-        pattern = "squeeze_excitation"
-    elif operations.count("matmul") == 2 and "softmax" in operations:
-        pattern = "attention"
-    else:
-        pattern = "+".join(operations)
-    return Subgraph(pattern=pattern, name=leaders[0].name, operator_indices=tuple(indices))

@@ -31,6 +31,9 @@ from joulemap.model.workload import (
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on what it already holds."""
 
+LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
+"""Kinds that do so where nothing is multiplied: in a kernel that runs over elements or rows."""
+
 
 @attrs.define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
@@ -100,7 +103,9 @@ class KernelColumns:
         """Operators that need an element or a row and that another leads: they run in its epilogue, on its tiles, or
         make what it multiplies by on the way in.
         """
-        mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | self.feeds)
+        has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
+        in_loop = self.work.of_kind(*LOOP_KINDS) & ~has_product
+        mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | in_loop | self.feeds)
         return mask
 
     @cached_property

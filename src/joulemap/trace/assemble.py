@@ -123,7 +123,7 @@ class _Assembly:
         if call.is_view:
             cost = Cost(kind="view", operation=cost.operation)
         operator = self.add_operator(call, cost, own_path=own_path)
-        if not call.is_view:
+        if cost.kind != "view":
             reads = call.reads
             if call.name in _OVERWRITES:
                 reads = tuple(index for index in reads if not self.is_written(call, index))

@@ -36,12 +36,10 @@ _movement(
     ]
 )
 _movement(["dropout", "dropout_", "feature_dropout", "feature_dropout_", "unbind", "split", "chunk", "lift_fresh"])
-_movement(["arange", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like"])
-_movement(["new_zeros", "new_ones", "new_full", "new_empty", "scalar_tensor", "linspace", "eye", "one_hot"])
+_movement(["arange", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like"])
+_movement(["new_zeros", "new_ones", "new_full", "scalar_tensor", "linspace", "eye", "one_hot"])
 _movement(
     [
-        "empty_strided",
-        "new_empty_strided",
         "meshgrid",
         "complex",
         "view_as_real",
@@ -51,6 +49,12 @@ _movement(
 )
 _movement(["rot90", "diag_embed", "block_diag", "index_fill", "index_copy", "max_unpool2d", "max_unpool3d"])
 _movement(["embedding", "index", "_unsafe_index", "index_select", "gather", "take"], gathers=True)
+
+
+@formula("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
+def reserve(_call: Call) -> Cost:
+    """Memory that nothing has written yet."""
+    return Cost(kind="view", operation="empty")
 
 
 @formula("cat")

@@ -1,0 +1,222 @@
+"""What one kernel can hold: which operator may join which others, and which groups can be one.
+
+A kernel without a product runs over elements. Its extent is how many; where it reduces, rows of them are what it
+reduces together, and a value of a row is at hand for all elements of that row.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from operator import mul
+from typing import Final
+
+import attrs
+
+from joulemap.domain.workload import Operator
+
+ANCHORS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
+"""Kinds that lead a kernel; a subgraph has one, or two matmuls around a softmax (attention)."""
+
+POINTWISE: Final = frozenset({"batch_norm", "elementwise"})
+"""Kinds that need only the element at hand, so that they run in the epilogue of any kernel."""
+
+ROWWISE: Final = frozenset({"softmax", "normalization"})
+"""Kinds that need a whole row; they fuse with pointwise operators around them, not with a GEMM's epilogue."""
+
+JOINING: Final = frozenset({"append", "cat", "constant_pad_nd", "pad", "repeat", "stack"})
+"""Movements whose result may be larger than each operand, which a kernel computes where it puts it."""
+
+MOVING: Final = JOINING | {
+    "channel_shuffle", "clone", "contiguous", "copy", "dropout", "flip", "pixel_shuffle", "pixel_unshuffle", "reshape",
+    "roll", "rot90", "to", "to_copy", "tril", "triu", "type_as", "unsafe_view",
+}  # fmt: skip
+"""Movements that put each element where its index says, so that a kernel computes what it moves."""
+
+GATHERING: Final = frozenset({"embedding", "gather", "index", "index_select", "take", "unsafe_index"})
+"""Movements that read where a value says: a kernel computes the place, but not what it finds there."""
+
+FILLING: Final = frozenset({
+    "arange", "eye", "fill", "full", "full_like", "lift_fresh", "linspace", "new_full", "new_ones", "new_zeros", "ones",
+    "ones_like", "scalar_tensor", "zero", "zeros", "zeros_like",
+})  # fmt: skip
+"""Movements that read nothing."""
+
+PARTIAL: Final = frozenset({"copy", "fill", "zero"})
+"""Movements that may write a part of what is there."""
+
+STENCILS: Final = ("grid_sample", "upsample")
+"""How operations begin that read neighbours of elements: what they read is made before."""
+
+REDUCING: Final = frozenset({"adaptive_avg_pool", "logsumexp", "moment", "reduce"})
+"""Reductions of rows; sorting and searching are kernels of their own."""
+
+MOST: Final = 64
+"""Operators that one kernel without a product holds; a compiler's limit (`max_fusion_size` of Inductor)."""
+
+UNROLLED: Final = 8
+"""Elements of a row that a kernel reduces one after the other for each result (`unroll_reductions_threshold`)."""
+
+LONGEST_ROW: Final = 2**18
+"""Elements of a row that one block reads twice; of a longer one, several blocks make the value."""
+
+
+def reduced_extent(operator: Operator) -> int:
+    """Return how many elements a reduction reads, from its counts."""
+    if operator.operation == "moment":
+        return operator.elementwise_count // 4
+    if operator.operation == "logsumexp":
+        return operator.special_count - operator.output_element_count
+    return operator.elementwise_count - operator.output_element_count
+
+
+def row_count(operator: Operator) -> int:
+    """Return how many rows a softmax or a normalization has."""
+    if operator.kind == "normalization" and operator.special_count:
+        return operator.special_count
+    length = operator.output_shape[-1] if operator.output_shape else 1
+    return operator.output_element_count // max(length, 1)
+
+
+@attrs.define
+class Group:
+    """Operators that one kernel runs, as far as found; views have an index and nothing else."""
+
+    indices: list[int] = attrs.field(factory=list)
+    size: int = 0
+    """Operators that compute."""
+    kinds: set[str] = attrs.field(factory=set)
+    anchors: list[Operator] = attrs.field(factory=list)
+    last: Operator | None = None
+    """The one that computes last; None where nothing computes."""
+    extent: int = 0
+    """Elements that it runs over."""
+    rows: int | None = None
+    """How many rows it reduces to; None where nothing is reduced."""
+    is_foldable: bool = False
+    """Whether a compiler computes it once."""
+    is_cheap: bool = True
+    """Whether a larger kernel computes it for each of its elements: no special function, nothing reduced, no window."""
+    is_closed: bool = False
+    """Whether it takes no more."""
+
+    def take(self, operator: Operator) -> None:
+        """Add an operator that computes."""
+        self.size += 1
+        self.kinds.add(operator.kind)
+        self.last = operator
+        self.is_foldable = operator.is_foldable
+        if operator.kind in ANCHORS:
+            self.anchors.append(operator)
+        if is_unrolled(operator):
+            self.extent = 0
+        elif reduces(operator):
+            self.rows = operator.output_element_count
+            self.extent = max(self.extent, reduced_extent(operator))
+        elif operator.kind in ROWWISE:
+            self.rows = row_count(operator)
+        self.extent = max(self.extent, operator.output_element_count)
+        is_special = operator.special_count > 0 and not operator.dtype.startswith("int")
+        self.is_cheap &= self.rows is None and not is_special and operator.kind != "pool"
+
+    def absorb(self, other: Group) -> None:
+        """Add another group's operators, in any order."""
+        self.indices.extend(other.indices)
+        self.size += other.size
+        self.kinds |= other.kinds
+        self.extent = max(self.extent, other.extent)
+        self.rows = other.rows if self.rows is None else self.rows
+        self.is_cheap &= other.is_cheap
+
+
+def begin(operator: Operator) -> Group:
+    """Return an empty group for an operator that computes."""
+    begins = is_elementwise(operator) or reduces(operator) or operator.kind in ANCHORS | ROWWISE | {"pool"}
+    return Group(is_closed=not begins and operator.operation not in GATHERING | FILLING)
+
+
+def is_elementwise(operator: Operator) -> bool:
+    """Whether an operator needs only the elements at hand, wherever it puts them."""
+    return operator.kind in POINTWISE or (operator.kind == "data_movement" and operator.operation in MOVING)
+
+
+def reduces(operator: Operator) -> bool:
+    """Whether an operator reduces rows to a value each; what yields as much as it reads scans."""
+    is_reduction = operator.kind == "reduction" and operator.operation in REDUCING
+    return is_reduction and reduced_extent(operator) > operator.output_element_count
+
+
+def is_unrolled(operator: Operator) -> bool:
+    """Whether an operator reduces so few elements that a kernel computes all of them for each result."""
+    return reduces(operator) and reduced_extent(operator) <= UNROLLED * operator.output_element_count
+
+
+def may_end(group: Group, operator: Operator) -> bool:
+    """Whether a kernel with a product can compute an operator right after its last one."""
+    if group.last is None or group.is_closed:
+        return False
+    if operator.kind == "matmul":
+        (anchor, *others) = group.anchors
+        return (
+            not others
+            and anchor.kind == "matmul"
+            and "softmax" in group.kinds
+            and group.kinds <= {"matmul", "softmax"} | POINTWISE
+            and operator.gemm_groups == anchor.gemm_groups
+            and operator.gemm_k == anchor.gemm_n
+        )
+    if group.last.output_element_count != operator.output_element_count:
+        return False
+    if operator.kind in POINTWISE:
+        return group.kinds <= ANCHORS | POINTWISE | ROWWISE
+    return operator.kind == "softmax" and "matmul" in group.kinds and group.kinds <= {"matmul"} | POINTWISE
+
+
+def may_take(group: Group, operator: Operator) -> bool:
+    """Whether a kernel without a product can compute an operator too, which reads a value of it."""
+    if group.is_closed or group.anchors or group.size >= MOST:
+        return False
+    if operator.operation in PARTIAL and operator.kind == "data_movement":
+        return group.rows is None and operator.output_element_count <= group.extent
+    if is_unrolled(operator):
+        return group.is_cheap and reduced_extent(operator) == group.extent
+    if reduces(operator):
+        return _has_rows(group, reduced_extent(operator), operator.output_element_count)
+    if operator.kind in ROWWISE:
+        return _has_rows(group, operator.output_element_count, row_count(operator))
+    is_gathering = operator.kind == "data_movement" and operator.operation in GATHERING
+    if not (is_elementwise(operator) or is_gathering) or operator.operation.startswith(STENCILS):
+        return False
+    return _spans(group, operator)
+
+
+def _has_rows(group: Group, extent: int, rows: int) -> bool:
+    """Whether a kernel can reduce these rows: it has no others, and makes no values of windows, read twice."""
+    return extent == group.extent and group.rows in (None, rows) and "pool" not in group.kinds
+
+
+def _spans(group: Group, operator: Operator) -> bool:
+    """Whether a kernel that runs over this extent, or can run over a larger one, has the operator's elements."""
+    count, extent, rows = operator.output_element_count, group.extent, group.rows
+    if rows is None:
+        if count <= extent:
+            return count == extent
+        return group.is_cheap and (operator.operation in JOINING or count % max(extent, 1) == 0)
+    if count == rows:
+        return True
+    if extent > rows * LONGEST_ROW:
+        return False
+    return count == extent or (count < extent and rows in accumulate(operator.output_shape, mul, initial=1))
+
+
+def may_unite(first: Group, second: Group) -> bool:
+    """Whether two kernels without products, of which a third operator reads values, can be one."""
+    if first.is_closed or second.is_closed or first.anchors or second.anchors or first.size + second.size > MOST:
+        return False
+    if None not in (first.rows, second.rows) and first.rows != second.rows:
+        return False
+    small, large = sorted((first, second), key=lambda group: group.extent)
+    if small.extent == large.extent:
+        return True
+    if small.rows is not None or not small.is_cheap:
+        return False
+    return large.extent % max(small.extent, 1) == 0 if large.rows is None else small.extent == large.rows

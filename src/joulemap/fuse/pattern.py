@@ -1,0 +1,58 @@
+"""Names of subgraphs: the operations of a kernel in order, a known chain of them by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from joulemap.domain.workload import Operator, Subgraph
+from joulemap.fuse.group import ANCHORS
+
+GATES: Final = frozenset({"sigmoid", "hardsigmoid"})
+"""Operations that end a squeeze-and-excitation gate."""
+
+_NORM: Final = r"(?:sqrt\+div|rsqrt\+mul)(?:\+mul)?(?:\+add)?"
+_WRITTEN: Final = (
+    ("layer_norm", rf"reduce\+sub\+(?:pow|square|mul)\+reduce\+(?:sub\+)?add\+{_NORM}"),
+    ("layer_norm", rf"moment\+sub\+add\+{_NORM}"),
+    ("layer_norm", r"reduce\+moment\+sub\+(?:mul\+)?add\+(?:sqrt\+)?div(?:\+add)?"),
+    ("rms_norm", r"(?:pow|square|mul)\+reduce\+add\+(?:rsqrt\+mul|sqrt\+div)(?:\+mul)?"),
+    ("softmax", r"(?:reduce\+sub\+)?exp\+reduce\+div"),
+    ("gelu", r"(?:mul\+)?(?:pow|mul\+mul)\+mul\+add\+mul\+tanh\+add\+(?:mul\+)?mul"),
+    ("gelu", r"(?:mul\+)?(?:div|mul)\+erf\+add\+mul(?:\+mul)?"),
+    ("rotary", r"(?:mul\+)?neg\+cat\+(?:mul\+)?mul\+add"),
+    ("rotary", r"mul\+mul\+sub\+mul\+mul\+add\+(?:cat|stack)"),
+    ("swiglu", r"silu\+mul"),
+)
+CHAINS: Final = tuple((name, re.compile(rf"(?<![^+])(?:{chain})(?![^+])")) for name, chain in _WRITTEN)
+"""Chains that people write out, as regular expressions over operations with plus signs between."""
+
+WORDS: Final = 6
+"""Operations that a pattern names."""
+
+
+def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
+    """Return the subgraph of operators, named by the one that leads it."""
+    computing = [member for member in members if not member.is_view]
+    leaders = [member for member in computing if member.kind in ANCHORS] or computing or list(members)
+    operations = [member.operation for member in computing] or ["view"]
+    if members[0].kind == "reduction" and operations[-1] in GATES:
+        pattern = "squeeze_excitation"
+    elif operations.count("matmul") == 2 and "softmax" in operations:
+        pattern = "attention"
+    else:
+        pattern = name_chain(operations)
+    return Subgraph(pattern=pattern, name=leaders[0].name, operator_indices=tuple(indices))
+
+
+def name_chain(operations: Sequence[str]) -> str:
+    """Return operations joined, known chains by their names, repetitions once, and how many more there are."""
+    text = "+".join(operations)
+    for name, chain in CHAINS:
+        text = chain.sub(name, text)
+    words = [word for word, _ in groupby(text.split("+"))]
+    if len(words) > WORDS:
+        return "+".join(words[: WORDS - 1]) + f"+{len(words) - WORDS + 1}_more"
+    return "+".join(words)
