@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.domain.workload import Edge, Operator, Subgraph
+from joulemap.fuse.loop import Loop, describe_loop
 
 ANCHORS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
 """Kinds that lead a kernel; a subgraph has one, or two matmuls around a softmax (attention)."""
@@ -59,14 +60,22 @@ def _may_follow(members: Sequence[Operator], candidate: Operator) -> bool:
     return False
 
 
-def partition(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Subgraph, ...]:
-    """Return the subgraphs in execution order of their first operator; each operator is in exactly one."""
+def partition(operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop] = ()) -> tuple[Subgraph, ...]:
+    """Return the subgraphs in execution order of their first operator; each operator is in exactly one.
+
+    Each of `loops` is one as it is.
+    """
     consumers: list[set[int]] = [set() for _ in operators]
     for edge in edges:
         consumers[edge.producer_index].add(edge.consumer_index)
     taken = [False] * len(operators)
     subgraphs: list[Subgraph] = []
+    begins = {loop.operator_indices[0]: loop for loop in loops}
+    for index in (index for loop in loops for index in loop.operator_indices):
+        taken[index] = True
     for start in range(len(operators)):
+        if start in begins:
+            subgraphs.append(describe_loop(begins[start], operators))
         if taken[start]:
             continue
         taken[start] = True
@@ -121,4 +130,9 @@ def _describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
         pattern = "attention"
     else:
         pattern = "+".join(operations)
-    return Subgraph(pattern=pattern, name=leaders[0].name, operator_indices=tuple(indices))
+    return Subgraph(
+        pattern=pattern,
+        name=leaders[0].name,
+        operator_indices=tuple(indices),
+        step_count=max(member.step_count for member in members),
+    )

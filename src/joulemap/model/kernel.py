@@ -73,6 +73,8 @@ class KernelColumns:
     workload_index: Integers
     """Which workload each row is of, where kernels of several stand together; 0 everywhere for one alone."""
     workload_count: int
+    repeat_count: Floats | float = 1.0
+    """How often all of a row happens, one after the other, in its kernel: of a recurrence the row is one step."""
 
     @property
     def item_bytes(self) -> float:
@@ -83,6 +85,30 @@ class KernelColumns:
     def memo(self) -> dict[tuple[str, ...], object]:
         """What a class found out about the kernels that holds for all of its hardware, by names of its own."""
         return {}
+
+    @cached_property
+    def step_count(self) -> Floats:
+        """Per kernel: steps that wait for one another."""
+        counts = self.work.kernel_step_count if self.runtime in MERGING else self.work.step_count
+        return counts[self.leader]
+
+    @cached_property
+    def loops(self) -> Booleans:
+        """Operators of kernels that are loops, whose members are those of all steps."""
+        has_recurrence = self.per_kernel(np.where(self.work.step_count > 1.0, 1.0, 0.0)) > 0.0
+        mask: Booleans = ((self.step_count > 1.0) & ~has_recurrence)[self.kernel_index]
+        return mask
+
+    @cached_property
+    def start_count(self) -> Floats:
+        """How often each operator starts a kernel in what these rows are of it: 1 at the leader, 0 elsewhere."""
+        return self.at_leader(np.ones(self.kernel_count)) / self.repeat_count
+
+    @cached_property
+    def working_bytes(self) -> Floats:
+        """What a level must have room for to keep what an operator moves: that of all steps."""
+        held = self.per_operator(self.per_kernel(self.moved_bytes)) if self.loops.any() else self.moved_bytes
+        return np.where(self.loops, held, self.moved_bytes * self.repeat_count)
 
     @cached_property
     def leads(self) -> Booleans:
