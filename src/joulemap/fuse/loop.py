@@ -161,17 +161,20 @@ def _end(start: int, period: int, marks: Sequence[int]) -> int:
 def _carries(
     start: int, period: int, steps: int, producers: Sequence[Sequence[int]], operators: Sequence[Operator]
 ) -> bool:
-    """Whether each repetition computes something, and reads what the one before it made."""
+    """Whether each repetition computes something, and a value goes through all of them.
+
+    What only crosses from one repetition to the next does not count: a repetition may begin anywhere in the loop's
+    body, and then reads what the body made before it.
+    """
     if all(operator.is_view for operator in operators[start : start + period]):
         return False
-    return all(
-        any(
-            first - period <= producer < first
-            for consumer in range(first, first + period)
-            for producer in producers[consumer]
-        )
-        for first in range(start + period, start + steps * period, period)
-    )
+    passed = [0] * (steps * period)
+    for index in range(period, steps * period):
+        for producer in producers[start + index]:
+            if producer >= start:
+                before = producer - start
+                passed[index] = max(passed[index], passed[before] + (index // period - before // period))
+    return max(passed) >= steps - 2
 
 
 def _joins(

@@ -106,9 +106,23 @@ class KernelColumns:
 
     @cached_property
     def working_bytes(self) -> Floats:
-        """What a level must have room for to keep what an operator moves: that of all steps."""
-        held = self.per_operator(self.per_kernel(self.moved_bytes)) if self.loops.any() else self.moved_bytes
-        return np.where(self.loops, held, self.moved_bytes * self.repeat_count)
+        """What a level must have room for to keep what an operator moves: that of all its steps."""
+        once = np.minimum(self.weight_bytes, self.own_weight_bytes)
+        held = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
+        return held * self.repeat_count
+
+    @cached_property
+    def is_repeated(self) -> Booleans:
+        """Operators of a loop that one of its first step is the same as."""
+        if not self.loops.any():
+            return self.loops
+        order = np.argsort(self.kernel_index, kind="stable")
+        members = np.bincount(self.kernel_index, minlength=self.kernel_count)
+        first = np.cumsum(members) - members
+        rank = np.zeros(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order)) - first[self.kernel_index[order]]
+        mask: Booleans = self.loops & (rank >= np.ceil(members / self.step_count)[self.kernel_index])
+        return mask
 
     @cached_property
     def leads(self) -> Booleans:

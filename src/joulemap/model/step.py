@@ -9,7 +9,8 @@ its steps, each placed by itself. Neither starts kernels from step to step. What
 `step_cost.exchange` where every unit needs what all others made of the state, as in a product with weights or a
 reduction of more than `BLOCK` elements, else `step_cost.local`. Weights are held where a memory of the chip has room
 for those of the kernel, the private ones of all units counted together; where these have none, a recurrence takes its
-weights from the chip's level in every step. Activations stay in a level that has room for those of all steps.
+weights from the chip's level in every step. Activations stay in a level that has room for those of all steps of a
+recurrence; of a loop each member is asked, as everywhere, so that it never moves more than its members would apart.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def scan_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> Shaped
     columns += units if projects else 0
     biases = cell.adds_bias if recurrence.has_biases else 0
     return ShapedCost(
-        kind="linear",
+        kind="matmul",
         operation=f"{recurrence.operation}_scan",
         mac_count=rows * columns * inner,
         elementwise_count=rows * units * (cell.elementwise_count + biases),

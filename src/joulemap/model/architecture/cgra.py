@@ -86,8 +86,7 @@ class Cgra:
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
         used = np.where(~kernels.rides, np.minimum(tiles, units), 0.0)
-        loaded = np.where(kernels.loops, kernels.per_operator(kernels.step_count), 1.0)
-        configuration = hardware.coefficient("configuration_bytes") / loaded
+        configuration = np.where(kernels.is_repeated, 0.0, hardware.coefficient("configuration_bytes"))
         rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         launch = hardware.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
         executed = np.where(work.has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
@@ -135,7 +134,7 @@ class Cgra:
             ("functional_unit", "configuration_read"): operations / lanes,
             ("pmu", "read"): pmu_read,
             ("pmu", "write"): written,
-            ("pmu", "fill"): (placement.dram_read_bytes - placement.configuration_bytes) * words,
+            ("pmu", "fill"): np.maximum(placement.dram_read_bytes - placement.configuration_bytes, 0.0) * words,
             ("pmu", "drain"): placement.dram_write_bytes * words,
             ("pmu", "address"): (pmu_read + written) / (lanes * WORD_BYTES),
             ("switch", "hop"): network * hops,
