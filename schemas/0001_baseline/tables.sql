@@ -256,13 +256,15 @@ CREATE TABLE workload_subgraph (
     workload_id INTEGER NOT NULL,
     subgraph_index INTEGER NOT NULL CHECK (subgraph_index >= 0),
     name VARCHAR NOT NULL,
-    pattern VARCHAR NOT NULL
+    pattern VARCHAR NOT NULL,
+    step_count BIGINT NOT NULL CHECK (step_count >= 1)
 );
 COMMENT ON TABLE workload_subgraph IS 'Operators fused together; independent of hardware';
 COMMENT ON COLUMN workload_subgraph.workload_id IS 'workload';
 COMMENT ON COLUMN workload_subgraph.subgraph_index IS 'Order of first operators';
 COMMENT ON COLUMN workload_subgraph.name IS 'Of the operator that leads it';
 COMMENT ON COLUMN workload_subgraph.pattern IS 'Operations in order, e.g. conv2d+batch_norm+relu';
+COMMENT ON COLUMN workload_subgraph.step_count IS 'Steps of a recurrence or a loop that wait for one another inside its one kernel; 1 for all else';
 
 CREATE TABLE workload_operator (
     workload_id INTEGER NOT NULL,
@@ -286,7 +288,8 @@ CREATE TABLE workload_operator (
     tap_count BIGINT NOT NULL CHECK (tap_count >= 1),
     is_foldable BOOLEAN NOT NULL,
     scalars VARCHAR NOT NULL,
-    variant VARCHAR NOT NULL
+    variant VARCHAR NOT NULL,
+    step_count BIGINT NOT NULL CHECK (step_count >= 1)
 );
 COMMENT ON TABLE workload_operator IS 'ATen-level operators in execution order; counts are for the whole batch';
 COMMENT ON COLUMN workload_operator.workload_id IS 'workload';
@@ -311,6 +314,7 @@ COMMENT ON COLUMN workload_operator.tap_count IS 'Taps of a convolution or pooli
 COMMENT ON COLUMN workload_operator.is_foldable IS 'Depends on no model input';
 COMMENT ON COLUMN workload_operator.scalars IS 'Scalar arguments that matter';
 COMMENT ON COLUMN workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; dequantize of what makes weights wide for the product that reads them; empty for any other';
+COMMENT ON COLUMN workload_operator.step_count IS 'Steps of a recurrence that wait for one another inside the one call; 1 for all else';
 
 CREATE TABLE workload_tensor (
     workload_id INTEGER NOT NULL,

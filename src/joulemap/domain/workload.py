@@ -43,6 +43,9 @@ class Operator:
     variant: str = ""
     """What of an attention decides which kernel runs it: `causal`, the name of a family of kernels, or both;
     `dequantize` of what makes weights wide for the product that reads them."""
+    step_count: int = 1
+    """Steps of a recurrence that wait for one another inside the one call; 1 for all else. Counts are of all steps, and
+    so are the rows of its GEMM view."""
 
     @property
     def is_view(self) -> bool:
@@ -120,6 +123,9 @@ class Subgraph:
     name: str
     """Of the operator that leads it."""
     operator_indices: tuple[int, ...]
+    step_count: int = 1
+    """Steps that wait for one another inside its one kernel: of a recurrence, or of a loop whose members are those of
+    all its repetitions; 1 for all else."""
 
 
 @attrs.frozen(kw_only=True)

@@ -6,6 +6,7 @@ import attrs
 
 from joulemap.domain.workload import Access, Workload
 from joulemap.fuse.dequantize import find_dequantizations
+from joulemap.fuse.loop import find_loops
 from joulemap.fuse.partition import partition
 
 
@@ -17,12 +18,15 @@ def fuse(workload: Workload) -> Workload:
     """
     dequantizations = find_dequantizations(workload)
     operators = dequantizations.mark(workload.operators)
-    subgraphs = dequantizations.join(partition(operators, workload.edges))
+    subgraphs = dequantizations.join(partition(operators, workload.edges, find_loops(workload)))
     owner = [0] * len(workload.operators)
     for index, subgraph in enumerate(subgraphs):
         for operator in subgraph.operator_indices:
             owner[operator] = index
-    writer = {access.tensor_index: access.operator_index for access in workload.accesses if access.role == "output"}
+    writers: dict[int, set[int]] = {}
+    for access in workload.accesses:
+        if access.role == "output":
+            writers.setdefault(access.tensor_index, set()).add(owner[access.operator_index])
     readers: dict[int, set[int]] = {}
     for access in workload.accesses:
         if access.role != "output":
@@ -33,12 +37,12 @@ def fuse(workload: Workload) -> Workload:
         here = owner[access.operator_index]
         if access.role == "output":
             outside = readers.get(access.tensor_index, set()) - {here}
-            is_hidden = not outside and access.tensor_index in readers and not access.is_boundary
+            is_whole = len(writers[access.tensor_index]) == 1
+            is_hidden = is_whole and not outside and access.tensor_index in readers and not access.is_boundary
             byte_count = 0 if is_hidden else access.byte_count
         else:
-            made = writer.get(access.tensor_index)
             left = unread.get((access.tensor_index, here), _memory_bytes(workload, access.tensor_index))
-            byte_count = 0 if made is not None and owner[made] == here else min(access.byte_count, left)
+            byte_count = 0 if writers.get(access.tensor_index) == {here} else min(access.byte_count, left)
             unread[access.tensor_index, here] = left - byte_count
         accesses.append(attrs.evolve(access, fused_byte_count=byte_count))
     visible = {workload.tensors[access.tensor_index].buffer_index for access in accesses if access.fused_byte_count > 0}

@@ -17,6 +17,7 @@ import attrs
 
 from joulemap.domain.workload import Edge, Operator, Subgraph
 from joulemap.fuse.group import GATHERING, Group, begin, may_end, may_take, may_unite
+from joulemap.fuse.loop import Loop, describe_loop
 from joulemap.fuse.order import Order, sort_groups
 from joulemap.fuse.pattern import describe
 
@@ -27,9 +28,12 @@ PRODUCTS_IN_GATE: Final = 2
 """Squeeze and excite; some models do both in one."""
 
 
-def partition(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Subgraph, ...]:
-    """Return the subgraphs in an order that can be executed; each operator is in exactly one."""
-    making = _Partition.of(operators, edges)
+def partition(operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop] = ()) -> tuple[Subgraph, ...]:
+    """Return the subgraphs in an order that can be executed; each operator is in exactly one.
+
+    Each of `loops` is one as it is.
+    """
+    making = _Partition.of(operators, edges, loops)
     for index in range(len(operators)):
         making.place(index)
     return making.subgraphs(edges)
@@ -51,9 +55,11 @@ class _Partition:
     """Operator -> its group, or one that joined it."""
     gates: dict[int, int] = attrs.field(factory=dict)
     """Operator of a gate -> the one that begins it."""
+    loops: dict[int, Loop] = attrs.field(factory=dict)
+    """Operator -> the loop that has it."""
 
     @classmethod
-    def of(cls, operators: Sequence[Operator], edges: Sequence[Edge]) -> _Partition:
+    def of(cls, operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop]) -> _Partition:
         """Return one that has placed nothing."""
         producers: list[list[int]] = [[] for _ in operators]
         consumers: list[set[int]] = [set() for _ in operators]
@@ -71,10 +77,20 @@ class _Partition:
             if not operators[index].is_view:
                 for one in found:
                     readers[one].add(index)
-        return cls(operators=operators, producers=producers, consumers=consumers, sources=sources, readers=readers)
+        return cls(
+            operators=operators,
+            producers=producers,
+            consumers=consumers,
+            sources=sources,
+            readers=readers,
+            loops={index: loop for loop in loops for index in loop.operator_indices},
+        )
 
     def place(self, index: int) -> None:
         """Give an operator a group: that of something that it reads, or one of its own."""
+        if index in self.loops:
+            self._place_in_loop(index)
+            return
         operator = self.operators[index]
         if operator.is_view:
             homes = self._find(self.producers[index])
@@ -101,6 +117,21 @@ class _Partition:
             home = self._adopt(index, home)
             if not group.anchors:
                 self._unite(home, homes)
+
+    def _place_in_loop(self, index: int) -> None:
+        """Give a member of a loop the group of the first, which takes nothing else."""
+        first = self.loops[index].operator_indices[0]
+        needed = [self.home[one] for one in self.producers[index]]
+        if index == first:
+            home = self.order.add(needed)
+            self.groups[home] = Group(is_closed=True)
+        else:
+            home = self.order.find(self.home[first])
+            self.order.need(home, needed)
+        self.home.append(home)
+        self.groups[home].indices.append(index)
+        if not self.operators[index].is_view:
+            self.groups[home].take(self.operators[index])
 
     def _find(self, indices: Iterable[int]) -> list[int]:
         """Return the groups of operators, the last in the order first."""
@@ -163,7 +194,13 @@ class _Partition:
         groups = [sorted(group.indices) for group in self.groups.values()]
         pairs = ((owner[edge.producer_index], owner[edge.consumer_index]) for edge in edges)
         found = sort_groups([indices[0] for indices in groups], pairs)
-        return tuple(describe([self.operators[index] for index in groups[one]], groups[one]) for one in found)
+        return tuple(self._describe(groups[one]) for one in found)
+
+    def _describe(self, indices: Sequence[int]) -> Subgraph:
+        loop = self.loops.get(indices[0])
+        if loop is None:
+            return describe([self.operators[index] for index in indices], indices)
+        return attrs.evolve(describe_loop(loop, self.operators), operator_indices=tuple(indices))
 
 
 def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int]]) -> list[int]:

@@ -44,7 +44,12 @@ def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
         pattern = "attention"
     else:
         pattern = name_chain(operations)
-    return Subgraph(pattern=pattern, name=leaders[0].name, operator_indices=tuple(indices))
+    return Subgraph(
+        pattern=pattern,
+        name=leaders[0].name,
+        operator_indices=tuple(indices),
+        step_count=max(member.step_count for member in members),
+    )
 
 
 def name_chain(operations: Sequence[str]) -> str:

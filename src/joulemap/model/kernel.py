@@ -80,6 +80,8 @@ class KernelColumns:
     workload_index: Integers
     """Which workload each row is of, where kernels of several stand together; 0 everywhere for one alone."""
     workload_count: int
+    repeat_count: Floats | float = 1.0
+    """How often all of a row happens, one after the other, in its kernel: of a recurrence the row is one step."""
 
     @property
     def item_bytes(self) -> float:
@@ -90,6 +92,44 @@ class KernelColumns:
     def memo(self) -> dict[tuple[str, ...], object]:
         """What a class found out about the kernels that holds for all of its hardware, by names of its own."""
         return {}
+
+    @cached_property
+    def step_count(self) -> Floats:
+        """Per kernel: steps that wait for one another."""
+        counts = self.work.kernel_step_count if self.runtime in MERGING else self.work.step_count
+        return counts[self.leader]
+
+    @cached_property
+    def loops(self) -> Booleans:
+        """Operators of kernels that are loops, whose members are those of all steps."""
+        has_recurrence = self.per_kernel(np.where(self.work.step_count > 1.0, 1.0, 0.0)) > 0.0
+        mask: Booleans = ((self.step_count > 1.0) & ~has_recurrence)[self.kernel_index]
+        return mask
+
+    @cached_property
+    def start_count(self) -> Floats:
+        """How often each operator starts a kernel in what these rows are of it: 1 at the leader, 0 elsewhere."""
+        return self.at_leader(np.ones(self.kernel_count)) / self.repeat_count
+
+    @cached_property
+    def working_bytes(self) -> Floats:
+        """What a level must have room for to keep what an operator moves: that of all its steps."""
+        once = np.minimum(self.weight_bytes, self.own_weight_bytes)
+        held = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
+        return held * self.repeat_count
+
+    @cached_property
+    def is_repeated(self) -> Booleans:
+        """Operators of a loop that one of its first step is the same as."""
+        if not self.loops.any():
+            return self.loops
+        order = np.argsort(self.kernel_index, kind="stable")
+        members = np.bincount(self.kernel_index, minlength=self.kernel_count)
+        first = np.cumsum(members) - members
+        rank = np.zeros(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order)) - first[self.kernel_index[order]]
+        mask: Booleans = self.loops & (rank >= np.ceil(members / self.step_count)[self.kernel_index])
+        return mask
 
     @cached_property
     def leads(self) -> Booleans:

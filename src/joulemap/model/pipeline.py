@@ -52,6 +52,7 @@ from joulemap.model.ledger import (
 from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
 from joulemap.units import FS_PER_S
@@ -358,18 +359,20 @@ def _count(
 ) -> tuple[KernelColumns, Placement, Floats]:
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
     part, times = split_fastest(kernels, hardware, architecture)
-    placement = place(part, hardware, architecture)
+    step = take_step(part, hardware)
+    one, placement = _place(part, step, hardware, architecture)
     counted = with_unattributed(
-        architecture.count(part, placement, hardware),
+        architecture.count(step, one, hardware),
         hardware,
         part.precision,
-        *placement.busy_s,
+        *one.busy_s,
     )
     counts = count_matrix(counted, hardware, part.work.operator_count)
-    if part is kernels:
+    if step is kernels:
         return kernels, placement, counts
-    kernels = attrs.evolve(kernels, weight_bytes=kernels.weight_bytes * times)
-    return kernels, placement.repeated(times, part), counts * times[:, None]
+    repeats = times * step.repeat_count
+    kernels = attrs.evolve(kernels, weight_bytes=all_weight_bytes(step) * times)
+    return kernels, placement.repeated(times, part), counts * repeats[:, None]
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
@@ -379,18 +382,27 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
     roofline. Weights that are stored narrow are made wide while units multiply and memory streams: that takes energy,
     and no time of its own.
     """
-    kernels = kernels.without_dequantization
-    placement = add_host(architecture.place(kernels, hardware), kernels, hardware).with_whole_bytes()
-    placement = placement.hiding(kernels.feeds)
+    return _place(kernels, take_step(kernels, hardware), hardware, architecture)[1]
+
+
+def _place(
+    kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
+) -> tuple[Placed, Placed]:
+    """Return the placements of one step of each recurrence, for its counts, and of all."""
+    simple = step.without_dequantization
+    one = architecture.place(simple, hardware).hiding(step.feeds)
+    placement = add_host(repeat_step(one, simple, hardware), kernels, hardware).with_whole_bytes()
     streams = count_streams(hardware, kernels.runtime)
     if streams > 1:
         share = find_share(hardware)
-        one = add_host(architecture.place(kernels, share), kernels, share).hiding(kernels.feeds)
-        placement = attrs.evolve(placement, overlap=overlap_streams(one, hardware, streams))
+        on_share = repeat_step(architecture.place(simple, share).hiding(step.feeds), simple, share)
+        on_share = add_host(on_share, kernels, share)
+        placement = attrs.evolve(placement, overlap=overlap_streams(on_share, hardware, streams))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not device == launch == 1.0:
         placement = placement.scaled(device, launch)
-    return placement.above_roofline(kernels, hardware)
+    placement = placement.above_roofline(kernels, hardware)
+    return of_one_step(placement, one, step), placement
 
 
 def _subgraphs(timing: Timing, hardware: Hardware) -> SubgraphColumns:

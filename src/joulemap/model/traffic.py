@@ -52,9 +52,9 @@ def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
     """Whether each operator finds what it moves across its kernel's boundary in a level of this capacity.
 
     Each operator is asked, not the kernel: a fused kernel passes its tiles on from member to member, so that it never
-    needs more room than its members would one by one.
+    needs more room than its members would one by one. Of a recurrence all steps are asked together.
     """
-    return kernels.moved_bytes <= capacity_bytes
+    return kernels.working_bytes <= capacity_bytes
 
 
 def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Floats, Floats]:

@@ -39,6 +39,7 @@ OPERATOR_COUNTS: Final = (
     "gemm_k",
     "gemm_groups",
     "tap_count",
+    "step_count",
 )
 
 
@@ -57,6 +58,10 @@ class Work:
     gemm_k: Floats
     gemm_groups: Floats
     tap_count: Floats
+    step_count: Floats
+    """Of the operator's own call."""
+    kernel_step_count: Floats
+    """Of its subgraph."""
     row_length: Floats
     """Elements along the last dimension of the output."""
     operation: Texts
@@ -299,11 +304,13 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
     access_first = np.repeat(first, [len(workload.accesses) for workload in workloads])
     buffer_first = np.repeat(first, [len(workload.buffers) for workload in workloads])
     subgraph_index = np.zeros(len(operators), dtype=np.int64)
+    kernel_step_count = np.ones(len(operators))
     subgraph = 0
     for start, workload in zip(first.tolist(), workloads, strict=True):
         for one in workload.subgraphs:
             for index in one.operator_indices:
                 subgraph_index[start + index] = subgraph
+                kernel_step_count[start + index] = one.step_count
             subgraph += 1
     return {
         "kind": np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
@@ -313,6 +320,7 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
         "call_index": number_calls([operator.aten for operator in operators]),
         "is_foldable": np.array([operator.is_foldable for operator in operators], dtype=bool),
         "subgraph_index": subgraph_index,
+        "kernel_step_count": kernel_step_count,
         "access_operator": np.array([access.operator_index for access in accesses], dtype=np.int64) + access_first,
         "access_tensor": np.array([access.tensor_index for access in accesses], dtype=np.int64) + access_tensor_first,
         "access_tensor_bytes": np.array([tensor.byte_count for tensor in read], dtype=np.float64),

@@ -187,6 +187,8 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "CAST(subgraph_index AS BIGINT) AS subgraph_index",
         *(f"CAST({name} AS DOUBLE) AS {name}" for name in OPERATOR_COUNTS),
     )
+    steps = fetch("subgraph", "CAST(step_count AS DOUBLE) AS step_count")["step_count"]
+    operators["kernel_step_count"] = steps[operators["subgraph_index"]]
     accesses = fetch(
         "access",
         "CAST(operator_index AS BIGINT) AS access_operator",

@@ -31,7 +31,7 @@ from joulemap.store.workload import read_shape
 PROOF_BATCH: Final = 5
 
 GROWING: Final = {
-    "workload_operator": tuple(name for name in OPERATOR_COUNTS if name != "tap_count"),
+    "workload_operator": tuple(name for name in OPERATOR_COUNTS if name not in ("tap_count", "step_count")),
     "workload_tensor": ("byte_count",),
     "workload_access": ("byte_count", "fused_byte_count"),
     "workload_buffer": ("byte_count",),
@@ -70,7 +70,7 @@ DICTIONARY: Final = (
     "model", "kind", "dtype", "role", "scalars", "variant", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
     "gemm_groups_excess", "gemm_m_excess", "mac_count_excess", "elementwise_count_excess", "special_count_excess",
     "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
-    "item_bytes", "fused_byte_count", "fused_byte_count_excess",
+    "item_bytes", "fused_byte_count", "fused_byte_count_excess", "step_count",
 )  # fmt: skip
 """Columns of few values, which a dictionary makes quicker to read and hardly larger."""
 

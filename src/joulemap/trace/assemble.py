@@ -13,6 +13,8 @@ from joulemap.domain.operator.workload import CAUSAL
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
+from joulemap.trace.recurrence import CELLS
+from joulemap.trace.scan import assemble_recurrence
 from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touched_bytes
 
 
@@ -69,6 +71,7 @@ class _Assembly:
                 is_foldable=not call.depends_on_input,
                 scalars=cost.scalars,
                 variant=cost.variant,
+                step_count=cost.step_count,
             )
         )
         return len(self.operators) - 1
@@ -118,6 +121,9 @@ class _Assembly:
     def add_call(self, call: RecordedCall, own_path: bool) -> None:
         if call.name == ATTENTION:
             self.add_attention(call)
+            return
+        if call.name in CELLS:
+            assemble_recurrence(self, call)
             return
         cost = count(call.name, Call(call.args, call.kwargs, call.outputs))
         if call.is_view:

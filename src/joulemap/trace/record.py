@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.formula import KEPT_COMPOSITES
 from joulemap.trace.inference import INDEX_NOTE, STAND_INS, attended_on_meta, copied_operands, expand_masks
+from joulemap.trace.recurrence import CELLS, Recurrence
 from joulemap.trace.tensor import storage_of
 
 _IGNORED_NAMESPACES = ("prim",)
@@ -51,6 +52,8 @@ class RecordedCall:
     name: str
     """Without namespace and overload: `conv2d`."""
     aten: str
+    func: Any
+    """The dispatched overload."""
     module_path: str
     invocation: int
     """Which call of which module this is part of; calls of one invocation share it."""
@@ -204,6 +207,8 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if name == ATTENTION and args[0].dim() > 3:
             return attended_on_meta(*args, **kwargs)
+        if name in CELLS:
+            return Recurrence.of(name, func, args, kwargs).outputs()
         if name in STAND_INS:
             give, assumption = STAND_INS[name]
             self._note(name, assumption)
@@ -265,6 +270,7 @@ class Recorder(TorchDispatchMode):
             RecordedCall(
                 name=name,
                 aten=str(func),
+                func=func,
                 module_path=self._path[-1][0],
                 invocation=self._path[-1][1],
                 args=args,

@@ -86,7 +86,7 @@ class Cgra:
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
         used = np.where(~kernels.rides, np.minimum(tiles, units), 0.0)
-        configuration = np.full(work.operator_count, hardware.coefficient("configuration_bytes"))
+        configuration = np.where(kernels.is_repeated, 0.0, hardware.coefficient("configuration_bytes"))
         rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         launch = hardware.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
         executed = np.where(work.has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
@@ -94,14 +94,14 @@ class Cgra:
             compute_s=cycles / peak.clock_hz,
             memory_s=memory,
             launch_s=launch,
-            dram_read_bytes=read + configuration,
+            dram_read_bytes=read + configuration / kernels.repeat_count,
             dram_write_bytes=written,
             tile_count=np.where(~kernels.rides, tiles, 0.0),
             wave_count=np.where(~kernels.rides, waves, 0.0),
             units_used=used,
             units_total=peak.unit_count,
             executed_macs=executed,
-            configuration_bytes=configuration,
+            configuration_bytes=configuration / kernels.repeat_count,
             cycles=cycles,
         )
 
@@ -134,14 +134,14 @@ class Cgra:
             ("functional_unit", "configuration_read"): operations / lanes,
             ("pmu", "read"): pmu_read,
             ("pmu", "write"): written,
-            ("pmu", "fill"): (placement.dram_read_bytes - placement.configuration_bytes) * words,
+            ("pmu", "fill"): np.maximum(placement.dram_read_bytes - placement.configuration_bytes, 0.0) * words,
             ("pmu", "drain"): placement.dram_write_bytes * words,
             ("pmu", "address"): (pmu_read + written) / (lanes * WORD_BYTES),
             ("switch", "hop"): network * hops,
             ("link", "transfer"): network * hops * hardware.coefficient("hop_length"),
             ("control_token", "transfer"): 2.0 * placement.tile_count,
             ("configuration", "load"): placement.configuration_bytes * np.maximum(placement.units_used, 1.0),
-            ("configuration", "start"): kernels.at_leader(np.ones(kernels.kernel_count)),
+            ("configuration", "start"): kernels.start_count,
             ("address_generator", "operation"): requests,
             ("coalescing_unit", "request"): requests,
             ("dram_controller", "read"): placement.dram_read_bytes,

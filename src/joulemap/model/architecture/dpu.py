@@ -212,7 +212,7 @@ class Dpu:
         moved = crossing + written
         block = hardware.coefficient("dma_block")
         transfers = ceil_divide(moved, block)
-        layers = kernels.at_leader(np.ones(kernels.kernel_count)) * kernels.batch
+        layers = kernels.start_count * kernels.batch
         cycles_per_instruction = hardware.coefficient("cycles_per_instruction")
         instructions = (array_cycles + placement.misc_cycles) / cycles_per_instruction + transfers
         # the accumulators add up over the taps; a sum leaves and returns for each block of input channels

@@ -187,7 +187,7 @@ class Dsp:
             ("onchip_wire", "store"): written * hardware.coefficient("wire_length"),
             ("dma", "descriptor"): transfers,
             ("sync_flag", "wait"): transfers + placement.tile_count,
-            ("layer", "configure"): kernels.at_leader(np.ones(kernels.kernel_count)),
+            ("layer", "configure"): kernels.start_count,
             ("dram_controller", "read"): placement.dram_read_bytes,
             ("dram_controller", "write"): placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,

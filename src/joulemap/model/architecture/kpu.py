@@ -140,7 +140,7 @@ class Kpu:
             ("signature", "match"): tokens,
             ("token", "dispatch"): tokens,
             ("wavefront", "advance"): k_steps * used,
-            ("program", "load"): kernels.at_leader(used[kernels.leader]),
+            ("program", "load"): used * kernels.start_count,
             ("tile", "barrier"): placement.tile_count,
             ("pe", "idle_cycle"): np.maximum(slots - macs, 0.0),
             ("dram", "read"): placement.dram_read_bytes,

@@ -260,7 +260,7 @@ class Npu:
         outside = placement.dram_read_bytes + placement.dram_write_bytes
         transfers = ceil_divide(crossing + written, hardware.coefficient("dma_block"))
         lane_operations = work.elementwise_count + work.special_count + vector_macs
-        layers = kernels.at_leader(np.ones(kernels.kernel_count))
+        layers = kernels.start_count
         instructions = tiles * hardware.coefficient("instructions_per_tile") + transfers + layers
         edge = "host_link" if "host_link_lanes" in hardware.geometry else "dram"
         counts: ActionCounts = {

@@ -31,6 +31,7 @@ class Cost:
     """Elements that it reads of its first input at most, where it `gathers` more than it returns."""
     scalars: str = ""
     variant: str = ""
+    step_count: int = 1
 
 
 @attrs.frozen
@@ -73,13 +74,14 @@ KEPT_COMPOSITES: Final = frozenset(
     {
         "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "batch_norm",
         "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-        "dropout", "embedding", "feature_dropout", "group_norm", "instance_norm", "layer_norm", "linear",
+        "dropout", "embedding", "feature_dropout", "gru", "group_norm", "instance_norm", "layer_norm", "linear",
         "log_sigmoid", "log_softmax", "matmul", "max_pool1d", "max_pool2d", "max_pool3d", "pad", "prelu", "reshape",
         "rms_norm", "scaled_dot_product_attention", "softmax", "square", "to", "type_as", "upsample_bicubic2d",
         "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
         "upsample_nearest_exact1d", "upsample_nearest_exact2d", "upsample_nearest_exact3d", "_upsample_nearest_exact1d",
         "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
         "upsample_trilinear3d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
+        "lstm", "rnn_relu", "rnn_tanh",
     }
 )  # fmt: skip
 """Composite operators that stay whole because they are one kernel; every other composite is decomposed."""

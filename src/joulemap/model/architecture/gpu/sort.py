@@ -219,6 +219,14 @@ class Traits:
         return mask
 
     @cached_property
+    def is_in_step(self) -> Booleans:
+        """Products of a recurrence, and those of a loop in which units share no weights: no kernel tiles them."""
+        kernels = self.kernels
+        shares_none = kernels.loops & (kernels.own_weight_bytes == 0.0) & kernels.work.of_kind("matmul")
+        mask: Booleans = (kernels.work.step_count > 1.0) | (shares_none & kernels.work.has_macs)
+        return mask
+
+    @cached_property
     def is_native(self) -> Booleans:
         """Groups of a small power of two of channels, which one kernel on tensor cores computes."""
         is_power: Booleans = np.log2(np.maximum(self.channels, 1.0)) % 1.0 == 0.0
@@ -347,6 +355,7 @@ def _products(traits: Traits) -> Booleans:
 
 SORTS: Final = (
     Sort("attention", lambda t: t.is_attention & _products(t), start="product"),
+    Sort("recurrence", lambda t: t.is_in_step, start="product"),
     Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product"),
     Sort("product", _products, start="product"),
     Sort("patch", lambda t: t.is_image & t.is_patch, start="conv", share="patch"),
@@ -380,7 +389,7 @@ SORTS: Final = (
 
 
 PRODUCTS: Final = frozenset(
-    {"attention", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
+    {"attention", "recurrence", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
     | {"native_groups", "padded_groups", "plain_groups", "looped_groups"}
 )
 """Sorts that multiply on tiles."""

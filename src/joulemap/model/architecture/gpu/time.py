@@ -27,6 +27,9 @@ from joulemap.model.workload import Booleans, Floats, Integers
 QUANTIZED_BYTES: Final = 16.0
 """DRAM traffic for each activation that is quantized: read twice at 16 bits, written at 8, scales beside it."""
 
+STATE_ROWS: Final = 8.0
+"""Sequences that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16."""
+
 BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of products that are not cut by shape."""
 
@@ -74,13 +77,16 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     memory_s = np.where(
         is_product, product_memory(kernels, engine), memory_s * sorts.traffic_ratio * read_again(traits, engine)
     )
-    untiled = traits.is_of("few_rows", "native_groups", "padded_groups", "plain_groups", "attention")
+    untiled = traits.is_of("recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention")
     tiled = np.flatnonzero(is_product & ~untiled)
     tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), engine)
     column = _Spread(work.operator_count, tiled)
     padding = np.where(
         traits.is_of("native_groups", "padded_groups"), NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0
     )
+    if engine.mode == "tensor":
+        rows = np.maximum(work.gemm_m, 1e-30)
+        padding = np.where(traits.is_of("recurrence"), ceil_divide(rows, STATE_ROWS) * STATE_ROWS / rows, padding)
     executed = np.where(is_product & untiled, work.mac_count * padding, column(tiling.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
@@ -98,7 +104,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
         start_s=np.where(attends, attention.start_s, sorts.start_s) + column(tiling.split_s) + passes.start_s,
-        starts=~kernels.leads & ~kernels.rides & ~traits.is_attention,
+        starts=~kernels.leads & ~kernels.rides & ~traits.is_attention & ~kernels.loops,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
         product_s=np.where(is_issued, 0.0, direct + column(tiling.compute_s)),
@@ -216,6 +222,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     if kernels.runtime in MERGING:
         follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0))) > 0.0
         passes = kernels.leads & follows & work.has_macs & ~traits.is_attention & (kernels.runtime == "fused")
+        passes = passes & ~kernels.loops
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
         stream = engine.stream_seconds(moved)

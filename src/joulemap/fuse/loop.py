@@ -1,0 +1,207 @@
+"""Loops over time written by hand, as operators that repeat: their repetitions are one kernel, a scan.
+
+    … a b c │ a b c │ a b c │ … │ a b c …          the same operators, shapes and weights, `LEAST_STEPS` times or more
+          └─ state ─┘      each repetition reads what the one before it made
+
+A scan kernel keeps the state on chip from step to step and starts once. What a compiler unrolls into library calls is
+not one: a body with a convolution or a large product stays a kernel for each of its parts. All operators between the
+first and the last of a loop are its members, so that it is convex; what only joins its results (`stack`, `cat`) is
+written by the steps themselves. Nothing here goes by names: the same code of two layers has other weights, or another
+module path, and so is no loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.domain.workload import Operator, Subgraph, Workload
+
+LEAST_STEPS: Final = 8
+"""Repetitions from which on a loop is one over time."""
+
+CANDIDATES: Final = 8
+"""Next occurrences of an operator that are tried as the start of the second repetition."""
+
+INNER_KINDS: Final = frozenset(
+    {"view", "elementwise", "batch_norm", "reduction", "softmax", "normalization", "data_movement"}
+)
+"""Kinds of which a step may have any number."""
+
+PRODUCTS: Final = frozenset({"linear", "matmul"})
+LARGEST_PRODUCT: Final = 2**26
+"""MACs of a product of a step at most: a larger one keeps a chip busy for longer than a launch takes."""
+
+PATTERN: Final = "scan"
+"""Of a loop."""
+
+JOINS: Final = frozenset({"cat", "stack", "append"})
+
+
+@attrs.frozen(kw_only=True)
+class Loop:
+    """Operators that one scan kernel computes."""
+
+    operator_indices: tuple[int, ...]
+    step_count: int
+
+
+def find_loops(workload: Workload) -> tuple[Loop, ...]:
+    """Return the loops over time in execution order; none shares an operator with another.
+
+    The time is in proportion to the operators: what repeats at a distance is compared once for each distance.
+    """
+    operators = workload.operators
+    if len(operators) < 2 * LEAST_STEPS:
+        return ()
+    marks = _number(_signatures(workload))
+    following = _following(marks)
+    producers: list[list[int]] = [[] for _ in operators]
+    consumers: list[list[int]] = [[] for _ in operators]
+    for edge in workload.edges:
+        producers[edge.consumer_index].append(edge.producer_index)
+        consumers[edge.producer_index].append(edge.consumer_index)
+    ends: dict[int, int] = {}
+    found: list[Loop] = []
+    start = 0
+    while start < len(operators):
+        stop, steps = _repetitions(start, marks, following, ends, producers, operators)
+        if steps:
+            members = [*range(start, stop), *_joins(start, stop, operators, producers, consumers)]
+            found.append(Loop(operator_indices=tuple(members), step_count=steps))
+        start = max(stop, start + 1)
+    return tuple(found)
+
+
+def _signatures(workload: Workload) -> list[Hashable]:
+    """Return what operators of two repetitions have in common; None for one that no scan kernel computes."""
+    weights: list[list[int]] = [[] for _ in workload.operators]
+    for access in workload.accesses:
+        if access.role == "weight":
+            weights[access.operator_index].append(access.tensor_index)
+    return [
+        (
+            operator.module_path,
+            operator.aten,
+            operator.operation,
+            operator.output_shape,
+            operator.dtype,
+            operator.mac_count,
+            operator.elementwise_count,
+            operator.special_count,
+            operator.gemm_k,
+            tuple(read),
+        )
+        if _is_inner(operator)
+        else None
+        for operator, read in zip(workload.operators, weights, strict=True)
+    ]
+
+
+def _is_inner(operator: Operator) -> bool:
+    is_product = operator.kind in PRODUCTS and operator.mac_count <= LARGEST_PRODUCT
+    return operator.step_count == 1 and (operator.kind in INNER_KINDS or is_product)
+
+
+def _number(signatures: Sequence[Hashable]) -> list[int]:
+    """Return a number for each signature, the same for the same; None is like nothing else."""
+    numbers: dict[Hashable, int] = {}
+    fresh = itertools.count(-1, -1)
+    return [
+        next(fresh) if signature is None else numbers.setdefault(signature, len(numbers)) for signature in signatures
+    ]
+
+
+def _following(marks: Sequence[int]) -> list[int]:
+    """Return where each mark comes next; the number of marks where it does not."""
+    after: dict[int, int] = {}
+    following = [len(marks)] * len(marks)
+    for index in range(len(marks) - 1, -1, -1):
+        following[index] = after.get(marks[index], len(marks))
+        after[marks[index]] = index
+    return following
+
+
+def _repetitions(
+    start: int,
+    marks: Sequence[int],
+    following: Sequence[int],
+    ends: dict[int, int],
+    producers: Sequence[Sequence[int]],
+    operators: Sequence[Operator],
+) -> tuple[int, int]:
+    """Return where the loop that begins at `start` stops and how many steps it has; (`start`, 0) where none begins."""
+    second = following[start]
+    for _ in range(CANDIDATES):
+        period = second - start
+        if start + LEAST_STEPS * period > len(marks):
+            break
+        if all(marks[start + step * period] == marks[start] for step in range(2, LEAST_STEPS)):
+            if ends.get(period, -1) <= start:
+                ends[period] = _end(start, period, marks)
+            stop = ends[period] + period
+            steps = (stop - start) // period
+            if steps >= LEAST_STEPS and _carries(start, period, steps, producers, operators):
+                return stop, steps
+        second = following[second]
+    return start, 0
+
+
+def _end(start: int, period: int, marks: Sequence[int]) -> int:
+    """Return the first place from `start` on whose mark does not come again a period later."""
+    end = start
+    while end + period < len(marks) and marks[end] == marks[end + period]:
+        end += 1
+    return end
+
+
+def _carries(
+    start: int, period: int, steps: int, producers: Sequence[Sequence[int]], operators: Sequence[Operator]
+) -> bool:
+    """Whether each repetition computes something, and a value goes through all of them.
+
+    What only crosses from one repetition to the next does not count: a repetition may begin anywhere in the loop's
+    body, and then reads what the body made before it.
+    """
+    if all(operator.is_view for operator in operators[start : start + period]):
+        return False
+    passed = [0] * (steps * period)
+    for index in range(period, steps * period):
+        for producer in producers[start + index]:
+            if producer >= start:
+                before = producer - start
+                passed[index] = max(passed[index], passed[before] + (index // period - before // period))
+    return max(passed) >= steps - 2
+
+
+def _joins(
+    start: int,
+    stop: int,
+    operators: Sequence[Operator],
+    producers: Sequence[Sequence[int]],
+    consumers: Sequence[Sequence[int]],
+) -> list[int]:
+    """Return the operators after the loop that join results of it and of nothing else."""
+    after = {consumer for index in range(start, stop) for consumer in consumers[index] if consumer >= stop}
+    return [
+        index
+        for index in sorted(after)
+        if operators[index].operation in JOINS and all(start <= producer < stop for producer in producers[index])
+    ]
+
+
+def describe_loop(loop: Loop, operators: Sequence[Operator]) -> Subgraph:
+    """Return a loop as a subgraph, named by the first of its operators that do most."""
+    found = max(
+        loop.operator_indices,
+        key=lambda index: (operators[index].mac_count, operators[index].elementwise_count, -index),
+    )
+    return Subgraph(
+        pattern=PATTERN,
+        name=operators[found].name,
+        operator_indices=loop.operator_indices,
+        step_count=loop.step_count,
+    )

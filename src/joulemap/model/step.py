@@ -1,0 +1,150 @@
+"""Kernels of several steps that wait for one another: a recurrence that is one call, a loop that a compiler made one.
+
+    kernel  = launch + steps x step_cost + max(steps x compute, steps x memory)      of a step: a recurrence
+    kernel  = launch + steps x step_cost + max(sum of compute, sum of memory)        over the members of a loop
+    weights = w where the chip holds them, else steps x w
+
+A recurrence is placed as one of its steps, with the rows of one, and repeated. The members of a loop are those of all
+its steps, each placed by itself. Neither starts kernels from step to step. What a step costs besides its work is
+`step_cost.exchange` where every unit needs what all others made of the state, as in a product with weights or a
+reduction of more than `BLOCK` elements, else `step_cost.local`. Weights are held where a memory of the chip has room
+for those of the kernel, the private ones of all units counted together; where these have none, a recurrence takes its
+weights from the chip's level in every step. Activations stay in a level that has room for those of all steps of a
+recurrence; of a loop each member is asked, as everywhere, so that it never moves more than its members would apart.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.placement import Overlap, Placed
+from joulemap.model.workload import Booleans, Floats
+
+STEP_COST: Final = "step_cost"
+"""Coefficient: seconds of a step besides its work."""
+
+BLOCK: Final = 256.0
+"""Elements that a reduction takes within one unit."""
+
+
+def has_steps(kernels: KernelColumns) -> bool:
+    """Whether any kernel has more than one step."""
+    return bool((kernels.step_count > 1.0).any())
+
+
+def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
+    """Return the kernels with recurrences as one of their steps, and with the weights that steps read again."""
+    if not has_steps(kernels):
+        return kernels
+    steps = kernels.work.step_count
+    weights = kernels.per_operator(kernels.per_kernel(kernels.weight_bytes))
+    again = np.where(weights <= max(_capacities(hardware)), 1.0, kernels.per_operator(kernels.step_count))
+    work = kernels.work
+    counts = ("mac_count", "elementwise_count", "special_count", "output_element_count", "gemm_m")
+    moved = (
+        "input_bytes",
+        "output_bytes",
+        "entering_bytes",
+        "leaving_bytes",
+        "host_launch_count",
+        "dequantization_count",
+    )
+    return attrs.evolve(
+        kernels,
+        work=attrs.evolve(work, **{name: getattr(work, name) / steps for name in counts}),
+        weight_bytes=kernels.weight_bytes * again / steps,
+        own_read_bytes=(kernels.own_read_bytes - kernels.own_weight_bytes) / steps + kernels.own_weight_bytes,
+        dequantization_count=kernels.dequantization_count / steps,
+        repeat_count=steps,
+        **{name: getattr(kernels, name) / steps for name in moved},
+    )
+
+
+def repeat_step(placement: Placed, step: KernelColumns, hardware: Hardware) -> Placed:
+    """Return the placement of all steps, of which `placement` has one of each recurrence."""
+    if not has_steps(step):
+        return placement
+    repeated = placement.repeated(step.repeat_count * np.ones(step.work.operator_count), step)
+    waiting_s = _step_cost(step, hardware) * np.where(step.step_count > 1.0, step.step_count, 0.0)
+    overlap = placement.overlap
+    if overlap is not None:
+        repeats = step.repeat_count
+        overlap = attrs.evolve(
+            overlap.scaled(repeats, 1.0),
+            launch_s=overlap.launch_s + _share(overlap, placement.launch_s) * waiting_s,
+        )
+    streamed = np.maximum(repeated.memory_s, _stream_s(step, hardware))
+    return attrs.evolve(repeated, memory_s=streamed, launch_s=placement.launch_s + waiting_s, overlap=overlap)
+
+
+def of_one_step(whole: Placed, one: Placed, step: KernelColumns) -> Placed:
+    """Return the placement of one step with its part of the times and bytes of all."""
+    if not has_steps(step):
+        return whole
+    steps = step.repeat_count
+    return attrs.evolve(
+        one,
+        compute_s=whole.compute_s / steps,
+        memory_s=whole.memory_s / steps,
+        launch_s=whole.launch_s,
+        overlap=None if whole.overlap is None else whole.overlap.scaled(1.0 / steps, 1.0),
+        dram_read_bytes=whole.dram_read_bytes / steps,
+        dram_write_bytes=whole.dram_write_bytes / steps,
+        pass_bytes=whole.pass_bytes / steps,
+    )
+
+
+def all_weight_bytes(step: KernelColumns) -> Floats:
+    """Return the weights that all steps read."""
+    return step.weight_bytes * step.repeat_count
+
+
+def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return what a step of each kernel costs besides its work."""
+    exchanging = kernels.per_kernel(np.where(_exchanges(kernels), 1.0, 0.0)) > 0.0
+    exchange, local = (hardware.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
+    return np.where(exchanging, exchange, local)
+
+
+def _exchanges(kernels: KernelColumns) -> Booleans:
+    """Return the operators of which every unit needs all of the state."""
+    work = kernels.work
+    outputs = np.maximum(work.output_element_count, 1.0)
+    reduces = work.of_kind("reduction") & (work.elementwise_count > BLOCK * outputs)
+    normalizes = work.of_kind("softmax", "normalization") & (work.row_length > BLOCK)
+    return (work.has_macs & (kernels.own_weight_bytes > 0.0)) | reduces | normalizes
+
+
+def _share(overlap: Overlap, launch_s: Floats) -> Floats:
+    """Return what of a kernel's launch is still a batch's where batches overlap."""
+    share: Floats = np.divide(overlap.launch_s, launch_s, out=np.ones_like(launch_s), where=launch_s > 0.0)
+    return np.minimum(share, 1.0)
+
+
+def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
+    """Return what the weights of a recurrence take in all steps, from the chip's level where no unit holds them."""
+    private = [_capacity(level, hardware) for level in hardware.memory_levels if level.per != "chip"]
+    shared = [level for level in hardware.memory_levels if level.per == "chip"]
+    rate = hardware.memory_bandwidth.value
+    if shared and shared[-1].bandwidth is not None:
+        rate = max(rate, shared[-1].bandwidth.value)
+    own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
+    held = step.per_operator(step.per_kernel(own)) <= max(private, default=0.0)
+    return np.where(held, 0.0, own * step.repeat_count / rate)
+
+
+def _capacities(hardware: Hardware) -> list[float]:
+    return [_capacity(level, hardware) for level in hardware.memory_levels] or [0.0]
+
+
+def _capacity(level: MemoryLevel, hardware: Hardware) -> float:
+    """Return the bytes of a level, its instances in units or cores together; 0 for those of smaller parts."""
+    count = {"chip": 1.0, "unit": hardware.unit_count.value, "core": 1.0}.get(level.per, 0.0)
+    if level.per == "core" and "core_count" in hardware.geometry:
+        count = hardware.geometry["core_count"].value
+    return level.capacity.value * count

@@ -1,0 +1,145 @@
+"""Recurrent layers as their fused kernels run them: products of all inputs at once, then a scan over the steps.
+
+    layer, direction:   x (steps x batch, features) ─► input product ─► scan ─► y, last states
+
+The input product is one GEMM over all steps. The scan is one operator of `step_count` steps that wait for one another:
+each multiplies the state of the batch with the recurrent weights, adds both products and their biases and computes the
+gates. Directions are scans of their own. The weights of a scan are one read; what keeps them on chip is the hardware's.
+
+Source: Appleyard et al., Optimizing Performance of Recurrent Neural Networks on GPUs, arXiv 1604.01946; counts are
+those of the cells in aten/src/ATen/native/RNN.cpp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import torch
+
+from joulemap.trace.formula import Cost
+
+
+@attrs.frozen
+class _Cell:
+    """What a cell computes of each unit of its state in a step, its products and their biases aside."""
+
+    gates: int
+    """Columns of its products for each unit."""
+    elementwise_count: int
+    special_count: int
+    adds_bias: int
+    """Biases of the recurrent product, for each unit."""
+
+
+CELLS: Final[Mapping[str, _Cell]] = {
+    "lstm": _Cell(gates=4, elementwise_count=14, special_count=5, adds_bias=4),
+    "gru": _Cell(gates=3, elementwise_count=11, special_count=3, adds_bias=3),
+    "rnn_tanh": _Cell(gates=1, elementwise_count=1, special_count=1, adds_bias=1),
+    "rnn_relu": _Cell(gates=1, elementwise_count=2, special_count=0, adds_bias=1),
+}
+"""ATen operator -> its cell."""
+
+
+@attrs.frozen(kw_only=True)
+class Recurrence:
+    """A call of a recurrent layer of any number of sublayers and directions."""
+
+    cell: _Cell
+    operation: str
+    source: torch.Tensor
+    """Its input."""
+    states: tuple[torch.Tensor, ...]
+    """First hidden and cell states, each of (layers x directions, batch, width)."""
+    weights: tuple[tuple[torch.Tensor, ...], ...]
+    """Of each layer and direction: input weight, recurrent weight, two biases, projection, as far as there are any."""
+    has_biases: bool
+    directions: int
+    step_count: int
+    token_count: int
+    """Inputs over all steps and sequences; a packed batch has fewer than steps x batch."""
+    is_packed: bool
+
+    @classmethod
+    def of(cls, call_name: str, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Recurrence:
+        """Return what a call of the operator computes, by the names in its schema."""
+        names = [argument.name for argument in func._schema.arguments]
+        given = dict(zip(names, args, strict=False)) | dict(kwargs)
+        is_packed = "batch_sizes" in given
+        source = given["data" if is_packed else "input"]
+        hidden = given["hx"]
+        states = (hidden,) if isinstance(hidden, torch.Tensor) else tuple(hidden)
+        params = tuple(given["params"])
+        scans = int(given["num_layers"]) * (2 if given["bidirectional"] else 1)
+        each = len(params) // scans
+        if is_packed:
+            steps, tokens = int(given["batch_sizes"].shape[0]), int(source.shape[0])
+        else:
+            steps = int(source.shape[1 if given["batch_first"] else 0])
+            tokens = math.prod(source.shape[:-1])
+        return cls(
+            cell=CELLS[call_name],
+            operation=call_name,
+            source=source,
+            states=states,
+            weights=tuple(params[start : start + each] for start in range(0, len(params), each)),
+            has_biases=bool(given["has_biases"]),
+            directions=2 if given["bidirectional"] else 1,
+            step_count=max(steps, 1),
+            token_count=tokens,
+            is_packed=is_packed,
+        )
+
+    @property
+    def width(self) -> int:
+        """Features that each direction hands on: of the state, or of its projection."""
+        return int(self.states[0].shape[-1])
+
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Return outputs of the shapes that the operator gives, without values."""
+        shape = (*self.source.shape[:-1], self.directions * self.width)
+        return (self.source.new_empty(shape), *(state.new_empty(state.shape) for state in self.states))
+
+
+@attrs.frozen(kw_only=True)
+class ShapedCost(Cost):
+    """A cost with the shape of what the operator writes."""
+
+    shape: tuple[int, ...]
+
+
+def product_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> ShapedCost:
+    """Return the counts of the product of all inputs of a sublayer and direction."""
+    columns, inner = (int(size) for size in weights[0].shape)
+    rows = recurrence.token_count
+    return ShapedCost(
+        kind="linear",
+        operation="linear",
+        mac_count=rows * columns * inner,
+        elementwise_count=rows * columns if recurrence.has_biases else 0,
+        gemm=(rows, columns, inner, 1),
+        shape=(rows, columns),
+    )
+
+
+def scan_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> ShapedCost:
+    """Return the counts of all steps; a projection of the state is more columns of the same product."""
+    cell, rows = recurrence.cell, recurrence.token_count
+    columns, inner = (int(size) for size in weights[1].shape)
+    units = columns // cell.gates
+    projects = len(weights) > (4 if recurrence.has_biases else 2)
+    columns += units if projects else 0
+    biases = cell.adds_bias if recurrence.has_biases else 0
+    return ShapedCost(
+        kind="matmul",
+        operation=f"{recurrence.operation}_scan",
+        mac_count=rows * columns * inner,
+        elementwise_count=rows * units * (cell.elementwise_count + biases),
+        special_count=rows * units * cell.special_count,
+        gemm=(rows, columns, inner, 1),
+        step_count=recurrence.step_count,
+        scalars=f"steps={recurrence.step_count}",
+        shape=(rows, recurrence.width),
+    )

@@ -1,0 +1,315 @@
+"""Loops over time: recurrent layers as products and scans, loops written by hand as one kernel, and what steps cost."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils.flop_counter import FlopCounterMode
+
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, RUNTIMES, Configuration
+from joulemap.domain.workload import Subgraph, Workload
+from joulemap.fuse.loop import LEAST_STEPS
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import columns_of
+from joulemap.units import FS_PER_S
+from models import Function, trace
+
+STEPS, WIDTH = 12, 16
+ONE_OF_EACH_CLASS = tuple({one.architecture: one.id for one in reversed(load_catalogue().hardware.values())}.values())
+
+
+def meta(*shape: int) -> Tensor:
+    return torch.empty(*shape, device="meta")
+
+
+class Selective(nn.Module):
+    """A selective scan over time, as state-space models write it."""
+
+    def __init__(self, width: int = WIDTH, state: int = 4) -> None:
+        super().__init__()
+        self.decay = nn.Parameter(torch.ones(width, state))
+        self.enter = nn.Linear(width, width)
+        self.leave = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        driven = self.enter(x)
+        decay = torch.exp(driven[..., None] * self.decay)
+        state = x.new_zeros(x.shape[0], x.shape[2], self.decay.shape[1])
+        outputs = []
+        for step in range(x.shape[1]):
+            state = decay[:, step] * state + driven[:, step, :, None]
+            outputs.append((state * driven[:, step, :, None]).sum(-1))
+        return self.leave(torch.stack(outputs, 1))
+
+
+class Stepped(nn.Module):
+    """A cell that is called step by step, in a module of its own, and writes into its output."""
+
+    def __init__(self, width: int = WIDTH) -> None:
+        super().__init__()
+        self.cell = nn.LSTMCell(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = x.new_zeros(x.shape[1], x.shape[2])
+        cell = hidden
+        output = torch.empty_like(x)
+        for step in range(x.shape[0]):
+            hidden, cell = self.cell(x[step], (hidden, cell))
+            output[step] = hidden
+        return output
+
+
+class Shared(nn.Module):
+    """The same layer several times, one behind the other."""
+
+    def __init__(self, layer: nn.Module, times: int) -> None:
+        super().__init__()
+        self.layer, self.times = layer, times
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.times):
+            x = self.layer(x)
+        return x
+
+
+class Packed(nn.Module):
+    """A recurrent layer over sequences of unequal length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        packed = PackedSequence(x, torch.tensor([3, 2, 2]))
+        output: Tensor = self.layer(packed)[0].data
+        return output
+
+
+def scans(workload: Workload) -> list[Subgraph]:
+    return [one for one in workload.subgraphs if one.pattern == "scan"]
+
+
+@cache
+def evaluator(kind: str) -> Evaluator:
+    modules: dict[str, tuple[nn.Module, Tensor]] = {
+        "lstm": (nn.LSTM(WIDTH, WIDTH, num_layers=2, bidirectional=True), meta(STEPS, 2, WIDTH)),
+        "large": (nn.LSTM(4096, 4096, device="meta"), meta(STEPS, 1, 4096)),
+        "selective": (Selective(), meta(2, STEPS, WIDTH)),
+        "stepped": (Stepped(), meta(STEPS, 2, WIDTH)),
+    }
+    module, source = modules[kind]
+    return Evaluator(columns_of(trace(module, source)))
+
+
+@cache
+def run(kind: str, hardware: str, runtime: str) -> RunColumns:
+    return evaluate(evaluator(kind), hardware, runtime)
+
+
+def evaluate(workload: Evaluator, hardware: str, runtime: str = "fused") -> RunColumns:
+    found = load_catalogue().find(hardware)
+    precision = "fp32" if "fp32" in found.peaks else next(iter(found.peaks))
+    return workload.evaluate(found, Configuration(hardware=hardware, precision=precision, runtime=runtime))
+
+
+RECURRENT = pytest.mark.parametrize(
+    "layer",
+    [
+        nn.LSTM(6, WIDTH, num_layers=2),
+        nn.LSTM(6, WIDTH, num_layers=2, bidirectional=True, proj_size=5),
+        nn.LSTM(6, WIDTH, bias=False),
+        nn.GRU(6, WIDTH, num_layers=3, bidirectional=True),
+        nn.RNN(6, WIDTH, nonlinearity="relu"),
+        nn.RNN(6, WIDTH, bidirectional=True),
+    ],
+    ids=["lstm", "projected", "unbiased", "gru", "relu", "tanh"],
+)
+
+
+@pytest.mark.slow
+@RECURRENT
+def test_a_recurrent_layer_has_the_macs_that_torch_counts(layer: nn.RNNBase) -> None:
+    with FlopCounterMode(display=False) as counter, torch.backends.mkldnn.flags(enabled=False):
+        layer(torch.ones(STEPS, 3, 6))
+    assert trace(layer, meta(STEPS, 3, 6)).mac_count == counter.get_total_flops() // FLOPS_PER_MAC
+
+
+@RECURRENT
+def test_a_recurrent_layer_uses_each_weight_for_each_token(layer: nn.RNNBase) -> None:
+    workload = trace(layer, meta(STEPS, 3, 6))
+    matrices = sum(weight.numel() for weight in layer.parameters() if weight.dim() == 2)
+    assert workload.mac_count == STEPS * 3 * matrices
+    assert workload.weight_bytes == sum(weight.numel() * 4 for weight in layer.parameters())
+    directions = 2 if layer.bidirectional else 1
+    steps = [one.step_count for one in workload.operators if one.mac_count]
+    assert steps == [1, STEPS] * layer.num_layers * directions
+    for one in workload.operators:
+        assert one.mac_count == one.gemm_m * one.gemm_n * one.gemm_k * one.gemm_groups
+
+
+def test_gates_are_counted_as_cells_compute_them() -> None:
+    def written(x: Tensor) -> Tensor:
+        return cell(x, (x, x))[0]
+
+    cell, layer = nn.LSTMCell(WIDTH, WIDTH), nn.LSTM(WIDTH, WIDTH)
+    single, whole = (
+        trace(one, meta(*shape)) for one, shape in ((Function(written), (3, WIDTH)), (layer, (1, 3, WIDTH)))
+    )
+    for name in ("mac_count", "elementwise_count", "special_count"):
+        assert sum(getattr(one, name) for one in single.operators) == sum(getattr(one, name) for one in whole.operators)
+
+
+def test_a_recurrent_layer_moves_its_values_once() -> None:
+    workload = trace(nn.LSTM(6, WIDTH, num_layers=2, bidirectional=True), meta(STEPS, 3, 6))
+    written: dict[int, int] = {}
+    for access in workload.accesses:
+        if access.role == "output":
+            written[access.tensor_index] = written.get(access.tensor_index, 0) + access.byte_count
+    for index, byte_count in written.items():
+        assert byte_count == workload.tensors[index].byte_count
+    for edge in workload.edges:
+        assert edge.producer_index < edge.consumer_index
+
+
+def test_a_packed_batch_has_its_own_rows() -> None:
+    workload = trace(Packed(), meta(7, WIDTH))
+    scan = next(one for one in workload.operators if one.step_count > 1)
+    assert (scan.step_count, scan.gemm_m, scan.mac_count) == (3, 7, 7 * 3 * WIDTH * WIDTH)
+
+
+def test_a_layer_reads_both_directions_of_the_one_before() -> None:
+    workload = trace(nn.GRU(6, WIDTH, num_layers=2, bidirectional=True), meta(STEPS, 3, 6))
+    names = [one.name for one in workload.operators]
+    second = names.index("input_l1")
+    producers = {names[edge.producer_index] for edge in workload.edges if edge.consumer_index == second}
+    assert producers == {"scan_l0", "scan_l0_reverse"}
+
+
+@pytest.mark.parametrize(("module", "shape"), [(Selective(), (2, STEPS, WIDTH)), (Stepped(), (STEPS, 2, WIDTH))])
+def test_a_loop_over_time_is_one_kernel(module: nn.Module, shape: tuple[int, ...]) -> None:
+    workload = trace(module, meta(*shape))
+    (scan,) = scans(workload)
+    assert scan.step_count == STEPS
+    members = set(scan.operator_indices)
+    outside = [one for index, one in enumerate(workload.operators) if index not in members]
+    assert len(members) >= STEPS * 5
+    assert len(outside) < 12
+    moved = [one for one in workload.accesses if one.operator_index in members]
+    elements = STEPS * 2 * WIDTH
+    assert sum(one.fused_byte_count for one in moved if one.role == "output") == elements * 4
+    weights = {one.tensor_index for one in moved if one.role == "weight"}
+    assert sum(one.fused_byte_count for one in moved if one.role == "weight") == sum(
+        workload.tensors[index].byte_count for index in weights
+    )
+
+
+def test_a_module_that_repeats_a_small_layer_is_a_loop() -> None:
+    layer = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh())
+    assert [one.step_count for one in scans(trace(Shared(layer, STEPS), meta(2, WIDTH)))] == [STEPS]
+    assert not scans(trace(Shared(layer, LEAST_STEPS - 1), meta(2, WIDTH)))
+
+
+def test_layers_are_no_loop() -> None:
+    layers = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(STEPS)))
+    assert not scans(trace(layers, meta(2, WIDTH)))
+
+
+def test_weights_of_their_own_are_no_loop() -> None:
+    class Many(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights = nn.ParameterList(torch.ones(WIDTH, WIDTH) for _ in range(STEPS))
+
+        def forward(self, x: Tensor) -> Tensor:
+            for weight in self.weights:
+                x = torch.tanh(x @ weight)
+            return x
+
+    assert not scans(trace(Many(), meta(2, WIDTH)))
+
+
+def test_a_large_product_ends_a_loop() -> None:
+    layer = nn.Sequential(nn.Linear(4096, 4096, bias=False, device="meta"), nn.Tanh())
+    assert scans(trace(Shared(layer, STEPS), meta(4, 4096)))
+    assert not scans(trace(Shared(layer, STEPS), meta(5, 4096)))
+    assert not scans(trace(Shared(nn.Conv2d(4, 4, 3, padding=1), STEPS), meta(1, 4, 8, 8)))
+
+
+def test_what_hands_nothing_on_is_no_loop() -> None:
+    def apart(x: Tensor) -> list[Tensor]:
+        return [torch.tanh(x[step]) for step in range(STEPS)]
+
+    assert not scans(trace(Function(apart), meta(STEPS, 4)))
+
+
+def test_every_operator_is_in_one_subgraph() -> None:
+    for module, shape in ((Selective(), (2, STEPS, WIDTH)), (Stepped(), (STEPS, 2, WIDTH))):
+        workload = trace(module, meta(*shape))
+        members = [index for one in workload.subgraphs for index in one.operator_indices]
+        assert sorted(members) == list(range(len(workload.operators)))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "selective", "stepped", "large"])
+@pytest.mark.parametrize("hardware", ONE_OF_EACH_CLASS)
+def test_loops_add_up_on_every_class(hardware: str, kind: str) -> None:
+    found = {runtime: run(kind, hardware, runtime) for runtime in RUNTIMES}
+    for one in found.values():
+        assert one.operators.latency_fs.sum() == one.subgraphs.latency_fs.sum()
+        assert (one.ledger.energy_fj >= 0).all()
+        assert (one.operators.dram_bytes == np.rint(one.operators.dram_bytes)).all()
+    for runtime in MERGING:
+        one = found[runtime].operators
+        assert one.moved_bytes.sum() <= found["graph"].operators.moved_bytes.sum()
+        assert one.dram_bytes.sum() <= one.separate_dram_bytes.sum()
+
+
+@pytest.mark.parametrize("hardware", ONE_OF_EACH_CLASS)
+def test_steps_cost_no_launches(hardware: str) -> None:
+    fused, separate = run("selective", hardware, "fused"), run("selective", hardware, "graph")
+    assert fused.latency_fs < separate.latency_fs / 2
+    local = load_catalogue().find(hardware).coefficient("step_cost.local")
+    scan = int(np.argmax(fused.subgraphs.launch_s))
+    others = np.delete(fused.subgraphs.launch_s, scan)
+    assert fused.subgraphs.launch_s[scan] >= others.min() + 0.99 * STEPS * local
+
+
+def test_more_steps_cost_as_many_times_the_step() -> None:
+    seconds = {}
+    for steps in (50, 100, 200):
+        work = columns_of(trace(nn.LSTM(512, 512, num_layers=2, device="meta"), meta(steps, 1, 512)))
+        found = evaluate(Evaluator(work), "h100_sxm5")
+        seconds[steps] = found.latency_fs / FS_PER_S
+    assert 0.4e-3 < seconds[100] < 0.6e-3
+    assert seconds[200] - seconds[100] == pytest.approx(2 * (seconds[100] - seconds[50]), rel=0.05)
+
+
+def test_weights_that_the_chip_does_not_hold_are_read_in_every_step() -> None:
+    large = run("large", "h100_sxm5", "fused")
+    weights = 4 * 4096 * 4096 * 4
+    scan = int(np.argmax(large.operators.dram_bytes))
+    assert large.operators.dram_bytes[scan] == pytest.approx(STEPS * weights, rel=0.01)
+    small = run("lstm", "h100_sxm5", "fused")
+    assert small.operators.dram_bytes.sum() < small.operators.moved_bytes.sum()
+
+
+def test_a_step_that_all_units_share_costs_more() -> None:
+    hardware = load_catalogue().find("h100_sxm5")
+    exchange, local = (hardware.coefficient(f"step_cost.{one}") for one in ("exchange", "local"))
+    assert exchange > 10 * local
+    stepped = run("stepped", "h100_sxm5", "fused")
+    assert stepped.subgraphs.launch_s.max() > STEPS * exchange
+    assert run("selective", "h100_sxm5", "fused").subgraphs.launch_s.max() < STEPS * exchange
+
+
+def test_operators_and_subgraphs_of_other_models_have_one_step() -> None:
+    workload = trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), meta(2, 4))
+    assert {one.step_count for one in (*workload.operators, *workload.subgraphs)} == {1}
+    assert attrs.fields(Subgraph).step_count.default == 1
