@@ -59,7 +59,6 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
         work=attrs.evolve(work, **{name: getattr(work, name) / steps for name in counts}),
         weight_bytes=kernels.weight_bytes * again / steps,
         own_read_bytes=(kernels.own_read_bytes - kernels.own_weight_bytes) / steps + kernels.own_weight_bytes,
-        dequantization_count=kernels.dequantization_count / steps,
         repeat_count=steps,
         **{name: getattr(kernels, name) / steps for name in moved},
     )
