@@ -292,9 +292,9 @@ def test_a_meter_counts_what_is_held_and_forgets_what_is_not() -> None:
     with Meter(1000.0) as meter:
         for _ in range(10):
             kept = torch.zeros(100)  # noqa: F841
-        with pytest.raises(ModelError, match="limit of 1,000 bytes"):
+        with pytest.raises(ModelError, match="limit of 1 kB"):
             torch.zeros(200)
-        with pytest.raises(ModelError, match="limit of 1,000 bytes"):
+        with pytest.raises(ModelError, match="limit of 1 kB"):
             torch.outer(torch.ones(20), torch.ones(20))
     assert meter.needed_bytes > 1000
 

@@ -74,6 +74,14 @@ def _cached_bytes(folder: Path) -> int:
     return 0
 
 
+def write_bytes(byte_count: float) -> str:
+    """Return bytes as a person reads them: `3.6 GB`."""
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if byte_count >= scale:
+            return f"{byte_count / scale:.3g} {prefix}B"
+    return f"{byte_count:.3g} B"
+
+
 class Meter(TorchDispatchMode):
     """Counts the bytes of tensors as they are allocated, and raises ModelError before they are more than a limit.
 
@@ -123,7 +131,7 @@ class Meter(TorchDispatchMode):
         self._held_bytes = sum(byte_count for _, byte_count in self._held.values())
         if self._held_bytes + ahead_bytes > self.limit_bytes:
             self.needed_bytes = self._held_bytes + ahead_bytes
-            raise ModelError(f"more memory is needed than the limit of {self.limit_bytes:,.0f} bytes")
+            raise ModelError(f"more memory is needed than the limit of {write_bytes(self.limit_bytes)}")
 
 
 def _on_one_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -193,7 +193,7 @@ class Recorder(TorchDispatchMode):
         def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor) and not value.is_meta and value.dim() > 0:
                 twin = self._twins.setdefault(id(value), (value, value.to("meta")))[1]
-                known = self._by_id.get(id(value))
+                known = self._by_id.get(id(value), self._owner.get(storage_of(value)))
                 producer = None if known is None else self.tensors[known].producer
                 if known is not None and producer is not None and self.calls[producer].depends_on_input:
                     self._by_id[id(twin)] = known

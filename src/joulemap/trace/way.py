@@ -22,8 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from joulemap.errors import ModelError
 from joulemap.trace.guest import first_line
-from joulemap.trace.memory import Meter, allowed_bytes
-from joulemap.units import format_si
+from joulemap.trace.memory import Meter, allowed_bytes, write_bytes
 
 Made = TypeVar("Made")
 
@@ -169,12 +168,11 @@ def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why
     except ModelError as error:
         if meter is None or not meter.needed_bytes:
             raise
-        limit = format_si(meter.limit_bytes, "B")
         source = "half of what is free" if limit_bytes is None else "--build-memory"
-        more = format_si(1.25 * meter.needed_bytes, "B", digits=2).replace(" ", "")
+        more = write_bytes(1.25 * meter.needed_bytes).replace(" ", "")
         raise ModelError(
-            f"{model} needs {format_si(meter.needed_bytes, 'B')} or more to be built, above the limit of {limit} "
-            f"({source}){why}; --build-memory {more} would allow that"
+            f"{model} needs {write_bytes(meter.needed_bytes)} or more to be built, above the limit of "
+            f"{write_bytes(meter.limit_bytes)} ({source}){why}; --build-memory {more} would allow that"
         ) from error
 
 
