@@ -45,7 +45,7 @@ def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subj
     if precision not in PRECISIONS:
         raise UsageError(f"cannot measure at {precision}: expected one of {', '.join(PRECISIONS)}")
     torch.manual_seed(SEED)
-    with build_with_storage():
+    with build_with_storage(request.build_memory_bytes):
         built = build_request(request)
     if built.notes:
         raise ModelError(f"{request.model} cannot be measured: {built.notes[0]}")

@@ -224,6 +224,8 @@ class Settings:
     """Whether to trace with the installed torch even where the package ships the workload."""
     trust: bool = False
     """Whether to load a `.pt2` file that may run code when it is loaded."""
+    build_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """What building a model may take that cannot be built without its weights; None for half of what is free."""
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
     """Name -> model, of modules of this program."""
     calibration: str | Calibration = "auto"
@@ -276,6 +278,7 @@ class ModelKeywords(TypedDict, total=False):
     arguments: Mapping[str, object] | None
     retrace: bool
     trust: bool
+    build_memory_bytes: float | None
 
 
 class RunKeywords(ModelKeywords, total=False):

@@ -20,6 +20,7 @@ from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported
 from joulemap.trace.source import InputSpec, ModelRequest, is_text
 from joulemap.trace.tensor import DTYPES
+from joulemap.trace.way import NOTES, Way, construct
 
 MOST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
@@ -40,6 +41,8 @@ class BuiltModel:
     batch: int
     notes: tuple[str, ...]
     """What the module is not that was asked for."""
+    way: Way = "meta"
+    """How it was built."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
@@ -47,37 +50,40 @@ def build_request(request: ModelRequest) -> BuiltModel:
 
     Inside `build_with_storage` the module has its weights; inputs made from sizes stay without storage.
     """
-    notes: tuple[str, ...] = ()
-    own: Any = None
     operator = find_operator(request.model) if request.kind == "operator" else None
     if operator is not None:
         batch = request.batch or 1
         built, sized = build_operator(operator, batch)
         return BuiltModel(module=built, positional=sized, named={}, batch=batch, notes=())
-    if request.kind == "zoo":
-        name = request.model.removeprefix(library.QUANTIZED)
-        notes = () if name == request.model else (library.QUANTIZED_NOTE,)
-        module = library.build_torchvision(name, request.inputs[0].shape[-1])
-    elif request.kind == "block":
-        module, own = block.build(request.model, _values(request))
-    elif request.kind == "exported":
-        module, own = load_exported(request)
-    elif request.kind == "file":
-        module, own = file.build_from_factory(request, _values(request))
-    elif request.kind == "module":
-        module, own = request.held  # type: ignore[misc]
-    elif request.kind == "timm":
-        module, own = library.build_timm(request)
-    else:
-        module, own = library.build_transformers(request)
+    (module, own), way = construct(lambda: _make(request), request.model, request.build_memory_bytes)
     positional, named = _given(request) if request.inputs else _own(own, request)
+    notes = (library.QUANTIZED_NOTE,) if request.kind == "zoo" and request.model.startswith(library.QUANTIZED) else ()
     return BuiltModel(
         module=module,
         positional=positional,
         named=named,
         batch=_batch_of(request, (positional, named)),
         notes=notes,
+        way=way,
     )
+
+
+def _make(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
+    """Return (module, its own inputs or None) of a request."""
+    if request.kind == "zoo":
+        name = request.model.removeprefix(library.QUANTIZED)
+        return library.build_torchvision(name, request.inputs[0].shape[-1]), None
+    if request.kind == "block":
+        return block.build(request.model, _values(request))
+    if request.kind == "exported":
+        return load_exported(request)
+    if request.kind == "file":
+        return file.build_from_factory(request, _values(request))
+    if request.kind == "module":
+        return request.held  # type: ignore[return-value]
+    if request.kind == "timm":
+        return library.build_timm(request, _values(request))
+    return library.build_transformers(request)
 
 
 def trace_request(request: ModelRequest) -> Workload:
@@ -98,13 +104,14 @@ def _trace(request: ModelRequest) -> Workload:
             key=request.key,
             model=request.model,
             batch=built.batch,
-            may_change=request.kind not in KEPT,
+            may_change=request.kind not in KEPT and built.way == "meta",
         )
     except ModelError as error:
         if request.kind != "hf":
             raise
         raise ModelError(f"{error}; {library.describe_inputs(built.module, built.named)}") from error
-    return attrs.evolve(workload, notes=(*built.notes, *workload.notes))
+    notes = (NOTES[built.way],) if NOTES[built.way] else ()
+    return attrs.evolve(workload, notes=(*built.notes, *notes, *workload.notes))
 
 
 def _check_storable(workload: Workload) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import torch
 
-from joulemap.errors import ModelError, UnknownNameError
+from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest
 
@@ -52,19 +54,62 @@ def build_torchvision(name: str, image_size: int = 224) -> torch.nn.Module:
     return module
 
 
-def build_timm(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
-    """Return (module, its inputs); UnknownNameError for a name that is not there."""
+_LOADS: Final = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
+"""Arguments of `timm.create_model` that only weights depend on."""
+
+
+def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:
+    """Return (module, its inputs) of timm, made with the arguments of `timm.create_model`; the image follows them.
+
+    Raises UnknownNameError for a name that is not there, UsageError for an argument that the model does not take.
+    """
     import timm
 
     if request.factory not in timm.list_models():
         raise UnknownNameError("timm model", request.factory, timm.list_models())
+    for name in _LOADS:
+        if arguments.get(name):
+            raise UsageError(f"{request.model} is built without weights from elsewhere: leave out {name}")
     try:
         with build_on_meta():
-            module: torch.nn.Module = timm.create_model(request.factory, pretrained=False)
+            module: torch.nn.Module = timm.create_model(request.factory, **{"pretrained": False, **arguments})
+    except TypeError as error:
+        unknown = re.search(r"unexpected keyword argument\D*?'(\w+)'", str(error))
+        if unknown and unknown[1] in arguments:
+            raise UsageError(f"{request.model} takes no argument {unknown[1]}; {_takes(timm, request)}") from error
+        raise ModelError(f"{request.model} could not be built: {first_line(error)}") from error
     except Exception as error:
-        raise ModelError(f"{request.model} could not be built: {type(error).__name__}: {error}") from error
-    settings: Any = module.default_cfg
-    return module, (torch.empty((request.batch or 1, *settings["input_size"]), device="meta"),)
+        raise ModelError(f"{request.model} could not be built: {first_line(error)}") from error
+    return module, (torch.empty((request.batch or 1, *_image_of(module, arguments)), device="meta"),)
+
+
+def _takes(timm: Any, request: ModelRequest) -> str:
+    """Return which arguments a timm model takes: those of its class, or of the one that it hands its own on to."""
+    with build_on_meta():
+        module = timm.create_model(request.factory, pretrained=False)
+    for kind in type(module).__mro__:
+        parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+        names = [
+            parameter.name
+            for parameter in parameters
+            if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+            and parameter.name not in ("self", "cfg")
+        ]
+        if names:
+            return f"it takes: {', '.join(names)}"
+    return "it takes none"
+
+
+def _image_of(module: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return channels, height and width of a timm model's image: of its configuration, or as it was made."""
+    configuration = getattr(module, "pretrained_cfg", None) or module.default_cfg
+    channels, *size = configuration["input_size"]
+    wanted = arguments.get("img_size", arguments.get("input_size"))
+    if isinstance(wanted, int):
+        size = [wanted, wanted]
+    elif wanted is not None:
+        size = list(wanted)[-2:]
+    return (arguments.get("in_chans", channels), *size)
 
 
 def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Any]:

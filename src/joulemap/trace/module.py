@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.domain.key import WorkloadKey
@@ -21,51 +20,22 @@ from joulemap.errors import ModelError
 from joulemap.trace.assemble import assemble
 from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
+from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import Recorder
-
-
-class _EmptyOnMeta(TorchFunctionMode):
-    """Sends uninitialised storage to meta while a module is built, so that no weight is allocated.
-
-    Only `torch.empty`: constructors that compute with small tensors (a linspace of drop rates, say) still can.
-    """
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = dict(kwargs or {})
-        if func is torch.empty and kwargs.get("device") is None:
-            kwargs["device"] = "meta"
-        return func(*args, **kwargs)
-
-
-class _EmptyAsZeros(TorchFunctionMode):
-    """Clears uninitialised storage, so that what no constructor fills holds no numbers that are slow to compute."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        made = func(*args, **(kwargs or {}))
-        return made.zero_() if func is torch.empty and not made.is_meta else made
-
-
-_with_storage: ContextVar[bool] = ContextVar("with_storage", default=False)
+from joulemap.trace.way import LARGE, building, take
 
 
 @contextlib.contextmanager
-def build_with_storage() -> Iterator[None]:
-    """Have `build_on_meta` inside allocate weights and initialise them as their constructors do."""
-    token = _with_storage.set(True)
-    try:
+def build_with_storage(limit_bytes: float | None = None) -> Iterator[None]:
+    """Have `build_on_meta` inside allocate weights and initialise them as their constructors do, within a limit."""
+    with take("real", limit_bytes):
         yield
-    finally:
-        _with_storage.reset(token)
 
 
 @contextlib.contextmanager
 def build_on_meta() -> Iterator[None]:
-    """Build modules inside without allocating their weights, unless `build_with_storage` is around."""
-    with _EmptyAsZeros() if _with_storage.get() else _EmptyOnMeta(), warnings.catch_warnings():
+    """Build modules inside without allocating their weights, unless another way is taken around it."""
+    with building(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
@@ -77,14 +47,57 @@ def _to_meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
-def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy of the module whose tensors have no storage, without allocating its weights a second time."""
+def _copy_on_meta(
+    module: torch.nn.Module, replaced: Sequence[tuple[torch.nn.Module, torch.nn.Module]] = ()
+) -> torch.nn.Module:
+    """Return a copy of the module whose tensors have no storage, without allocating its weights a second time.
+
+    Of its parts, some are `replaced` by others.
+    """
     memo: dict[int, Any] = {
         id(parameter): torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad)
         for parameter in module.parameters()
     }
     memo.update((id(buffer), _to_meta(buffer)) for buffer in module.buffers())
-    return copy.deepcopy(module, memo).to("meta")
+    memo.update((id(part), as_float) for part, as_float in replaced)
+    with _copying_any_tensor():
+        return copy.deepcopy(module, memo).to("meta")
+
+
+def _scripts_on_meta(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, torch.nn.Module]]:
+    """Yield (module, the same without storage) of the outermost TorchScript modules in it, which are no Python."""
+    if isinstance(module, torch.jit.ScriptModule):
+        file = io.BytesIO()
+        torch.jit.save(module, file)
+        file.seek(0)
+        yield module, torch.jit.load(file, map_location="meta")
+        return
+    for child in module.children():
+        yield from _scripts_on_meta(child)
+
+
+@contextlib.contextmanager
+def _copying_any_tensor() -> Iterator[None]:
+    """Have every tensor be copied, also one that was computed from weights, large ones without their storage."""
+    usual = torch.Tensor.__deepcopy__
+
+    def copied(tensor: torch.Tensor, memo: dict[int, Any]) -> Any:
+        if id(tensor) in memo:
+            return memo[id(tensor)]
+        if isinstance(tensor, FakeTensor) or (tensor.numel() > LARGE and tensor.layout == torch.strided):
+            made = _to_meta(tensor.detach())
+        elif tensor.is_leaf:
+            return usual(tensor, memo)  # type: ignore[no-untyped-call]
+        else:
+            made = tensor.detach().clone()
+        memo[id(tensor)] = made
+        return made
+
+    torch.Tensor.__deepcopy__ = copied  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.Tensor.__deepcopy__ = usual  # type: ignore[method-assign]
 
 
 def _explain(error: BaseException, recorder: Recorder) -> str:
@@ -93,6 +106,26 @@ def _explain(error: BaseException, recorder: Recorder) -> str:
     if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
         reason = f"control flow depends on data ({reason})"
     return reason + (f" (after {where})" if where else "") + describe_place(error)
+
+
+def _refuse_empty(model: str, recorder: Recorder, inputs: Any, outputs: Sequence[torch.Tensor]) -> None:
+    """Raise ModelError, with the reason, for a forward pass that computes nothing of its inputs."""
+    worked = [call for call in recorder.calls if not call.is_view]
+    if any(call.depends_on_input for call in worked):
+        return
+    given = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+    bases = {recorder.tensors[recorder.find(tensor)].base for tensor in outputs}
+    if not given:
+        reason = "it was given no tensor as an input"
+    elif not outputs:
+        reason = "it gives back no tensor"
+    elif any(recorder.tensors[base].role == "input" for base in bases):
+        reason = "it gives back its input" + (", as another view of it" if recorder.calls else "")
+    elif not worked:
+        reason = "it gives back its weights or constants as they are"
+    else:
+        reason = f"its {len(worked)} operator{'s' if len(worked) > 1 else ''} read weights and constants alone"
+    raise ModelError(f"{model}: nothing that the forward pass computes depends on an input: {reason}")
 
 
 def trace_module(
@@ -115,10 +148,14 @@ def trace_module(
         raise ModelError(
             f"{model}: the parameter {lazy[0]} has no shape yet: run the lazy module once before it is handed over"
         )
-    if may_change and all(parameter.is_meta for parameter in module.parameters()):
-        module = module.to("meta").eval()
+    packed = tuple(find_quantized(module))
+    scripted = tuple(_scripts_on_meta(module))
+    if may_change and not packed and not scripted and all(parameter.is_meta for parameter in module.parameters()):
+        module = module.to("meta")
     else:
-        module = _copy_on_meta(module).eval()
+        module = _copy_on_meta(module, (*packed, *scripted))
+    with contextlib.suppress(NotImplementedError):  # of an exported module
+        module = module.eval()
     inputs = tree_map(_to_meta, (tuple(args), dict(kwargs or {})))
     recorder = Recorder(module)
     for leaf in tree_leaves(inputs):
@@ -137,8 +174,7 @@ def trace_module(
         warnings.simplefilter("ignore")
         result = module(*positional, **named)
     outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-    if not recorder.calls:
-        raise ModelError(f"{model}: the forward pass ran no operator")
+    _refuse_empty(model, recorder, inputs, outputs)
     return assemble(
         recorder,
         outputs,
@@ -146,5 +182,5 @@ def trace_module(
         model=model,
         batch=batch,
         parameter_count=sum(parameter.numel() for parameter in module.parameters()),
-        notes=tuple(recorder.notes),
+        notes=(*((NOTE,) if packed else ()), *recorder.notes),
     )

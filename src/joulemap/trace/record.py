@@ -195,7 +195,12 @@ class Recorder(TorchDispatchMode):
 
         def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor) and not value.is_meta and value.dim() > 0:
-                return self._twins.setdefault(id(value), (value, value.to("meta")))[1]
+                twin = self._twins.setdefault(id(value), (value, value.to("meta")))[1]
+                known = self._by_id.get(id(value), self._owner.get(storage_of(value)))
+                producer = None if known is None else self.tensors[known].producer
+                if known is not None and producer is not None and self.calls[producer].depends_on_input:
+                    self._by_id[id(twin)] = known
+                return twin
             return value
 
         return tree_map(move, args), tree_map(move, kwargs)
@@ -247,6 +252,7 @@ class Recorder(TorchDispatchMode):
             if writer is not None and (value.producer is None or writer[0] > value.producer):
                 depends[writer] = None
         on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
+        on_input |= torch.Tag.nondeterministic_seeded in func.tags and name != ATTENTION  # drawn anew each time
         read_storages = {storage_of(tensor) for tensor in reads}
         mutates = (
             bool(func._schema.is_mutable) and torch.Tag.inplace_view not in func.tags

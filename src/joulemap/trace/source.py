@@ -78,6 +78,8 @@ class ModelRequest:
     """Whether nothing but the batch differs from how the model ships."""
     is_trusted: bool = False
     """Whether a saved program may run code when it is loaded."""
+    build_memory_bytes: float | None = attrs.field(default=None, eq=False)
+    """What building it may take; None for half of what is free."""
     path: Path | None = None
     factory: str = ""
     content_digest: str = ""

@@ -15,7 +15,7 @@ from joulemap.cli.complete import (
     complete_runtimes,
     complete_words,
 )
-from joulemap.cli.value import read_batches
+from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.name import split_names
@@ -98,6 +98,14 @@ class ModelOptions:
     trust: Annotated[
         bool, typer.Option("--trust", help="Load a .pt2 file also where it may run code of its own when it is loaded.")
     ] = False
+    build_memory: Annotated[
+        str,
+        typer.Option(
+            "--build-memory",
+            help="At most this memory to build a model that cannot be built without its weights, e.g. 4GB.",
+            show_default="half of what is free",
+        ),
+    ] = ""
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -109,6 +117,7 @@ class ModelOptions:
             "arguments": dict(parse_argument(text) for text in self.arguments or ()),
             "retrace": self.retrace,
             "trust": self.trust,
+            "build_memory_bytes": read_quantity("--build-memory", self.build_memory, "B"),
         }
 
     def settings(self, **keywords: Any) -> Settings:

@@ -11,7 +11,7 @@ def _pixels(shape: Shape) -> int:
     return math.prod(shape[2:])
 
 
-@formula("conv1d", "conv2d", "conv3d", "convolution")
+@formula("conv1d", "conv2d", "conv3d", "convolution", "_convolution")
 def convolution(call: Call) -> Cost:
     """MACs = output elements x input channels per group x taps (plus one addition per output for a bias)."""
     weight = call.shape(1, "weight")

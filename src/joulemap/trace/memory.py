@@ -1,0 +1,175 @@
+"""The memory that building a model may take, and what it has taken."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from joulemap.errors import ModelError
+
+SHARE: Final = 0.5
+"""Of the memory that is free, that building a model may take unless something else is asked for."""
+
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_OWN_GROUPS: Final = Path("/proc/self/cgroup")
+_LIMITS: Final = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+"""Files of a group that (limit, count) its memory, in the second and in the first version of groups."""
+
+
+def allowed_bytes(limit_bytes: float | None) -> float:
+    """Return a limit, or half of what is free now where there is none."""
+    return SHARE * free_bytes() if limit_bytes is None else limit_bytes
+
+
+def free_bytes() -> float:
+    """Return the memory that this process could take now without others suffering: of the machine, or of its group."""
+    return min(_free_of_machine(), *_free_of_groups(), math.inf)
+
+
+def _free_of_machine() -> float:
+    with contextlib.suppress(OSError):
+        found = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        if found:
+            return 1024.0 * int(found[1])
+    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
+        with contextlib.suppress(ValueError, OSError):
+            return float(os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
+    return math.inf
+
+
+def _free_of_groups() -> Iterator[float]:
+    """Yield what each control group that this process is in leaves it; what it caches of files counts as free."""
+    try:
+        lines = _OWN_GROUPS.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, place = line.split(":", 2)
+        top = _GROUPS / "memory" if "memory" in controllers.split(",") else _GROUPS
+        own = top / place.lstrip("/")
+        for folder in (own, *own.parents):
+            if not folder.is_relative_to(top):
+                break
+            for limit, used in _LIMITS:
+                with contextlib.suppress(OSError, ValueError):
+                    most, now = int((folder / limit).read_text()), int((folder / used).read_text())
+                    yield max(0.0, float(most - now + _cached_bytes(folder)))
+
+
+def _cached_bytes(folder: Path) -> int:
+    with contextlib.suppress(OSError):
+        found = re.search(r"^inactive_file (\d+)", (folder / "memory.stat").read_text(), re.MULTILINE)
+        return int(found[1]) if found else 0
+    return 0
+
+
+def write_bytes(byte_count: float) -> str:
+    """Return bytes as a person reads them: `3.6 GB`."""
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if byte_count >= scale:
+            return f"{byte_count / scale:.3g} {prefix}B"
+    return f"{byte_count:.3g} B"
+
+
+class Meter(TorchDispatchMode):
+    """Counts the bytes of tensors as they are allocated, and raises ModelError before they are more than a limit.
+
+    A tensor with storage that meets one without has none there either, so that what a constructor computes of its
+    weights has a shape.
+    """
+
+    def __init__(self, limit_bytes: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.limit_bytes: Final = limit_bytes
+        self.needed_bytes = 0
+        """What was needed when the limit was reached; 0 if it was not."""
+        self._held: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._held_bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        args, kwargs = _on_one_device(func, args, kwargs)
+        ahead = _foresee(func, args, kwargs)
+        if ahead:
+            self._check(ahead)
+        result = func(*args, **kwargs)
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor) and not leaf.is_meta and not isinstance(leaf, FakeTensor):
+                self._hold(leaf)
+        return result
+
+    def _hold(self, tensor: torch.Tensor) -> None:
+        try:
+            storage = tensor.untyped_storage()
+            byte_count = storage.nbytes()
+        except (NotImplementedError, RuntimeError):  # it has no storage of its own
+            return
+        known = self._held.get(storage._cdata)
+        if known is not None and not known[0].expired():
+            self._held_bytes -= known[1]
+        self._held[storage._cdata] = StorageWeakRef(storage), byte_count
+        self._held_bytes += byte_count
+        self._check(0)
+
+    def _check(self, ahead_bytes: int) -> None:
+        if self._held_bytes + ahead_bytes <= self.limit_bytes:
+            return
+        self._held = {key: value for key, value in self._held.items() if not value[0].expired()}
+        self._held_bytes = sum(byte_count for _, byte_count in self._held.values())
+        if self._held_bytes + ahead_bytes > self.limit_bytes:
+            self.needed_bytes = self._held_bytes + ahead_bytes
+            raise ModelError(f"more memory is needed than the limit of {write_bytes(self.limit_bytes)}")
+
+
+def _on_one_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments, without storage where one of them has none; RuntimeError where that would lose a value."""
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta or not tensor.dim() for tensor in tensors):
+        return args, kwargs
+    if func._schema.is_mutable and not args[0].is_meta and "batch_norm" not in func.name():
+        raise RuntimeError(f"{func.name()} writes to a tensor what is computed of weights that are not there")
+    return tree_map(_without_storage, args), tree_map(_without_storage, kwargs)
+
+
+def _without_storage(value: Any) -> Any:
+    return value.to("meta") if isinstance(value, torch.Tensor) and value.dim() > 0 else value
+
+
+def _foresee(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Return the bytes that an operator is about to allocate; 0 where its shapes alone do not tell."""
+    if func.is_view or func._schema.is_mutable:
+        return 0
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if any(tensor.is_meta for tensor in tensors):
+        return 0
+    if not tensors and torch.device(kwargs.get("device") or "cpu").type == "meta":
+        return 0
+    if len(tensors) == 1 and _is_pointwise(func):
+        return tensors[0].numel() * tensors[0].element_size()
+    options = {**kwargs, "device": torch.device("meta")} if not tensors else kwargs
+    try:
+        made = func(*tree_map(_without_storage, args), **tree_map(_without_storage, options))
+    except Exception:
+        return 0
+    return sum(
+        leaf.numel() * leaf.element_size()
+        for leaf in tree_leaves(made)
+        if isinstance(leaf, torch.Tensor) and leaf.is_meta
+    )
+
+
+def _is_pointwise(func: Any) -> bool:
+    return torch.Tag.pointwise in func.tags
