@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
-from joulemap.trace import block, file, library
+from joulemap.trace import block, file, hub, library
+from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.guest import hosting
+from joulemap.trace.modality import describe_inputs
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported
@@ -23,6 +25,9 @@ from joulemap.trace.tensor import DTYPES
 
 MOST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
+
+MOST_TOLD: Final = 8
+"""Inputs that an error lists."""
 
 KEPT: Final = ("exported", "module")
 """Kinds of which a copy is traced: an exported module refuses eval(), and another is somebody else's."""
@@ -40,6 +45,8 @@ class BuiltModel:
     batch: int
     notes: tuple[str, ...]
     """What the module is not that was asked for."""
+    others: Iterable[Mapping[str, Any]] = ()
+    """Keyword arguments to call it with where it does not take these; they are found as they are asked for."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
@@ -49,6 +56,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
     """
     notes: tuple[str, ...] = ()
     own: Any = None
+    guesses: Iterator[Mapping[str, Any]] | None = None
     operator = find_operator(request.model) if request.kind == "operator" else None
     if operator is not None:
         batch = request.batch or 1
@@ -69,14 +77,17 @@ def build_request(request: ModelRequest) -> BuiltModel:
     elif request.kind == "timm":
         module, own = library.build_timm(request)
     else:
-        module, own = library.build_transformers(request)
-    positional, named = _given(request) if request.inputs else _own(own, request)
+        module, guesses = hub.build_transformers(request)
+        own = next(guesses) if guesses is not None else None
+    is_given = bool(request.inputs) and own is None
+    positional, named = _given(request) if is_given else _own(own, request)
     return BuiltModel(
         module=module,
         positional=positional,
         named=named,
         batch=_batch_of(request, (positional, named)),
         notes=notes,
+        others=guesses or (),
     )
 
 
@@ -91,20 +102,40 @@ def trace_request(request: ModelRequest) -> Workload:
 def _trace(request: ModelRequest) -> Workload:
     built = build_request(request)
     try:
-        workload = trace_module(
-            built.module,
-            built.positional,
-            built.named,
-            key=request.key,
-            model=request.model,
-            batch=built.batch,
-            may_change=request.kind not in KEPT,
-        )
+        workload = _trace_with(built, built.positional, built.named, request)
     except ModelError as error:
         if request.kind != "hf":
             raise
-        raise ModelError(f"{error}; {library.describe_inputs(built.module, built.named)}") from error
+        found = _trace_with_others(built, request)
+        if found is None:
+            raise ModelError(f"{error}; {describe_inputs(built.module, built.named)}") from error
+        workload = found
     return attrs.evolve(workload, notes=(*built.notes, *workload.notes))
+
+
+def _trace_with(
+    built: BuiltModel, positional: Sequence[Any], named: Mapping[str, Any], request: ModelRequest
+) -> Workload:
+    return trace_module(
+        built.module,
+        positional,
+        named,
+        key=request.key,
+        model=request.model,
+        batch=built.batch,
+        may_change=request.kind not in KEPT,
+    )
+
+
+def _trace_with_others(built: BuiltModel, request: ModelRequest) -> Workload | None:
+    """Return the workload with the first of the other inputs that a model takes, None where it takes none of them."""
+    with contextlib.suppress(ModelError):
+        for named in built.others:
+            try:
+                return _trace_with(built, (), named, request)
+            except ModelError:
+                continue
+    return None
 
 
 def _check_storable(workload: Workload) -> None:
@@ -157,9 +188,10 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
         )
     for leaf in tensors_in(own):
         if leaf.dim() and leaf.shape[0] == 0:
-            shape = "x".join(map(str, leaf.shape))
-            raise ModelError(f"{request.model} brings an input of {shape}: its leading size is 0, expected a batch")
-    sized = own if request.batch is None else _with_batch(own, request.batch, request)
+            raise ModelError(
+                f"{request.model} brings an input of {_shape(leaf)}: its leading size is 0, expected a batch"
+            )
+    sized = own if request.batch is None or request.kind == "hf" else _with_batch(own, request.batch, request)
     if request.kind == "exported":
         positional, named = sized
         return positional, named
@@ -167,37 +199,45 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
         return (sized,), {}
     if isinstance(sized, Mapping):
         return (), dict(sized)
-    if not isinstance(sized, list | tuple):
+    if isinstance(sized, list | tuple):
+        return tuple(sized), {}
+    if not tensors_in(sized):
         raise ModelError(
-            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments "
-            "or a dictionary of keyword arguments"
+            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, a "
+            "dictionary of keyword arguments or one object that holds tensors"
         )
-    return tuple(sized), {}
+    return (sized,), {}
 
 
 def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
-    """Return inputs with every tensor's leading size set; ModelError if the tensors do not agree on what it is now."""
-    sizes = {leaf.shape[0] if leaf.dim() else None for leaf in tensors_in(own)}
+    """Return inputs with every tensor's leading size set, also inside caches and other objects; numbers stay.
+
+    Values that count are repeated. Raises ModelError if the tensors do not agree on what the leading size is now.
+    """
+    found = [(place, leaf) for place, leaf in named_tensors(own) if leaf.dim() or not has_values(leaf)]
+    sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in found}
     if sizes == {batch}:
         return own
     if len(sizes) != 1 or None in sizes or request.kind == "exported":
-        found = ", ".join("x".join(map(str, leaf.shape)) or "a number" for leaf in tensors_in(own))
+        shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_TOLD])
+        more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
         raise ModelError(
-            f"{request.model} brings inputs of {found}: the batch cannot be set to {batch}; leave --batch out to take "
-            "them as they are, or give --input"
+            f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out to "
+            "take them as they are, or give --input"
         )
 
-    def resize(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
-        return value
+    def resize(value: torch.Tensor) -> torch.Tensor:
+        if not value.dim():
+            return value
+        if has_values(value) and batch * value[0].numel() <= MOST_VALUES:
+            return value.detach()[torch.arange(batch) % value.shape[0]]
+        return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
 
-    return tree_map(resize, own)
+    return replace_tensors(own, resize)
 
 
-def tensors_in(value: Any) -> list[torch.Tensor]:
-    """Return the tensors of any nested arguments, in order."""
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+def _shape(tensor: torch.Tensor) -> str:
+    return "x".join(map(str, tensor.shape)) or "a number"
 
 
 def _batch_of(request: ModelRequest, arguments: Any) -> int:

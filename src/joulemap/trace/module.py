@@ -13,13 +13,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
+from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
 from joulemap.trace.guest import describe_place, first_line, refusing
+from joulemap.trace.host import HostValues
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
 from joulemap.trace.record import Recorder
 
@@ -77,6 +78,11 @@ def _to_meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
+def _as_input(value: torch.Tensor) -> torch.Tensor:
+    """Return an input as it is traced: small integers and booleans with their values, all other without storage."""
+    return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
+
+
 def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of the module whose tensors have no storage, without allocating its weights a second time."""
     memo: dict[int, Any] = {
@@ -119,11 +125,10 @@ def trace_module(
         module = module.to("meta").eval()
     else:
         module = _copy_on_meta(module).eval()
-    inputs = tree_map(_to_meta, (tuple(args), dict(kwargs or {})))
+    inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_input)
     recorder = Recorder(module)
-    for leaf in tree_leaves(inputs):
-        if isinstance(leaf, torch.Tensor):
-            recorder.add_input(leaf)
+    for leaf in tensors_in(inputs):
+        recorder.add_input(leaf)
     positional, named = inputs
     with (
         refusing(lambda error: f"{model}: the forward pass failed: {_explain(error, recorder)}"),
@@ -133,10 +138,11 @@ def trace_module(
         attention_as_in_inference(),
         recorder.paths(),
         recorder,
+        HostValues(recorder),
     ):
         warnings.simplefilter("ignore")
         result = module(*positional, **named)
-    outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    outputs = tensors_in(result)
     if not recorder.calls:
         raise ModelError(f"{model}: the forward pass ran no operator")
     return assemble(
