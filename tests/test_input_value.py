@@ -243,3 +243,20 @@ class Boxed(nn.Module):
 
 def test_numbers_of_the_model_keep_their_values() -> None:
     assert not trace(Boxed(), torch.zeros(7, 2)).notes
+
+
+class Moved(nn.Module):
+    """Sends activations to where its ids are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(8, 4)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.embed(ids).to(ids.device) * (ids != 0).to(self.embed.weight.device)[..., None].to(torch.float16)
+
+
+def test_all_devices_are_one() -> None:
+    workload = trace(Moved(), torch.zeros(1, 3, dtype=torch.int64))
+    moved = [operator for operator in workload.operators if operator.operation == "to" and operator.kind != "view"]
+    assert [operator.dtype for operator in moved] == ["fp16"]

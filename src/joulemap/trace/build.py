@@ -77,7 +77,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
     elif request.kind == "timm":
         module, own = library.build_timm(request)
     else:
-        module, guesses = hub.build_transformers(request)
+        module, guesses, notes = hub.build_transformers(request)
         own = next(guesses) if guesses is not None else None
     is_given = bool(request.inputs) and own is None
     positional, named = _given(request) if is_given else _own(own, request)
@@ -114,7 +114,11 @@ def _trace(request: ModelRequest) -> Workload:
 
 
 def _trace_with(
-    built: BuiltModel, positional: Sequence[Any], named: Mapping[str, Any], request: ModelRequest
+    built: BuiltModel,
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
+    request: ModelRequest,
+    keeps_values: bool = False,
 ) -> Workload:
     return trace_module(
         built.module,
@@ -124,6 +128,7 @@ def _trace_with(
         model=request.model,
         batch=built.batch,
         may_change=request.kind not in KEPT,
+        keeps_values=keeps_values,
     )
 
 
@@ -132,7 +137,7 @@ def _trace_with_others(built: BuiltModel, request: ModelRequest) -> Workload | N
     with contextlib.suppress(ModelError):
         for named in built.others:
             try:
-                return _trace_with(built, (), named, request)
+                return _trace_with(built, (), named, request, keeps_values=True)
             except ModelError:
                 continue
     return None

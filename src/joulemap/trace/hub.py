@@ -12,7 +12,7 @@ import torch
 
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.trace.guest import first_line
-from joulemap.trace.modality import Inputs, guess_inputs, is_configuration
+from joulemap.trace.modality import Inputs, find_setting, guess_inputs, is_configuration
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import InputSpec, ModelRequest
 
@@ -25,8 +25,8 @@ _DTYPES: Final = ("dtype", "torch_dtype")
 """Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
 
 
-def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Iterator[Inputs] | None]:
-    """Return (module, what it may be called with, or None where all inputs are given by position).
+def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Iterator[Inputs] | None, tuple[str, ...]]:
+    """Return (module, what it may be called with, or None where all inputs are given by position, what it is not).
 
     Raises UnknownNameError for a name or a setting that is not there, ModelError for what its library cannot build.
     """
@@ -36,7 +36,9 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Iterator
     head = _find_head(transformers, request, values)
     kind = _find_configuration(transformers, request, values, head)
     try:
-        configuration = configure(kind, values, _nest(request.arguments), request.model)
+        changes = _nest(request.arguments)
+        configuration = configure(kind, values, changes, request.model)
+        notes = _fit_parts(configuration, changes) if values is None else ()
         with build_on_meta():
             make = head._from_config if head is not None else transformers.AutoModel.from_config
             module: torch.nn.Module = make(configuration)
@@ -45,11 +47,11 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Iterator
     except Exception as error:
         raise ModelError(f"{request.model} could not be built: {first_line(deepest(error))}") from error
     if any(not spec.name for spec in request.inputs):
-        return module, None
+        return module, None, notes
     given: Mapping[str, InputSpec] = {spec.name: spec for spec in request.inputs}
     own = getattr(module, "config", None)
     settings = own if is_configuration(own) else configuration
-    return module, guess_inputs(module, settings, request.batch or 1, given, request.model)
+    return module, guess_inputs(module, settings, request.batch or 1, given, request.model), notes
 
 
 def deepest(error: BaseException) -> BaseException:
@@ -189,6 +191,25 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
         ):
             raise ModelError(f"{name}: {setting}={value} has no effect: the configuration makes it {found}")
     return made
+
+
+def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Have the features of images as wide as the text that they go among, where a library's defaults do not fit.
+
+    Returns what was set. What was asked for stays.
+    """
+    notes = []
+    width = find_setting(getattr(configuration, "text_config", None), "text", "hidden_size")
+    for part in ("vision_config", "audio_config"):
+        place = getattr(configuration, part, None)
+        name = "out_hidden_size" if hasattr(place, "out_hidden_size") else "hidden_size"
+        own = getattr(place, name, None)
+        is_set = name in changes.get(part, {})
+        is_out = name == "out_hidden_size" or hasattr(place, "embed_dim")
+        if is_out and not is_set and isinstance(width, int) and isinstance(own, int) and own != width:
+            setattr(place, name, width)
+            notes.append(f"{part}.{name} is taken to be {width}, as wide as the text: its default {own} does not fit")
+    return tuple(notes)
 
 
 def is_literal(value: Mapping[str, Any], part: Any) -> bool:

@@ -20,8 +20,8 @@ import torch
 
 from joulemap.errors import ModelError
 from joulemap.trace.argument import tensors_in
-from joulemap.trace.host import HostValues
-from joulemap.trace.record import Recorder
+from joulemap.trace.literal import HostValues
+from joulemap.trace.record import MOST_REAL, Recorder
 from joulemap.trace.source import InputSpec
 from joulemap.trace.tensor import DTYPES
 
@@ -58,7 +58,7 @@ def is_configuration(value: Any) -> bool:
 
 def find_setting(configuration: Any, kind: str, *names: str) -> Any:
     """Return the first setting of these names: of a configuration, else of its parts for a modality, however deep."""
-    level = [configuration]
+    level = [configuration] if configuration is not None else []
     for _ in range(3):
         for place in level:
             for name in names:
@@ -234,8 +234,8 @@ def _decoder_text(guess: Guess) -> torch.Tensor:
     length = given.shape[1] if given is not None and len(given.shape) > 1 else guess.tokens()
     most = guess.number("text", "max_target_positions")
     ids = torch.full((guess.batch, min(length, most) if most else length), _word(guess))
-    channels = guess.number("text", "num_channels")
-    return ids[..., None].expand(*ids.shape, channels).clone() if channels and channels > 1 else ids
+    channels = getattr(getattr(guess.configuration, "decoder_config", None), "num_channels", 1)
+    return ids[..., None].expand(*ids.shape, channels).clone() if isinstance(channels, int) and channels > 1 else ids
 
 
 def _is_flat(guess: Guess) -> bool:
@@ -289,7 +289,10 @@ def _pixel_mask(guess: Guess) -> torch.Tensor | None:
 
 
 def _spectrogram(guess: Guess) -> torch.Tensor | None:
-    bins = guess.number("audio", "num_mel_bins", "feature_size", "input_feat_per_channel", "n_mels", "input_dim")
+    bins = guess.number(
+        "audio", "num_mel_bins", "feature_projection_input_dim", "input_feat_size", "input_feat_per_channel", "n_mels",
+        "mel_bins", "num_mels", "feature_size", "input_dim", "input_channels",
+    )  # fmt: skip
     if not bins:
         return None
     if guess.setting("audio", "max_source_positions") and guess.number("audio", "num_mel_bins"):
@@ -485,9 +488,9 @@ def _name_placeholders(configuration: Any) -> None:
     """Give a placeholder an id where a configuration leaves it open: the last ones of the vocabulary."""
     most = find_setting(configuration, "text", "vocab_size")
     for back, kind in enumerate(_FEATURES, 1):
-        name = f"{kind}_token_id"
-        if isinstance(most, int) and name in vars(configuration) and getattr(configuration, name) is None:
-            setattr(configuration, name, most - back)
+        for name in (f"{kind}_token_id", f"{kind}_token_index"):
+            if isinstance(most, int) and name in vars(configuration) and getattr(configuration, name) is None:
+                setattr(configuration, name, most - back)
 
 
 _FEATURES: Final = {
@@ -557,6 +560,10 @@ def _count_features(guess: Guess, method: str) -> int:
         pooled = getattr(found, "last_hidden_state", None)
     if pooled is None:
         pooled = found[0] if isinstance(found, tuple) and found and isinstance(found[0], list | tuple) else found
+    width = guess.number("text", "hidden_size", "d_model")
+    values = sum(tensor.numel() for tensor in tensors_in(pooled))
+    if width and values % width == 0:
+        return values // width
     return sum(math.prod(tensor.shape[:-1]) for tensor in tensors_in(pooled))
 
 

@@ -20,9 +20,9 @@ from joulemap.errors import ModelError
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
 from joulemap.trace.guest import describe_place, first_line, refusing
-from joulemap.trace.host import HostValues
+from joulemap.trace.literal import HostValues
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
-from joulemap.trace.record import Recorder
+from joulemap.trace.record import MOST_REAL, Recorder
 
 
 class _EmptyOnMeta(TorchFunctionMode):
@@ -83,6 +83,10 @@ def _as_input(value: torch.Tensor) -> torch.Tensor:
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
 
 
+def _as_it_is(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().clone() if not value.is_meta and value.numel() <= MOST_REAL else _to_meta(value)
+
+
 def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of the module whose tensors have no storage, without allocating its weights a second time."""
     memo: dict[int, Any] = {
@@ -110,8 +114,11 @@ def trace_module(
     model: str,
     batch: int,
     may_change: bool = False,
+    keeps_values: bool = False,
 ) -> Workload:
     """Return the workload of `module(*args, **kwargs)` in inference, not yet fused.
+
+    With `keeps_values` activations keep theirs too, until they meet weights: some models look for empty images.
 
     The module is not changed, unless it `may_change`: a copy without weights runs on the meta device. Raises
     ModelError, naming the module path that was reached, where the forward pass fails.
@@ -125,7 +132,7 @@ def trace_module(
         module = module.to("meta").eval()
     else:
         module = _copy_on_meta(module).eval()
-    inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_input)
+    inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_it_is if keeps_values else _as_input)
     recorder = Recorder(module)
     for leaf in tensors_in(inputs):
         recorder.add_input(leaf)

@@ -220,18 +220,17 @@ class Recorder(TorchDispatchMode):
         return isinstance(value, torch.Tensor) and not value.is_meta and storage_of(value) not in self._unknown
 
     def _sent_as(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
-        """Return the dtype in which known values are sent to where activations are, or None for any other call.
+        """Return the dtype in which a tensor is sent to another device, or None for any other call.
 
-        There they keep their values, as they had in the same memory.
+        All devices are one here: known values keep theirs where activations are, and activations get none by being
+        sent to where values are.
         """
-        if not self._is_known(args[0]):
-            return None
         names = [argument.name for argument in func._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         other = given.get("other")
         device = other.device if isinstance(other, torch.Tensor) else given.get("device")
         dtype = other.dtype if isinstance(other, torch.Tensor) else given.get("dtype")
-        if device is None or torch.device(device).type != "meta":
+        if device is None or torch.device(device).type == args[0].device.type:
             return None
         return dtype or args[0].dtype
 
