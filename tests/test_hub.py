@@ -170,7 +170,9 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "package_version", lambda name: "1")
 
 
-def trace(name: str, *inputs: str, arguments: tuple[str, ...] = (), batch: int | None = None, config: str = "") -> Workload:
+def trace(
+    name: str, *inputs: str, arguments: tuple[str, ...] = (), batch: int | None = None, config: str = ""
+) -> Workload:
     return trace_request(
         resolve_model(
             name,
@@ -269,7 +271,9 @@ def test_images_get_the_tokens_that_they_need() -> None:
     assert longer.mac_count - workload.mac_count == 3 * 2 * 36 * 16 * 16
     larger = trace("hf:Seeing", "pixel_values=1,3,80,80")
     assert larger.mac_count == 400 * 3 * 16 * 16 + 3 * (400 + 16) * 16 * 16
-    with pytest.raises(ModelError, match="input_ids has 3 tokens, of which images, video and sound take 4: give --input"):
+    with pytest.raises(
+        ModelError, match="input_ids has 3 tokens, of which images, video and sound take 4: give --input"
+    ):
         trace("hf:Seeing", "input_ids=1,3")
 
 

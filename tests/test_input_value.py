@@ -260,3 +260,18 @@ def test_all_devices_are_one() -> None:
     workload = trace(Moved(), torch.zeros(1, 3, dtype=torch.int64))
     moved = [operator for operator in workload.operators if operator.operation == "to" and operator.kind != "view"]
     assert [operator.dtype for operator in moved] == ["fp16"]
+
+
+class Attending(nn.Module):
+    """Attends to what is no padding."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        low = torch.tensor(-1e4, device=x.device)
+        hidden = torch.zeros((1, 1, *mask.shape), device=x.device).masked_fill(mask[None, None] == 0, low)
+        return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask[None, None] > 0) + hidden.mean()
+
+
+def test_a_mask_with_values_goes_into_attention() -> None:
+    workload = trace(Attending(), torch.zeros(1, 2, 4, 8), torch.ones(4, 4, dtype=torch.int64))
+    assert workload.mac_count == 2 * 2 * 4 * 4 * 8
+    assert not any(operator.is_foldable for operator in workload.operators if operator.operation == "softmax")

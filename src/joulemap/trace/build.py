@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -16,7 +15,7 @@ from joulemap.errors import ModelError
 from joulemap.trace import block, file, hub, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.guest import hosting
-from joulemap.trace.modality import describe_inputs
+from joulemap.trace.modality import Guesses, describe_inputs
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported
@@ -45,8 +44,8 @@ class BuiltModel:
     batch: int
     notes: tuple[str, ...]
     """What the module is not that was asked for."""
-    others: Iterable[Mapping[str, Any]] = ()
-    """Keyword arguments to call it with where it does not take these; they are found as they are asked for."""
+    others: Guesses | None = None
+    """Keyword arguments to call it with where it does not take these."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
@@ -56,7 +55,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
     """
     notes: tuple[str, ...] = ()
     own: Any = None
-    guesses: Iterator[Mapping[str, Any]] | None = None
+    guesses: Guesses | None = None
     operator = find_operator(request.model) if request.kind == "operator" else None
     if operator is not None:
         batch = request.batch or 1
@@ -87,7 +86,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
         named=named,
         batch=_batch_of(request, (positional, named)),
         notes=notes,
-        others=guesses or (),
+        others=guesses,
     )
 
 
@@ -106,7 +105,7 @@ def _trace(request: ModelRequest) -> Workload:
     except ModelError as error:
         if request.kind != "hf":
             raise
-        found = _trace_with_others(built, request)
+        found = _trace_with_others(built, request, error)
         if found is None:
             raise ModelError(f"{error}; {describe_inputs(built.module, built.named)}") from error
         workload = found
@@ -132,14 +131,17 @@ def _trace_with(
     )
 
 
-def _trace_with_others(built: BuiltModel, request: ModelRequest) -> Workload | None:
+def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelError) -> Workload | None:
     """Return the workload with the first of the other inputs that a model takes, None where it takes none of them."""
-    with contextlib.suppress(ModelError):
-        for named in built.others:
-            try:
-                return _trace_with(built, (), named, request, keeps_values=True)
-            except ModelError:
-                continue
+    while built.others is not None:
+        try:
+            named = built.others.send(str(error))
+        except (StopIteration, ModelError):
+            break
+        try:
+            return _trace_with(built, (), named, request, keeps_values=True)
+        except ModelError as failed:
+            error = failed
     return None
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
 
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.trace.guest import first_line
-from joulemap.trace.modality import Inputs, find_setting, guess_inputs, is_configuration
+from joulemap.trace.modality import Guesses, find_setting, guess_inputs, is_configuration
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import InputSpec, ModelRequest
 
@@ -25,7 +25,7 @@ _DTYPES: Final = ("dtype", "torch_dtype")
 """Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
 
 
-def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Iterator[Inputs] | None, tuple[str, ...]]:
+def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses | None, tuple[str, ...]]:
     """Return (module, what it may be called with, or None where all inputs are given by position, what it is not).
 
     Raises UnknownNameError for a name or a setting that is not there, ModelError for what its library cannot build.

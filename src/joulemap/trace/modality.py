@@ -12,7 +12,7 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -34,6 +34,9 @@ IMAGE: Final = 224
 SAMPLES: Final = 16_000
 """Samples of raw audio: a second at the rate that speech models are trained at."""
 
+EVEN_SAMPLES: Final = 38_400
+"""Samples of raw audio for models that take whole frames alone: a multiple of 320, 640, 1280, 1920 and 2560."""
+
 FRAMES: Final = 3_000
 """Frames of a spectrogram where a configuration has no limit: 30 seconds at 10 ms."""
 
@@ -41,6 +44,9 @@ WORDS: Final = 16
 """Tokens of text beside an image or a sound that takes all of a short sequence."""
 
 Inputs = dict[str, torch.Tensor]
+
+Guesses = Generator[Inputs, str | None, None]
+"""What a model may be called with; each is asked for with the error that the one before ended in."""
 
 PARTS: Final = {
     "text": r"text|language|llm|decoder|thinker|lm_",
@@ -86,8 +92,8 @@ class Guess:
     batch: int
     given: Mapping[str, InputSpec]
     """By name, as they were asked for."""
-    images: str = "plain"
-    """How images are handed over: `plain` (batch, channels, height, width) or `several` of them for each sample."""
+    is_turned: bool = False
+    """Whether inputs have the rarer of two layouts: several images for each sample, frames of sound before bins."""
     scale: int = 1
     made: Inputs = attrs.field(factory=dict)
 
@@ -238,30 +244,53 @@ def _decoder_text(guess: Guess) -> torch.Tensor:
     return ids[..., None].expand(*ids.shape, channels).clone() if isinstance(channels, int) and channels > 1 else ids
 
 
+def _patch_width(guess: Guess) -> int:
+    """Return the values of a patch as the layer takes them that reads patches; 0 where none is named so."""
+    for name, layer in guess.module.named_modules():
+        weight = getattr(layer, "weight", None)
+        if "patch_embed" in name and isinstance(weight, torch.Tensor) and weight.dim() >= 2:
+            return math.prod(weight.shape[1:])
+    return 0
+
+
 def _is_flat(guess: Guess) -> bool:
     return not {"image_grid_thw", "grid_thw"}.isdisjoint(guess.accepted)
 
 
 def _pixels(guess: Guess) -> torch.Tensor:
-    height, width = guess.image()
     channels, patch = guess.channels(), guess.patch()
     frames = guess.setting("video", "num_frames")
     if _is_flat(guess):
         rows, columns = guess.grid()
         patches = guess.batch * rows * columns
         depth = guess.number("image", "temporal_patch_size") or 1
-        if guess.images == "several":
+        if guess.is_turned:
             return _floats(patches, channels, patch, patch)
-        return _floats(patches, channels * depth * patch * patch)
+        return _floats(patches, _patch_width(guess) or channels * depth * patch * patch)
     if "spatial_shapes" in guess.accepted:
         rows, columns = guess.grid()
         return _floats(guess.batch, rows * columns, channels * patch * patch)
-    image = (channels, height, width)
-    if guess.images == "several":
-        return _floats(
-            guess.batch, 2 if "labels" in guess.accepted and "input_ids" not in guess.accepted else 1, *image
-        )
+    height, width = guess.image()
+    image = (channels, min(height, width) if "prompt_pixel_values" in guess.accepted else height, width)
+    if guess.is_turned:
+        return _several(guess, image)
     return _floats(guess.batch, frames, *image) if isinstance(frames, int) else _floats(guess.batch, *image)
+
+
+def _several(guess: Guess, image: tuple[int, ...]) -> torch.Tensor:
+    """Return the images of each sample: a pair, the tiles of one, or one; with values, for some models look for empty ones."""
+    count = 2 if "labels" in guess.accepted and "input_ids" not in guess.accepted else 1
+    tiled = _tiled(guess)
+    if tiled is not None:
+        count = (tiled[0] // image[1]) * (tiled[1] // image[2]) + 1
+    sizes = (guess.batch, count, *image)
+    return torch.ones(sizes) if math.prod(sizes) <= MOST_REAL else _floats(*sizes)
+
+
+def _tiled(guess: Guess) -> tuple[int, int] | None:
+    """Return the height and width of an image that is cut into tiles, None where a model cuts none."""
+    sizes = guess.setting("image", "image_grid_pinpoints")
+    return (int(sizes[0][0]), int(sizes[0][1])) if isinstance(sizes, list | tuple) and sizes else None
 
 
 def _video(guess: Guess) -> torch.Tensor:
@@ -295,7 +324,10 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
     )  # fmt: skip
     if not bins:
         return None
-    if guess.setting("audio", "max_source_positions") and guess.number("audio", "num_mel_bins"):
+    if (
+        bool(guess.setting("audio", "max_source_positions") and guess.number("audio", "num_mel_bins"))
+        != guess.is_turned
+    ):
         return _floats(guess.batch, bins, guess.frames())
     return _floats(guess.batch, guess.frames(), bins)
 
@@ -305,9 +337,10 @@ def _wave(guess: Guess) -> torch.Tensor:
     if frames and bins:
         return _floats(guess.batch, frames, bins)
     channels = guess.number("audio", "audio_channels")
-    if guess.images == "several" or channels:
-        return _floats(guess.batch, channels or 1, SAMPLES)
-    return _floats(guess.batch, SAMPLES)
+    samples = SAMPLES if guess.scale == 1 else EVEN_SAMPLES
+    if guess.is_turned or channels:
+        return _floats(guess.batch, channels or 1, samples)
+    return _floats(guess.batch, samples)
 
 
 def _frame_mask(guess: Guess) -> torch.Tensor | None:
@@ -335,7 +368,8 @@ def _hidden(guess: Guess) -> torch.Tensor | None:
     if "grid_thw" in guess.accepted:
         return _pixels(guess)
     width = guess.number("text", "hidden_size", "d_model")
-    return _floats(guess.batch, guess.tokens(), width) if width else None
+    sizes = (width, guess.tokens()) if guess.is_turned else (guess.tokens(), width)
+    return _floats(guess.batch, *sizes) if width else None
 
 
 def _past(guess: Guess) -> torch.Tensor | None:
@@ -402,7 +436,7 @@ RULES: Final[dict[str, Rule]] = {
     "target_sizes": _patches,
     "merge_sizes": lambda guess: torch.full((guess.batch,), guess.number("image", "spatial_merge_size") or 1),
     "image_merge_sizes": lambda guess: torch.full((guess.batch,), guess.number("image", "spatial_merge_size") or 1),
-    "image_sizes": lambda guess: torch.tensor([guess.image()] * guess.batch),
+    "image_sizes": lambda guess: torch.tensor([_tiled(guess) or guess.image()] * guess.batch),
     "pixel_mask": _pixel_mask,
     "pixel_attention_mask": _pixel_mask,
     "patch_attention_mask": lambda guess: torch.ones((guess.batch, *guess.grid()), dtype=torch.bool),
@@ -424,6 +458,7 @@ RULES: Final[dict[str, Rule]] = {
     "input_pronunciation_ids": _like("input_ids", value=0),
     "bbox": lambda guess: _zeros(guess.batch, guess.tokens(), 4),
     "inputs_embeds": lambda guess: _embeddings(guess, guess.tokens()),
+    "inputs": lambda guess: _embeddings(guess, guess.tokens()),
     "hidden_states": _hidden,
     "query_embeds": lambda guess: _embeddings(guess, guess.number("text", "num_query_tokens") or 32),
     "visual_feats": lambda guess: _floats(guess.batch, 36, guess.number("image", "visual_feat_dim")),
@@ -445,13 +480,10 @@ RULES: Final[dict[str, Rule]] = {
 }
 """Name of an input -> what makes it; a rule may look at the inputs before it."""
 
-COMPANIONS: Final = (
-    "attention_mask", "pixel_mask", "pixel_attention_mask", "image_sizes", "bbox", "token_type_ids", "high_res_pixel_values",
-    "actions", "rewards", "returns_to_go", "timesteps", "aspect_ratio_ids", "aspect_ratio_mask", "image_merge_sizes",
-    "target_sizes", "visual_feats", "visual_pos", "future_values", "future_time_features", "image", "input_shape_ids",
-    "input_pronunciation_ids", "decoder_attention_mask", "patch_attention_mask",
-)  # fmt: skip
-"""Inputs that a model can mostly do without, and some cannot."""
+ALONE: Final = frozenset(
+    {"inputs_embeds", "hidden_states", "query_embeds", "inputs", "pixel_values_videos", "grid_thw"}
+)
+"""Inputs that stand in the place of others: they are not given beside them."""
 
 
 def _embeddings(guess: Guess, length: int) -> torch.Tensor | None:
@@ -529,6 +561,13 @@ def _fill_placeholders(guess: Guess) -> None:
     guess.made["input_ids"] = torch.tensor([words[:1] + row + words[1:]] * guess.batch)
 
 
+def _text_width(guess: Guess) -> int:
+    """Return the width of what text becomes, as the layer has it that text enters."""
+    with contextlib.suppress(Exception):
+        return int(guess.module.get_input_embeddings().weight.shape[-1])
+    return guess.number("text", "hidden_size", "d_model")
+
+
 @contextlib.contextmanager
 def _running(module: Any) -> Iterator[None]:
     """Have what runs inside run as it is traced."""
@@ -560,7 +599,7 @@ def _count_features(guess: Guess, method: str) -> int:
         pooled = getattr(found, "last_hidden_state", None)
     if pooled is None:
         pooled = found[0] if isinstance(found, tuple) and found and isinstance(found[0], list | tuple) else found
-    width = guess.number("text", "hidden_size", "d_model")
+    width = _text_width(guess)
     values = sum(tensor.numel() for tensor in tensors_in(pooled))
     if width and values % width == 0:
         return values // width
@@ -578,8 +617,6 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
         made = _make(guess, entry)
         if made is not None:
             guess.made[entry] = made
-        if entry == "input_ids":
-            continue
     _fill_placeholders(guess)
     for entry in ("mm_token_type_ids", "moe_mm_token_type_ids", "attention_mask", "token_type_ids", "bbox"):
         if entry in guess.made and "input_ids" in guess.made and entry not in guess.given:
@@ -599,13 +636,12 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
     return {entry: guess.made[entry] for entry in guess.accepted if entry in guess.made}
 
 
-def guess_inputs(
-    module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str
-) -> Iterator[Inputs]:
+def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str) -> Guesses:
     """Yield what a model may be called with, the likeliest first; ModelError where a configuration tells too little.
 
-    Inputs that are given are among them. What follows is for models that the first does not do for: with the masks,
-    sizes and boxes that their forward pass takes, and with images as lists of several.
+    Inputs that are given are among them. What follows is for models that the first does not do for, and is asked for
+    with the error that it ended in: as wide as the error says that a layer takes it, with the masks, sizes and boxes
+    that the forward pass takes, and with several images for each sample, or larger ones.
     """
     _name_placeholders(configuration)
     wanted = wanted_names(module, configuration)
@@ -618,15 +654,46 @@ def guess_inputs(
         hint = f"; did you mean {' or '.join(near)}?" if near else f"; it takes {', '.join(accepted)}"
         raise ModelError(f"{name} takes no input {unknown[0]}{hint}")
     names = [entry for entry in accepted if entry in wanted or entry in given]
-    more = [entry for entry in accepted if entry in names or entry in COMPANIONS]
-    tries = ((names, "plain", 1), (more, "plain", 1), (names, "several", 1), (more, "several", 1), (names, "plain", 2))
-    for index, (entries, images, scale) in enumerate(tries):
-        guess = Guess(module=module, configuration=configuration, batch=batch, given=given, images=images, scale=scale)
+    more = [entry for entry in accepted if entry in names or (entry in RULES and entry not in ALONE)]
+    if "pixel_values_videos" in accepted and "pixel_values" not in accepted and "pixel_values_videos" not in more:
+        more.append("pixel_values_videos")
+    tries = (
+        (names, False, 1),
+        (more, False, 1),
+        (names, True, 1),
+        (more, True, 1),
+        (names, False, 2),
+        (names, True, 2),
+    )
+    for index, (entries, is_turned, scale) in enumerate(tries):
+        guess = Guess(
+            module=module, configuration=configuration, batch=batch, given=given, is_turned=is_turned, scale=scale
+        )
         try:
-            yield _complete(guess, entries, name)
+            inputs = _complete(guess, entries, name)
         except ModelError:
             if not index:
                 raise
+            continue
+        error = yield inputs
+        while (widened := _widen(inputs, error or "", given)) is not None:
+            inputs = widened
+            error = yield inputs
+
+
+_WIDTHS: Final = re.compile(r"got \[\d+, (\d+)\] X \[(\d+), \d+\]")
+
+
+def _widen(inputs: Inputs, error: str, given: Mapping[str, InputSpec]) -> Inputs | None:
+    """Return inputs with the one widened whose width an error says that a layer does not take; None for any other."""
+    found = _WIDTHS.search(error)
+    if found is None:
+        return None
+    own, width = int(found[1]), int(found[2])
+    for name, value in inputs.items():
+        if name not in given and value.is_floating_point() and value.dim() > 1 and value.shape[-1] == own:
+            return {**inputs, name: _floats(*value.shape[:-1], width)}
+    return None
 
 
 def describe_inputs(module: torch.nn.Module, given: Mapping[str, torch.Tensor]) -> str:

@@ -93,8 +93,13 @@ def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
         id(parameter): torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad)
         for parameter in module.parameters()
     }
-    memo.update((id(buffer), _to_meta(buffer)) for buffer in module.buffers())
-    return copy.deepcopy(module, memo).to("meta")
+    memo.update((id(buffer), _as_input(buffer)) for buffer in module.buffers())
+    return _without_storage(copy.deepcopy(module, memo))
+
+
+def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
+    """Return the module with its tensors on meta, but for small whole numbers: strides and sizes that it computes with."""
+    return module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
 
 
 def _explain(error: BaseException, recorder: Recorder) -> str:
@@ -129,7 +134,7 @@ def trace_module(
             f"{model}: the parameter {lazy[0]} has no shape yet: run the lazy module once before it is handed over"
         )
     if may_change and all(parameter.is_meta for parameter in module.parameters()):
-        module = module.to("meta").eval()
+        module = _without_storage(module).eval()
     else:
         module = _copy_on_meta(module).eval()
     inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_it_is if keeps_values else _as_input)

@@ -270,7 +270,9 @@ class Recorder(TorchDispatchMode):
 
     def _move(self, value: Any, func: Any) -> Any:
         """Return the twin on meta of a tensor with values: the same memory where its original has the same."""
-        if not isinstance(value, torch.Tensor) or value.is_meta or (value.dim() == 0 and not func._schema.is_mutable):
+        if not isinstance(value, torch.Tensor) or value.is_meta:
+            return value
+        if value.dim() == 0 and not func._schema.is_mutable and "masked_fill" not in func.name():
             return value
         known = self._twins.get(id(value))
         if known is not None:
