@@ -121,7 +121,9 @@ def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(f"{path}:keywords", hardware=["tpu_v4"], batch=6)
     assert operators_of(workspace, answer.scope.run_ids[0]) == [("6x8", 0)]
-    with pytest.raises(ModelError, match=r"inputs of 3x16, 16x8: the batch cannot be set to 6"):
+    with pytest.raises(
+        ModelError, match=r"inputs of \[0\]\['x'\] 3x16, \[0\]\['y'\] 16x8: the batch cannot be set to 6"
+    ):
         workspace.compare(f"{path}:nested", hardware=["tpu_v4"], batch=6)
 
 

@@ -86,5 +86,8 @@ def sweep(
         *repeat_options(hardware, ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")),
         *(("--max-latency", max_latency) if max_latency else ()),
     )
-    repeated = (*repeat_options(run, ("inputs", "arguments", "calibration", "boundary")), *output.repeat_database())
+    repeated = (
+        *repeat_options(run, ("inputs", "arguments", "config", "calibration", "boundary")),
+        *output.repeat_database(),
+    )
     output.write(plot.add(answer.document(by=level, again=again, repeated=repeated), answer))

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import attrs
 import torch
-from torch.utils._pytree import tree_map
 
 from joulemap.errors import ModelError, UsageError
+from joulemap.trace.argument import replace_tensors
 from joulemap.trace.build import BuiltModel, build_request
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_with_storage
@@ -55,8 +55,8 @@ def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subj
         module = built.module.to(device=device, dtype=dtype)
         if request.kind != "exported":  # an exported module refuses eval(): it was exported for inference
             module = module.eval()
-        positional, named = tree_map(
-            lambda value: _fill(value, dtype, device), (tuple(built.positional), dict(built.named))
+        positional, named = replace_tensors(
+            (tuple(built.positional), dict(built.named)), lambda value: _fill(value, dtype, device)
         )
     except Exception as error:
         raise ModelError(f"{request.model} cannot be moved to {device} at {precision}: {first_line(error)}") from error
@@ -72,10 +72,8 @@ def _refuse_missing_weights(request: ModelRequest, built: BuiltModel) -> None:
         )
 
 
-def _fill(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
+def _fill(value: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Return an input with storage on a device."""
-    if not isinstance(value, torch.Tensor):
-        return value
     if value.is_floating_point():
         return torch.rand(value.shape, dtype=torch.float32).to(device=device, dtype=dtype)
     if not value.is_meta:

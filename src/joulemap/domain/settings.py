@@ -160,6 +160,10 @@ def _changes(value: Mapping[str, str | float] | str | Iterable[str] | None) -> M
     return found
 
 
+def _path(value: str | os.PathLike[str] | None) -> str:
+    return os.fspath(value or "")
+
+
 def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
     return dict(value or {})
 
@@ -219,7 +223,9 @@ class Settings:
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
     """As on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
     arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
-    """Of the model's factory."""
+    """Of the model's factory, or settings of a hub's configuration; those of its parts are nested by dots."""
+    config: str = attrs.field(default="", converter=_path)
+    """The file of a configuration for `hf:NAME`, as the `config.json` of a repository; empty for its defaults."""
     retrace: bool = False
     """Whether to trace with the installed torch even where the package ships the workload."""
     trust: bool = False
@@ -276,6 +282,7 @@ class ModelKeywords(TypedDict, total=False):
     batch: int | Iterable[int] | None
     inputs: str | Iterable[str]
     arguments: Mapping[str, object] | None
+    config: str | os.PathLike[str] | None
     retrace: bool
     trust: bool
     build_memory_bytes: float | None

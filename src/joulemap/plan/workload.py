@@ -80,6 +80,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         inputs=written,
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
         is_trusted=settings.trust,
+        config=settings.config,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     return Model(request=request, retrace=settings.retrace)
@@ -109,7 +110,7 @@ def _find_held(held: Model, settings: Settings, batch: int | None) -> Model:
     from joulemap.fuse import fuse
     from joulemap.trace.held import request_batch
 
-    for values, what in ((settings.inputs, "inputs"), (settings.arguments, "arguments")):
+    for values, what in ((settings.inputs, "inputs"), (settings.arguments, "arguments"), (settings.config, "config")):
         if values:
             raise UsageError(f"{held.request.model} is built and has example inputs: leave out {what}")
     if batch is None or (held.traced is not None and held.traced.batch == batch):
@@ -120,7 +121,8 @@ def _find_held(held: Model, settings: Settings, batch: int | None) -> Model:
 
 def name_model(request: ModelRequest) -> str:
     """Return a model's name, with what makes it another workload than the one of that name."""
-    own = [f"{name}={value}" for name, value in request.arguments]
+    own = [f"config={request.path.name}:{request.content_digest}"] if request.kind == "hf" and request.path else []
+    own += [f"{name}={value}" for name, value in request.arguments]
     own += [str(spec) for spec in request.inputs]
     return request.model if request.is_default or not own else f"{request.model}({', '.join(own)})"
 

@@ -187,11 +187,11 @@ class _Assembly:
             told = attrs.evolve(cost, variant=variant)
             operators.append(self.add_operator(call, told, own_path=False, label=label, shape=inner))
         scores, soft, total = operators
-        position = {id(tensor): index for tensor, index in self.indices(call)}
+        find = self.recorder.find
         for operator, arguments in ((scores, (query, key, mask)), (total, (value,))):
             tensors = [tensor for tensor in arguments if isinstance(tensor, torch.Tensor)]
             for index, byte_count in distinct_bytes(tensors):
-                self.add_access(operator, tensors[index], position[id(tensors[index])], "input", byte_count)
+                self.add_access(operator, tensors[index], find(tensors[index]), "input", byte_count)
         self.add_writes(total, call)
         for producer, consumer in ((scores, soft), (soft, total)):
             buffer = len(self.extra_buffers)
@@ -229,15 +229,12 @@ class _Assembly:
                 )
             self.edges.append(Edge(producer_index=producer, consumer_index=consumer, tensor_index=synthetic))
             synthetic += 1
-        from_value = tuple(dependence for dependence in call.depends if dependence[1] == position.get(id(value), -1))
+        from_value = tuple(dependence for dependence in call.depends if dependence[1] == find(value))
         others = tuple(dependence for dependence in call.depends if dependence not in from_value)
         same = value is query or value is key
         self.add_edges(scores, call.depends if same else others)
         self.add_edges(total, from_value)
         self.last_operator.append(total)
-
-    def indices(self, call: RecordedCall) -> list[tuple[torch.Tensor, int]]:
-        return [(self.recorder.tensors[index].tensor, index) for index in call.reads]
 
 
 _OVERWRITES = frozenset({"fill_", "copy_", "zero_"})

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import attrs
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
-from joulemap.trace import block, file, library
+from joulemap.trace import block, file, hub, library
+from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.guest import hosting
+from joulemap.trace.modality import Guesses, describe_inputs
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported
@@ -24,6 +25,9 @@ from joulemap.trace.way import NOTES, Way, construct
 
 MOST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
+
+MOST_TOLD: Final = 8
+"""Inputs that an error lists."""
 
 KEPT: Final = ("exported", "module")
 """Kinds of which a copy is traced: an exported module refuses eval(), and another is somebody else's."""
@@ -43,6 +47,8 @@ class BuiltModel:
     """What the module is not that was asked for."""
     way: Way = "meta"
     """How it was built."""
+    others: Guesses | None = None
+    """Keyword arguments to call it with where it does not take these."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
@@ -55,35 +61,49 @@ def build_request(request: ModelRequest) -> BuiltModel:
         batch = request.batch or 1
         built, sized = build_operator(operator, batch)
         return BuiltModel(module=built, positional=sized, named={}, batch=batch, notes=())
-    (module, own), way = construct(lambda: _make(request), request.model, request.build_memory_bytes)
-    positional, named = _given(request) if request.inputs else _own(own, request)
-    notes = (library.QUANTIZED_NOTE,) if request.kind == "zoo" and request.model.startswith(library.QUANTIZED) else ()
+    made, way = construct(lambda: _make(request), request.model, request.build_memory_bytes)
+    own = made.own if made.guesses is None else next(made.guesses)
+    positional, named = _given(request) if request.inputs and own is None else _own(own, request)
     return BuiltModel(
-        module=module,
+        module=made.module,
         positional=positional,
         named=named,
         batch=_batch_of(request, (positional, named)),
-        notes=notes,
+        notes=made.notes,
         way=way,
+        others=made.guesses,
     )
 
 
-def _make(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
-    """Return (module, its own inputs or None) of a request."""
+@attrs.frozen(kw_only=True)
+class _Made:
+    module: torch.nn.Module
+    own: Any = None
+    """Its own inputs."""
+    guesses: Guesses | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _make(request: ModelRequest) -> _Made:
+    """Return the module of a request, with what it is to be called with where it knows."""
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
-        return library.build_torchvision(name, request.inputs[0].shape[-1]), None
+        notes = () if name == request.model else (library.QUANTIZED_NOTE,)
+        return _Made(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
+    if request.kind == "hf":
+        module, guesses, notes = hub.build_transformers(request)
+        return _Made(module=module, guesses=guesses, notes=notes)
     if request.kind == "block":
-        return block.build(request.model, _values(request))
-    if request.kind == "exported":
-        return load_exported(request)
-    if request.kind == "file":
-        return file.build_from_factory(request, _values(request))
-    if request.kind == "module":
-        return request.held  # type: ignore[return-value]
-    if request.kind == "timm":
-        return library.build_timm(request, _values(request))
-    return library.build_transformers(request)
+        module, own = block.build(request.model, _values(request))
+    elif request.kind == "exported":
+        module, own = load_exported(request)
+    elif request.kind == "file":
+        module, own = file.build_from_factory(request, _values(request))
+    elif request.kind == "module":
+        module, own = request.held  # type: ignore[misc]
+    else:
+        module, own = library.build_timm(request, _values(request))
+    return _Made(module=module, own=own)
 
 
 def trace_request(request: ModelRequest) -> Workload:
@@ -97,21 +117,49 @@ def trace_request(request: ModelRequest) -> Workload:
 def _trace(request: ModelRequest) -> Workload:
     built = build_request(request)
     try:
-        workload = trace_module(
-            built.module,
-            built.positional,
-            built.named,
-            key=request.key,
-            model=request.model,
-            batch=built.batch,
-            may_change=request.kind not in KEPT and built.way == "meta",
-        )
+        workload = _trace_with(built, built.positional, built.named, request)
     except ModelError as error:
         if request.kind != "hf":
             raise
-        raise ModelError(f"{error}; {library.describe_inputs(built.module, built.named)}") from error
+        found = _trace_with_others(built, request, error)
+        if found is None:
+            raise ModelError(f"{error}; {describe_inputs(built.module, built.named)}") from error
+        workload = found
     notes = (NOTES[built.way],) if NOTES[built.way] else ()
     return attrs.evolve(workload, notes=(*built.notes, *notes, *workload.notes))
+
+
+def _trace_with(
+    built: BuiltModel,
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
+    request: ModelRequest,
+    keeps_values: bool = False,
+) -> Workload:
+    return trace_module(
+        built.module,
+        positional,
+        named,
+        key=request.key,
+        model=request.model,
+        batch=built.batch,
+        may_change=request.kind not in KEPT and built.way == "meta",
+        keeps_values=keeps_values,
+    )
+
+
+def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelError) -> Workload | None:
+    """Return the workload with the first of the other inputs that a model takes, None where it takes none of them."""
+    while built.others is not None:
+        try:
+            named = built.others.send(str(error))
+        except (StopIteration, ModelError):
+            break
+        try:
+            return _trace_with(built, (), named, request, keeps_values=True)
+        except ModelError as failed:
+            error = failed
+    return None
 
 
 def _check_storable(workload: Workload) -> None:
@@ -164,9 +212,10 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
         )
     for leaf in tensors_in(own):
         if leaf.dim() and leaf.shape[0] == 0:
-            shape = "x".join(map(str, leaf.shape))
-            raise ModelError(f"{request.model} brings an input of {shape}: its leading size is 0, expected a batch")
-    sized = own if request.batch is None else _with_batch(own, request.batch, request)
+            raise ModelError(
+                f"{request.model} brings an input of {_shape(leaf)}: its leading size is 0, expected a batch"
+            )
+    sized = own if request.batch is None or request.kind == "hf" else _with_batch(own, request.batch, request)
     if request.kind == "exported":
         positional, named = sized
         return positional, named
@@ -174,37 +223,45 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
         return (sized,), {}
     if isinstance(sized, Mapping):
         return (), dict(sized)
-    if not isinstance(sized, list | tuple):
+    if isinstance(sized, list | tuple):
+        return tuple(sized), {}
+    if not tensors_in(sized):
         raise ModelError(
-            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments "
-            "or a dictionary of keyword arguments"
+            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, a "
+            "dictionary of keyword arguments or one object that holds tensors"
         )
-    return tuple(sized), {}
+    return (sized,), {}
 
 
 def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
-    """Return inputs with every tensor's leading size set; ModelError if the tensors do not agree on what it is now."""
-    sizes = {leaf.shape[0] if leaf.dim() else None for leaf in tensors_in(own)}
+    """Return inputs with every tensor's leading size set, also inside caches and other objects; numbers stay.
+
+    Values that count are repeated. Raises ModelError if the tensors do not agree on what the leading size is now.
+    """
+    found = [(place, leaf) for place, leaf in named_tensors(own) if leaf.dim() or not has_values(leaf)]
+    sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in found}
     if sizes == {batch}:
         return own
     if len(sizes) != 1 or None in sizes or request.kind == "exported":
-        found = ", ".join("x".join(map(str, leaf.shape)) or "a number" for leaf in tensors_in(own))
+        shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_TOLD])
+        more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
         raise ModelError(
-            f"{request.model} brings inputs of {found}: the batch cannot be set to {batch}; leave --batch out to take "
-            "them as they are, or give --input"
+            f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out to "
+            "take them as they are, or give --input"
         )
 
-    def resize(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
-        return value
+    def resize(value: torch.Tensor) -> torch.Tensor:
+        if not value.dim():
+            return value
+        if has_values(value) and batch * value[0].numel() <= MOST_VALUES:
+            return value.detach()[torch.arange(batch) % value.shape[0]]
+        return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
 
-    return tree_map(resize, own)
+    return replace_tensors(own, resize)
 
 
-def tensors_in(value: Any) -> list[torch.Tensor]:
-    """Return the tensors of any nested arguments, in order."""
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+def _shape(tensor: torch.Tensor) -> str:
+    return "x".join(map(str, tensor.shape)) or "a number"
 
 
 def _batch_of(request: ModelRequest, arguments: Any) -> int:

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from joulemap.domain.module import name_module
 from joulemap.domain.workload import Workload
 from joulemap.errors import UsageError
+from joulemap.trace.argument import tensors_in
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import ModelRequest
 
@@ -59,10 +60,10 @@ def _check_module(module: object) -> torch.nn.Module:
 def _check_inputs(inputs: object) -> None:
     if inputs is None:
         raise UsageError(f"a module needs example inputs: {EXAMPLE}")
-    if not isinstance(inputs, torch.Tensor | tuple | list | Mapping):
+    if not isinstance(inputs, torch.Tensor | tuple | list | Mapping) and not tensors_in(inputs):
         raise UsageError(
-            f"the example inputs are of type {type(inputs).__name__}, expected a tensor, a tuple of arguments or a "
-            "dictionary of keyword arguments"
+            f"the example inputs are of type {type(inputs).__name__}, expected a tensor, a tuple of arguments, a "
+            "dictionary of keyword arguments or one object that holds tensors"
         )
 
 

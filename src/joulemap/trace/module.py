@@ -12,16 +12,17 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
+from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
 from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
+from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
-from joulemap.trace.record import Recorder
+from joulemap.trace.record import MOST_REAL, Recorder
 from joulemap.trace.way import LARGE, building, take
 
 
@@ -47,6 +48,15 @@ def _to_meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
+def _as_input(value: torch.Tensor) -> torch.Tensor:
+    """Return an input as it is traced: small integers and booleans with their values, all other without storage."""
+    return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
+
+
+def _as_it_is(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().clone() if not value.is_meta and value.numel() <= MOST_REAL else _to_meta(value)
+
+
 def _copy_on_meta(
     module: torch.nn.Module, replaced: Sequence[tuple[torch.nn.Module, torch.nn.Module]] = ()
 ) -> torch.nn.Module:
@@ -58,10 +68,10 @@ def _copy_on_meta(
         id(parameter): torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad)
         for parameter in module.parameters()
     }
-    memo.update((id(buffer), _to_meta(buffer)) for buffer in module.buffers())
+    memo.update((id(buffer), _as_input(buffer)) for buffer in module.buffers())
     memo.update((id(part), as_float) for part, as_float in replaced)
     with _copying_any_tensor():
-        return copy.deepcopy(module, memo).to("meta")
+        return _without_storage(copy.deepcopy(module, memo))
 
 
 def _scripts_on_meta(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, torch.nn.Module]]:
@@ -100,6 +110,11 @@ def _copying_any_tensor() -> Iterator[None]:
         torch.Tensor.__deepcopy__ = usual  # type: ignore[method-assign]
 
 
+def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
+    """Return the module with its tensors on meta, but for small whole numbers: strides and sizes that it computes with."""
+    return module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
+
+
 def _explain(error: BaseException, recorder: Recorder) -> str:
     where = recorder.calls[-1].module_path if recorder.calls else ""
     reason = first_line(error)
@@ -113,7 +128,7 @@ def _refuse_empty(model: str, recorder: Recorder, inputs: Any, outputs: Sequence
     worked = [call for call in recorder.calls if not call.is_view]
     if any(call.depends_on_input for call in worked):
         return
-    given = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+    given = tensors_in(inputs)
     bases = {recorder.tensors[recorder.find(tensor)].base for tensor in outputs}
     if not given:
         reason = "it was given no tensor as an input"
@@ -137,8 +152,11 @@ def trace_module(
     model: str,
     batch: int,
     may_change: bool = False,
+    keeps_values: bool = False,
 ) -> Workload:
     """Return the workload of `module(*args, **kwargs)` in inference, not yet fused.
+
+    With `keeps_values` activations keep theirs too, until they meet weights: some models look for empty images.
 
     The module is not changed, unless it `may_change`: a copy without weights runs on the meta device. Raises
     ModelError, naming the module path that was reached, where the forward pass fails.
@@ -151,16 +169,15 @@ def trace_module(
     packed = tuple(find_quantized(module))
     scripted = tuple(_scripts_on_meta(module))
     if may_change and not packed and not scripted and all(parameter.is_meta for parameter in module.parameters()):
-        module = module.to("meta")
+        module = _without_storage(module)
     else:
         module = _copy_on_meta(module, (*packed, *scripted))
     with contextlib.suppress(NotImplementedError):  # of an exported module
         module = module.eval()
-    inputs = tree_map(_to_meta, (tuple(args), dict(kwargs or {})))
+    inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_it_is if keeps_values else _as_input)
     recorder = Recorder(module)
-    for leaf in tree_leaves(inputs):
-        if isinstance(leaf, torch.Tensor):
-            recorder.add_input(leaf)
+    for leaf in tensors_in(inputs):
+        recorder.add_input(leaf)
     positional, named = inputs
     with (
         refusing(lambda error: f"{model}: the forward pass failed: {_explain(error, recorder)}"),
@@ -170,10 +187,11 @@ def trace_module(
         attention_as_in_inference(),
         recorder.paths(),
         recorder,
+        HostValues(recorder),
     ):
         warnings.simplefilter("ignore")
         result = module(*positional, **named)
-    outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    outputs = tensors_in(result)
     _refuse_empty(model, recorder, inputs, outputs)
     return assemble(
         recorder,

@@ -11,8 +11,9 @@ writer of its storage, so in-place updates through any alias are followed.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import torch
@@ -20,6 +21,7 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.formula import KEPT_COMPOSITES
 from joulemap.trace.inference import INDEX_NOTE, STAND_INS, attended_on_meta, copied_operands, expand_masks
 from joulemap.trace.recurrence import CELLS, Recurrence
@@ -30,6 +32,15 @@ _IGNORED = frozenset(
     {"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"}
 )
 ATTENTION = "scaled_dot_product_attention"
+_BY_MASK: Final = frozenset({"index", "_unsafe_index"})
+_READ_BY_HOST: Final = frozenset(
+    {"_pack_padded_sequence", "_pad_packed_sequence", "lstm", "gru", "rnn_tanh", "rnn_relu"}
+)
+"""Operators whose kernels take lengths from the host's memory."""
+_SENDS: Final = frozenset({"to", "_to_copy", "type_as"})
+_MAKES: Final = frozenset({"arange", "empty", "full", "ones", "zeros"})
+MOST_REAL: Final = 2**22
+"""Elements of the largest tensor whose values are computed."""
 
 
 @attrs.define(kw_only=True)
@@ -43,6 +54,8 @@ class RecordedTensor:
     producer: int | None
     role: str
     name: str = ""
+    is_late: bool = False
+    """Whether it was first seen after the host had read a number that depends on an input."""
 
 
 @attrs.define(kw_only=True)
@@ -84,6 +97,13 @@ class Recorder(TorchDispatchMode):
             storage_of(tensor): (name, tensor) for name, tensor in [*module.named_parameters(), *module.named_buffers()]
         }
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._originals: dict[int, int] = {}
+        """storage of a twin -> that of the tensor with values that it stands for"""
+        self._places: dict[int, torch.Tensor] = {}
+        self._unknown: set[int] = set()
+        """storages with values that something without values was written over"""
+        self._has_read_input = False
+        """whether a number that depends on an input was read, so that what is made later may depend on it"""
         self._path: list[tuple[str, int]] = [("", 0)]
         self._invocations = 0
         self.held_until: dict[int, int] = {}
@@ -102,7 +122,7 @@ class Recorder(TorchDispatchMode):
             self._path.pop()
             for leaf in tree_leaves(args):
                 if isinstance(leaf, torch.Tensor):
-                    self.held_until[storage_of(leaf)] = len(self.calls) - 1
+                    self.held_until[self._storage(leaf)] = len(self.calls) - 1
 
         before = torch_module.register_module_forward_pre_hook(enter)
         after = torch_module.register_module_forward_hook(leave, always_call=True)
@@ -115,6 +135,11 @@ class Recorder(TorchDispatchMode):
     def add_input(self, tensor: torch.Tensor) -> None:
         """Declare a model input."""
         self._add(tensor, producer=None, role="input")
+
+    def read(self, tensor: torch.Tensor) -> None:
+        """Take note that the host reads a tensor's values; a yes or no does not count."""
+        if tensor.dtype != torch.bool:
+            self._has_read_input |= self._depends_on_input(tensor)
 
     def find(self, tensor: torch.Tensor) -> int:
         """Return the index of a tensor, declaring parameters and constants when first seen."""
@@ -136,7 +161,7 @@ class Recorder(TorchDispatchMode):
         new_version: bool = False,
     ) -> int:
         index = len(self.tensors)
-        storage = storage_of(tensor)
+        storage = self._storage(tensor)
         if new_version:
             self._owner[storage] = index
         base = self._owner.setdefault(storage, index)
@@ -151,6 +176,7 @@ class Recorder(TorchDispatchMode):
                 producer=producer,
                 role=role,
                 name=name,
+                is_late=self._has_read_input,
             )
         )
         self._by_id[id(tensor)] = index
@@ -171,44 +197,106 @@ class Recorder(TorchDispatchMode):
                 decomposed = func.decompose(*args, **kwargs)
             if decomposed is not NotImplemented:
                 return decomposed
-        args, kwargs = self._on_one_device(args, kwargs)
+        if name in _SENDS and (dtype := self._sent_as(func, args, kwargs)) is not None:
+            with self:
+                return args[0].to(dtype)
+        args, kwargs, result = self._on_one_device(func, name, args, kwargs)
         if name == "matmul":
             with self:
                 args = copied_operands(*args)
         reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
-        result = self._run(func, name, args, kwargs)
+        if result is None:
+            result = self._run(func, name, args, kwargs)
         outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
         return result
 
-    def _on_one_device(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments with real tensors sent to meta where they meet others there.
+    def _storage(self, tensor: torch.Tensor) -> int:
+        """Return what tells a tensor's memory from that of others; that of a twin is its original's."""
+        storage = storage_of(tensor)
+        return self._originals.get(storage, storage)
 
-        Tensors that a forward pass makes without naming a device are real: what is computed from shapes keeps its
-        values until it meets an activation.
+    def _is_known(self, value: Any) -> bool:
+        """Whether a tensor has values, and they are what the model computes."""
+        return isinstance(value, torch.Tensor) and not value.is_meta and storage_of(value) not in self._unknown
+
+    def _sent_as(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
+        """Return the dtype in which a tensor is sent to another device, or None for any other call.
+
+        All devices are one here: known values keep theirs where activations are, and activations get none by being
+        sent to where values are.
+        """
+        names = [argument.name for argument in func._schema.arguments]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        other = given.get("other")
+        device = other.device if isinstance(other, torch.Tensor) else given.get("device")
+        dtype = other.dtype if isinstance(other, torch.Tensor) else given.get("dtype")
+        if device is None or torch.device(device).type == args[0].device.type:
+            return None
+        return dtype or args[0].dtype
+
+    def _on_one_device(
+        self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """Return the arguments with real tensors sent to meta where they meet others there, and a result known by then.
+
+        Tensors that a forward pass makes without naming a device are real, and so are small integer inputs: what is
+        computed from shapes, lengths and ids keeps its values until it meets an activation, or is too large.
         """
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta for tensor in tensors):
-            return args, kwargs
+        if not tensors and "device" in kwargs:
+            return args, {**kwargs, "device": _place_of_made(name, args, kwargs)}, None
+        real = [tensor for tensor in tensors if not tensor.is_meta]
+        has_meta = len(real) < len(tensors)
+        if not real or name in _READ_BY_HOST:
+            return args, kwargs, None
+        if not has_meta and all(self._is_known(tensor) for tensor in real) and _broadcast_elements(real) <= MOST_REAL:
+            return args, kwargs, None
+        result = None
+        if name == "masked_select" and self._is_known(args[1]):
+            count = int(torch.broadcast_to(args[1], torch.broadcast_shapes(args[0].shape, args[1].shape)).sum())
+            result = torch.empty(count, dtype=args[0].dtype, device="meta")
+        if name in _BY_MASK and any(_is_mask(index) and self._is_known(index) for index in args[1]):
+            result = func(self._move(args[0], func), [*self._positions(args[1])])
+        moved = tree_map(lambda value: self._move(value, func), (args, kwargs))
+        return moved[0], moved[1], result
 
-        def move(value: Any) -> Any:
-            if isinstance(value, torch.Tensor) and not value.is_meta and value.dim() > 0:
-                twin = self._twins.setdefault(id(value), (value, value.to("meta")))[1]
-                known = self._by_id.get(id(value), self._owner.get(storage_of(value)))
-                producer = None if known is None else self.tensors[known].producer
-                if known is not None and producer is not None and self.calls[producer].depends_on_input:
-                    self._by_id[id(twin)] = known
-                return twin
+    def _positions(self, indices: Any) -> Iterator[Any]:
+        """Yield indices on meta, masks that are known as the positions that they select."""
+        for index in indices:
+            if _is_mask(index) and self._is_known(index):
+                yield from (position.to("meta") for position in index.nonzero(as_tuple=True))
+            else:
+                yield index.to("meta") if isinstance(index, torch.Tensor) else index
+
+    def _move(self, value: Any, func: Any) -> Any:
+        """Return the twin on meta of a tensor with values: the same memory where its original has the same."""
+        if not isinstance(value, torch.Tensor) or value.is_meta:
             return value
-
-        return tree_map(move, args), tree_map(move, kwargs)
+        if value.dim() == 0 and not func._schema.is_mutable and "masked_fill" not in func.name():
+            return value
+        known = self._twins.get(id(value))
+        if known is not None:
+            return known[1]
+        storage = storage_of(value)
+        if storage not in self._places:
+            self._places[storage] = torch.empty(value.untyped_storage().nbytes(), dtype=torch.uint8, device="meta")
+        twin = torch.empty(0, dtype=value.dtype, device="meta").set_(
+            self._places[storage].untyped_storage(), value.storage_offset(), value.size(), value.stride()
+        )
+        self._by_id[id(twin)] = self.find(value)
+        self._twins[id(value)] = (value, twin)
+        self._originals[storage_of(twin)] = storage
+        return twin
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the operator gives, or the worst case of what it could where that depends on data."""
-        on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
-        if not on_meta:
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if not any(tensor.is_meta for tensor in tensors):
+            if name == "_local_scalar_dense":
+                self.read(args[0])
             return func(*args, **kwargs)
         if name == ATTENTION and args[0].dim() > 3:
             return attended_on_meta(*args, **kwargs)
@@ -224,6 +312,13 @@ class Recorder(TorchDispatchMode):
                 self._note(name, INDEX_NOTE)
                 return func(args[0], indices)
         return func(*args, **kwargs)
+
+    def _depends_on_input(self, tensor: torch.Tensor) -> bool:
+        value = self.tensors[self.find(tensor)]
+        if "input" in (value.role, self.tensors[value.base].role):
+            return True
+        writer = self._writer.get(value.storage, (value.producer, 0))[0]
+        return any(call is not None and self.calls[call].depends_on_input for call in (value.producer, writer))
 
     def _note(self, name: str, assumption: str) -> None:
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
@@ -245,23 +340,27 @@ class Recorder(TorchDispatchMode):
         on_input = False
         for index in read_indices:
             value = self.tensors[index]
-            on_input |= value.role == "input" or self.tensors[value.base].role == "input"
+            owner = self.tensors[value.base]
+            on_input |= "input" in (value.role, owner.role) or (owner.role == "constant" and owner.is_late)
             if value.producer is not None:
                 depends[(value.producer, index)] = None
             writer = self._writer.get(value.storage)
             if writer is not None and (value.producer is None or writer[0] > value.producer):
                 depends[writer] = None
+        on_input |= self._has_read_input and not read_indices
         on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
         on_input |= torch.Tag.nondeterministic_seeded in func.tags and name != ATTENTION  # drawn anew each time
-        read_storages = {storage_of(tensor) for tensor in reads}
+        read_storages = {self._storage(tensor) for tensor in reads}
         mutates = (
             bool(func._schema.is_mutable) and torch.Tag.inplace_view not in func.tags
         )  # `transpose_` writes nothing
-        is_view = not mutates and bool(outputs) and all(storage_of(tensor) in read_storages for tensor in outputs)
-        mutated = {storage_of(tensor) for argument, tensor in _mutated(func, args, kwargs) if argument and mutates}
+        is_view = not mutates and bool(outputs) and all(self._storage(tensor) in read_storages for tensor in outputs)
+        mutated = {self._storage(tensor) for argument, tensor in _mutated(func, args, kwargs) if argument and mutates}
+        if any(tensor.is_meta for tensor in reads):
+            self._unknown |= mutated
         writes = []
         for tensor in outputs:
-            storage = storage_of(tensor)
+            storage = self._storage(tensor)
             written = storage in mutated
             index = self._add(
                 tensor,
@@ -289,6 +388,34 @@ class Recorder(TorchDispatchMode):
                 depends_on_input=on_input,
             )
         )
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
+
+
+def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
+    """Return where a tensor is made: where it was asked for, but small whole numbers with values, large ones without."""
+    device = kwargs["device"]
+    is_span = name.startswith("arange")
+    spans = args if is_span else args[0] if args and isinstance(args[0], list | tuple) else ()
+    if not all(isinstance(size, int) for size in spans):
+        return device
+    count = len(range(*spans)) if is_span and 0 < len(spans) < 4 and 0 not in spans[2:] else math.prod(spans)
+    if count > MOST_REAL:
+        return torch.device("meta")
+    dtype = kwargs.get("dtype")
+    filled = args[1] if name == "full" and len(args) > 1 else 0 if is_span else 0.0
+    is_whole = isinstance(filled, int) if dtype is None else not (dtype.is_floating_point or dtype.is_complex)
+    return torch.device("cpu") if name in _MAKES and is_whole and count <= MOST_VALUES else device
+
+
+def _broadcast_elements(tensors: list[torch.Tensor]) -> int:
+    """Return the elements of what an elementwise operator makes of tensors; of the largest where they do not match."""
+    try:
+        return math.prod(torch.broadcast_shapes(*(tensor.shape for tensor in tensors)))
+    except RuntimeError:
+        return max(tensor.numel() for tensor in tensors)
 
 
 def _mutated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[bool, torch.Tensor]]:

@@ -41,6 +41,9 @@ quote: Final = _SHORT.repr
 
 _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x][0-9]+)*)(?::(?P<dtype>\w+))?")
 
+_OF_WHOLE_NUMBERS: Final = re.compile(r"(?:\w+_)?(?:ids|mask|lengths|grid_thw)")
+"""Names of inputs that are whole numbers unless another dtype is given: `input_ids`, `attention_mask`."""
+
 
 @attrs.frozen
 class InputSpec:
@@ -105,8 +108,11 @@ class ModelRequest:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
             if self.kind in HUBS:
                 source += f"@{package_version(HUBS[self.kind])}"
-        if self.arguments:
-            source += f"({', '.join(f'{name}={value}' for name, value in self.arguments)})"
+        own = [f"{name}={value}" for name, value in self.arguments]
+        if self.kind in HUBS and self.path is not None:
+            own.insert(0, f"config={self.path.name}:{self.content_digest}")
+        if own:
+            source += f"({', '.join(own)})"
         inputs = " ".join(map(str, self.inputs)) or "example_inputs"
         return WorkloadKey(
             source=source,
@@ -132,7 +138,7 @@ def parse_input(text: str) -> InputSpec:
         raise UsageError(f"the input {quote(text)} has a size of 0, expected positive sizes")
     if math.prod(shape) > MAX_ELEMENTS:
         raise UsageError(f"the input {quote(text)} is too large, expected at most {MAX_ELEMENTS:,} elements")
-    dtype = found["dtype"] or "fp32"
+    dtype = found["dtype"] or ("int64" if _OF_WHOLE_NUMBERS.fullmatch(found["name"] or "") else "fp32")
     if dtype not in DTYPES:
         raise UsageError(f"the input {quote(text)} has the dtype {quote(dtype)}; known: {', '.join(DTYPES)}")
     return InputSpec(shape, dtype, found["name"] or "")
@@ -148,9 +154,12 @@ def is_text(value: str) -> bool:
 
 
 def parse_argument(text: str) -> tuple[str, str]:
-    """Return (name, value) of a factory's argument written as `name=value`; UsageError for anything else."""
+    """Return (name, value) of a model's argument written as `name=value`; UsageError for anything else.
+
+    A name may be nested by dots: `text_config.num_hidden_layers`.
+    """
     name, separator, value = text.partition("=")
-    if not separator or not name.isidentifier():
+    if not separator or not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"cannot read the model argument {quote(text)}: write name=value")
     if not is_text(value):
         raise UsageError(f"the model argument {quote(text)} is no text: it cannot be stored as UTF-8")
@@ -177,10 +186,11 @@ def resolve_model(
     inputs: Sequence[InputSpec] = (),
     arguments: Iterable[tuple[str, str]] = (),
     is_trusted: bool = False,
+    config: str = "",
 ) -> ModelRequest:
     """Return the request for a name: known, of an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
 
-    `is_trusted` lets a saved program run code. Raises UnknownNameError for a name that is none of these, ModelError for
+    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`. Raises UnknownNameError for a name that is none of these, ModelError for
     a file or package that is not there, UsageError for a name that cannot be stored, a batch that contradicts the
     inputs or inputs that the model does not take.
     """
@@ -188,6 +198,12 @@ def resolve_model(
         raise UsageError(f"the model {quote(name)} is no text: it cannot be stored as UTF-8")
     size = _batch(batch, inputs)
     given = tuple(arguments)
+    is_hub = name.startswith("hf:")
+    if config and not is_hub:
+        raise UsageError(f"{name} takes no --config: hf:NAME does")
+    nested = next((entry for entry, _ in given if "." in entry), None)
+    if nested is not None and not is_hub:
+        raise UsageError(f"{name} takes no argument {nested}: only settings of hf:NAME are nested by dots")
     if name not in models and (operator := find_operator(name, given)) is not None:
         if inputs:
             raise UsageError(f"{operator.kind} takes no --input: its sizes are its arguments")
@@ -196,9 +212,10 @@ def resolve_model(
     if separator and prefix in HUBS:
         if package_version(HUBS[prefix]) == "absent":
             raise ModelError(f"{name} needs the package {HUBS[prefix]}: pip install {HUBS[prefix]}")
-        return ModelRequest(
+        request = ModelRequest(
             model=name, kind=prefix, batch=size or 1, inputs=tuple(inputs), factory=rest, arguments=given
         )
+        return _with_configuration(request, config) if is_hub else request
     path_text, separator, factory = name.rpartition(":")
     if not separator:
         path_text, factory = name, ""
@@ -211,6 +228,27 @@ def resolve_model(
         request = _resolve_path(name, name, "exported", size, inputs, given, "")
         return attrs.evolve(request, is_trusted=is_trusted)
     return _resolve_known(name, models, size, inputs, given)
+
+
+def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
+    """Return the request for a hub's model with the file of its configuration: given, or the folder or file it names."""
+    named = Path(request.factory)
+    is_path = named.is_dir() or named.suffix == ".json"
+    if not config and not is_path:
+        if "/" in request.factory:
+            raise ModelError(
+                f"there is no folder {quote(request.factory)}, and nothing is downloaded: give the folder of a "
+                "config.json, or the name of a class, as hf:Llama, with --config FILE.json"
+            )
+        return request
+    if config and is_path:
+        raise UsageError(f"{request.model} is a configuration itself: leave out --config")
+    path = Path(config) if config else named / "config.json" if named.is_dir() else named
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise ModelError(f"{quote(str(path))} cannot be read: {error.strerror}") from error
+    return attrs.evolve(request, path=path, content_digest=digest, factory="" if is_path else request.factory)
 
 
 def _refuse_arguments(name: str, arguments: tuple[tuple[str, str], ...]) -> None:

@@ -89,8 +89,21 @@ class ModelOptions:
     ] = None
     arguments: Annotated[
         list[str] | None,
-        typer.Option("--model-arg", help="name=value for a factory or building block; repeat for several."),
+        typer.Option(
+            "--model-arg",
+            help="name=value for a factory, a building block or the configuration of hf:NAME, as num_hidden_layers=2 or "
+            "text_config.num_hidden_layers=2; repeat for several.",
+        ),
     ] = None
+    config: Annotated[
+        str,
+        typer.Option(
+            "--config",
+            metavar="FILE.json",
+            help="The configuration of hf:NAME, as the config.json of a repository.",
+            show_default="its defaults",
+        ),
+    ] = ""
     retrace: Annotated[
         bool,
         typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap."),
@@ -115,6 +128,7 @@ class ModelOptions:
             "batch": read_batches(self.batch),
             "inputs": self.inputs or (),
             "arguments": dict(parse_argument(text) for text in self.arguments or ()),
+            "config": self.config,
             "retrace": self.retrace,
             "trust": self.trust,
             "build_memory_bytes": read_quantity("--build-memory", self.build_memory, "B"),
@@ -128,7 +142,7 @@ class ModelOptions:
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them; none for defaults."""
-        return repeat_options(self, ("batch", "inputs", "arguments"))
+        return repeat_options(self, ("batch", "inputs", "arguments", "config"))
 
 
 @attrs.frozen(kw_only=True)
@@ -186,6 +200,7 @@ class RunOptions(ModelOptions):
                 "batch",
                 "inputs",
                 "arguments",
+                "config",
                 "calibration",
                 "boundary",
                 "changes",
@@ -209,7 +224,9 @@ class ClassRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the runs must repeat, beside its precision."""
-        return repeat_options(self, ("runtime", "batch", "inputs", "arguments", "calibration", "boundary", "changes"))
+        return repeat_options(
+            self, ("runtime", "batch", "inputs", "arguments", "config", "calibration", "boundary", "changes")
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -236,7 +253,7 @@ class CandidateRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the configurations must repeat."""
-        return repeat_options(self, ("inputs", "arguments", "calibration", "boundary", "changes"))
+        return repeat_options(self, ("inputs", "arguments", "config", "calibration", "boundary", "changes"))
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

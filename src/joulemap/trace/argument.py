@@ -1,0 +1,121 @@
+"""The tensors in what a module is called with: nested, and inside caches, dataclasses and other objects.
+
+tree of lists, tuples, dicts ──► tensor
+└──► object ──► its attributes, slots and items ──► tensor
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import keystr, tree_leaves_with_path, tree_map
+
+from joulemap.errors import ModelError
+from joulemap.trace.guest import first_line
+
+Held = torch.Tensor | torch.nn.Module
+"""What an object is searched for: tensors, and modules, whose tensors are weights."""
+
+MOST_VALUES: Final = 65_536
+"""Elements of an input whose values are kept: lengths, ids, grids and masks, not activations."""
+
+_CLOSED: Final = (
+    str, bytes, int, float, complex, type, type(None), torch.dtype, torch.device, FunctionType, MethodType, ModuleType,
+)  # fmt: skip
+"""Types that hold no input."""
+
+
+def named_tensors(value: Any) -> list[tuple[str, torch.Tensor]]:
+    """Return (where it is, tensor) of any nested arguments, in order; `['cache'].layers[0].keys`. Each tensor once."""
+    found: dict[int, tuple[str, torch.Tensor]] = {}
+    for place, leaf in _leaves(value, "", set()):
+        if isinstance(leaf, torch.Tensor):
+            found.setdefault(id(leaf), (place, leaf))
+    return list(found.values())
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of any nested arguments, in order, each once."""
+    return [leaf for _, leaf in named_tensors(value)]
+
+
+def replace_tensors(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Return arguments with `make(tensor)` for each tensor; an object that holds one is copied, others are shared.
+
+    Raises ModelError for an object with tensors that cannot be copied.
+    """
+    made: dict[int, Any] = {}
+
+    def put(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            if id(leaf) not in made:
+                made[id(leaf)] = make(leaf)
+            return made[id(leaf)]
+        if isinstance(leaf, torch.nn.Module):
+            return leaf
+        seen: set[int] = set()
+        held = [value for _, value in _held(leaf, "", seen)]
+        if not any(isinstance(value, torch.Tensor) for value in held):
+            return leaf
+        for value in held:
+            put(value)
+        kept = {id(value): value for value in held if isinstance(value, torch.nn.Module)}
+        try:
+            return copy.deepcopy(leaf, {**kept, **made})
+        except Exception as error:
+            raise ModelError(
+                f"the inputs hold a {type(leaf).__name__} that cannot be copied: {first_line(error)}"
+            ) from error
+
+    return tree_map(put, value)
+
+
+def has_values(tensor: torch.Tensor) -> bool:
+    """Whether an input's values count: small integers and booleans with storage."""
+    return (
+        not tensor.is_meta
+        and not isinstance(tensor, FakeTensor)
+        and tensor.layout == torch.strided
+        and not tensor.is_floating_point()
+        and not tensor.is_complex()
+        and tensor.numel() <= MOST_VALUES
+    )
+
+
+def _leaves(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Held]]:
+    for path, leaf in tree_leaves_with_path(value):
+        yield from _held(leaf, place + keystr(path), seen)
+
+
+def _held(leaf: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Held]]:
+    """Yield the tensors and modules that an object is or holds."""
+    if isinstance(leaf, torch.Tensor | torch.nn.Module):
+        yield place, leaf
+        return
+    if isinstance(leaf, _CLOSED) or id(leaf) in seen:
+        return
+    seen.add(id(leaf))
+    if isinstance(leaf, Mapping):
+        for key, item in leaf.items():
+            yield from _leaves(item, f"{place}[{key!r}]", seen)
+    elif isinstance(leaf, list | tuple | set | frozenset):
+        for index, item in enumerate(leaf):
+            yield from _leaves(item, f"{place}[{index}]", seen)
+    for name, item in _attributes(leaf):
+        yield from _leaves(item, f"{place}.{name}", seen)
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    held = getattr(value, "__dict__", None)
+    if isinstance(held, dict):
+        yield from held.items()
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                yield name, getattr(value, name)

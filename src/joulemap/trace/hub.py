@@ -1,0 +1,229 @@
+"""Models of transformers, built from their configuration without weights: nothing is downloaded."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+
+from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.trace.guest import first_line
+from joulemap.trace.modality import Guesses, find_setting, guess_inputs, is_configuration
+from joulemap.trace.module import build_on_meta
+from joulemap.trace.source import InputSpec, ModelRequest
+
+HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
+"""How names of classes end that are models, beside those with `For`."""
+
+_WORDS: Final = {"true": True, "false": False, "null": None}
+
+_DTYPES: Final = ("dtype", "torch_dtype")
+"""Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
+
+
+def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses | None, tuple[str, ...]]:
+    """Return (module, what it may be called with, or None where all inputs are given by position, what it is not).
+
+    Raises UnknownNameError for a name or a setting that is not there, ModelError for what its library cannot build.
+    """
+    import transformers
+
+    values = _read_file(request)
+    head = _find_head(transformers, request, values)
+    kind = _find_configuration(transformers, request, values, head)
+    try:
+        changes = _nest(request.arguments)
+        configuration = configure(kind, values, changes, request.model)
+        notes = _fit_parts(configuration, changes) if values is None else ()
+        with build_on_meta():
+            make = head._from_config if head is not None else transformers.AutoModel.from_config
+            module: torch.nn.Module = make(configuration)
+    except (ModelError, UnknownNameError, UsageError):
+        raise
+    except Exception as error:
+        raise ModelError(f"{request.model} could not be built: {first_line(deepest(error))}") from error
+    if any(not spec.name for spec in request.inputs):
+        return module, None, notes
+    given: Mapping[str, InputSpec] = {spec.name: spec for spec in request.inputs}
+    own = getattr(module, "config", None)
+    settings = own if is_configuration(own) else configuration
+    return module, guess_inputs(module, settings, request.batch or 1, given, request.model), notes
+
+
+def deepest(error: BaseException) -> BaseException:
+    """Return what caused an error in the end: a library that imports late tells of a name that is not there."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _read_file(request: ModelRequest) -> dict[str, Any] | None:
+    """Return the settings in a configuration file, None where there is none."""
+    if request.path is None:
+        return None
+    try:
+        values = json.loads(request.path.read_text())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{request.path} cannot be read as a configuration: {first_line(error)}") from error
+    if not isinstance(values, dict):
+        raise ModelError(f"{request.path} holds a {type(values).__name__}, expected the settings of a configuration")
+    return _without_dtypes(values)
+
+
+def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_dtypes(value) if isinstance(value, Mapping) else value
+        for name, value in values.items()
+        if name not in _DTYPES
+    }
+
+
+def _find_head(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None) -> Any:
+    """Return the class of a model that is named, or that a folder's configuration names; None for that of AutoModel."""
+    name = request.factory
+    if not name:
+        architectures = (values or {}).get("architectures") or ()
+        return next((found for entry in architectures if (found := _find(transformers, str(entry))) is not None), None)
+    if name.endswith("Config") or not ("For" in name or name.endswith(HEADS)):
+        return None
+    found = _find(transformers, name)
+    return found if isinstance(found, type) and hasattr(found, "_from_config") else None
+
+
+def _find(transformers: Any, name: str) -> Any:
+    if name not in dir(transformers):
+        return None
+    try:
+        return getattr(transformers, name)
+    except Exception as error:
+        raise ModelError(f"{name} could not be imported: {first_line(deepest(error))}") from error
+
+
+def _find_configuration(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None, head: Any) -> Any:
+    """Return the class of a model's configuration; UnknownNameError for a name that is not there."""
+    kind = (values or {}).get("model_type")
+    if head is not None:
+        found = head.config_class
+    elif request.factory:
+        name = request.factory if request.factory.endswith("Config") else f"{request.factory}Config"
+        known = [entry for entry in dir(transformers) if entry.endswith("Config")]
+        if name not in known:
+            heads = [entry for entry in dir(transformers) if "For" in entry or entry.endswith(HEADS)]
+            is_head = "For" in request.factory or request.factory.endswith(HEADS)
+            raise UnknownNameError(
+                "transformers model" if is_head else "transformers configuration",
+                request.factory if is_head else name,
+                heads if is_head else known,
+            )
+        found = _find(transformers, name)
+    else:
+        types = transformers.CONFIG_MAPPING
+        if kind not in types:
+            raise ModelError(
+                f"{request.path} has the model_type {kind!r}, which this version of transformers does not know: name "
+                "the model, as hf:NAME --config FILE"
+            )
+        found = types[kind]
+    own = getattr(found, "model_type", "")
+    if kind and own and kind != own and request.factory:
+        raise ModelError(f"{request.path} is of the model_type {kind}, {request.model} of {own}")
+    return found
+
+
+def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """Return settings as a tree: `text_config.num_hidden_layers` is one of the part `text_config`."""
+    tree: dict[str, Any] = {}
+    for name, text in arguments:
+        *parts, last = name.split(".")
+        place = tree
+        for part in parts:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise UsageError(f"--model-arg {name}={text}: {part} is set as a whole too")
+        place[last] = _read(text)
+    return tree
+
+
+def _read(text: str) -> Any:
+    """Return a setting as a literal of Python or JSON, or as text where it is none."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str, Any], name: str) -> Any:
+    """Return a configuration of these values, or of its defaults, with changes; those of its parts are nested.
+
+    What a constructor derives from a setting, it derives from the changed one. Raises UnknownNameError for a setting
+    that there is not, ModelError for one that does not take effect.
+    """
+    if not changes:
+        return kind() if values is None else kind.from_dict(dict(values))
+    usual = kind() if values is None else kind.from_dict(dict(values))
+    merged = dict(values or {})
+    for setting, value in changes.items():
+        _check_setting(kind, usual, setting, name)
+        part = getattr(usual, setting, None)
+        if isinstance(value, dict) and is_configuration(part):
+            own = dict(merged[setting]) if isinstance(merged.get(setting), Mapping) else part.to_diff_dict()
+            changed = configure(type(part), _plain(own), value, f"{name}: {setting}")
+            merged[setting] = changed.to_dict()
+        elif isinstance(value, dict) and isinstance(part, Mapping):
+            merged[setting] = {**part, **value}
+        elif isinstance(value, dict) and not is_literal(value, part):
+            raise UsageError(f"{name}: {setting} is {part!r} and has no settings of its own")
+        else:
+            merged[setting] = value
+    made = kind.from_dict(merged) if values is not None else kind(**merged)
+    for setting, value in changes.items():
+        found = getattr(made, setting, None)
+        if (
+            isinstance(value, bool | int | float | str)
+            and isinstance(found, bool | int | float | str)
+            and found != value
+        ):
+            raise ModelError(f"{name}: {setting}={value} has no effect: the configuration makes it {found}")
+    return made
+
+
+def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Have the features of images as wide as the text that they go among, where a library's defaults do not fit.
+
+    Returns what was set. What was asked for stays.
+    """
+    notes = []
+    width = find_setting(getattr(configuration, "text_config", None), "text", "hidden_size")
+    for part in ("vision_config", "audio_config"):
+        place = getattr(configuration, part, None)
+        name = "out_hidden_size" if hasattr(place, "out_hidden_size") else "hidden_size"
+        own = getattr(place, name, None)
+        is_set = name in changes.get(part, {})
+        is_out = name == "out_hidden_size" or hasattr(place, "embed_dim")
+        if is_out and not is_set and isinstance(width, int) and isinstance(own, int) and own != width:
+            setattr(place, name, width)
+            notes.append(f"{part}.{name} is taken to be {width}, as wide as the text: its default {own} does not fit")
+    return tuple(notes)
+
+
+def is_literal(value: Mapping[str, Any], part: Any) -> bool:
+    """Whether a dictionary was written as the value of a setting that is empty or a dictionary."""
+    return part is None or isinstance(part, Mapping)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != "transformers_version"}
+
+
+def _check_setting(kind: Any, usual: Any, setting: str, name: str) -> None:
+    known = {entry for entry in vars(usual) if not entry.startswith("_")}
+    known |= {entry for entry in inspect.signature(kind).parameters if entry not in ("args", "kwargs")}
+    known |= set(getattr(kind, "attribute_map", {}))
+    if setting not in known and not isinstance(getattr(type(usual), setting, None), property):
+        raise UnknownNameError(f"setting of {name}", setting, sorted(known))

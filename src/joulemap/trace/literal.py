@@ -1,0 +1,46 @@
+"""Values that the host has while a forward pass runs on meta: of numbers that it hands over, and that it reads back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from joulemap.trace.record import Recorder
+
+_MAKERS: Final = (torch.tensor, torch.as_tensor, torch.asarray)
+
+
+class HostValues(TorchFunctionMode):
+    """Keeps the values of tensors that are made of Python's numbers, though they are sent to where activations are.
+
+    A list that is read from an input is told to the recorder: what is made later may depend on it.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if (
+            func in _MAKERS
+            and _is_meta(kwargs.get("device"))
+            and not isinstance(args[0] if args else None, torch.Tensor)
+        ):
+            kwargs["device"] = "cpu"
+        elif func is torch.Tensor.new_tensor and args[0].is_meta and len(args) > 1:
+            kwargs = {"dtype": args[0].dtype, **kwargs, "device": "cpu"}
+            if not isinstance(args[1], torch.Tensor):
+                return torch.tensor(*args[1:], **kwargs)
+        elif func is torch.Tensor.tolist:
+            self.recorder.read(args[0])
+        return func(*args, **kwargs)
+
+
+def _is_meta(device: Any) -> bool:
+    return device is not None and torch.device(device).type == "meta"
