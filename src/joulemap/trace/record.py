@@ -21,13 +21,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.formula import KEPT_COMPOSITES
-from joulemap.trace.inference import INDEX_NOTE, STAND_INS, attended_on_meta, copied_operands, expand_masks
+from joulemap.trace.inference import (
+    INDEX_NOTE,
+    STAND_INS,
+    attended_on_meta,
+    copied_operands,
+    every_position,
+    is_mask,
+)
 from joulemap.trace.tensor import storage_of
+from joulemap.trace.value import Computed, Values, to_meta
 
 _IGNORED_NAMESPACES = ("prim",)
 _IGNORED = frozenset(
     {"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"}
 )
+_TO = frozenset({"to", "_to_copy"})
 ATTENTION = "scaled_dot_product_attention"
 
 
@@ -81,6 +90,7 @@ class Recorder(TorchDispatchMode):
             storage_of(tensor): (name, tensor) for name, tensor in [*module.named_parameters(), *module.named_buffers()]
         }
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.values = Values()
         self._path: list[tuple[str, int]] = [("", 0)]
         self._invocations = 0
         self.held_until: dict[int, int] = {}
@@ -160,7 +170,9 @@ class Recorder(TorchDispatchMode):
         namespace, _, qualified = func.name().partition("::")
         name = qualified.split(".")[0]
         if namespace in _IGNORED_NAMESPACES or name in _IGNORED:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            self.values.follow(func, name, args, kwargs, result)
+            return result
         if name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
         ):
@@ -192,7 +204,10 @@ class Recorder(TorchDispatchMode):
 
         def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor) and not value.is_meta and value.dim() > 0:
-                return self._twins.setdefault(id(value), (value, value.to("meta")))[1]
+                if id(value) not in self._twins:
+                    self._twins[id(value)] = (value, value.to("meta"))
+                    self.values.learn(self._twins[id(value)][1], value)
+                return self._twins[id(value)][1]
             return value
 
         return tree_map(move, args), tree_map(move, kwargs)
@@ -201,19 +216,60 @@ class Recorder(TorchDispatchMode):
         """Return what the operator gives, or the worst case of what it could where that depends on data."""
         on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
         if not on_meta:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            self.values.follow(func, name, args, kwargs, result)
+            return result
         if name == ATTENTION and args[0].dim() > 3:
             return attended_on_meta(*args, **kwargs)
+        has_mask = name == "index" and any(is_mask(index) for index in args[1])
+        if name in STAND_INS or has_mask or (name in _TO and _leaves_meta(args, kwargs)):
+            computed = self.values.compute(func, args, kwargs)
+            if computed is not None:
+                return self._told(name, computed, on_host=name in _TO)
         if name in STAND_INS:
             give, assumption = STAND_INS[name]
             self._note(name, assumption)
             return give(*args, **kwargs)
-        if name == "index":
-            indices, has_mask = expand_masks(list(args[1]))
-            if has_mask:
-                self._note(name, INDEX_NOTE)
-                return func(args[0], indices)
-        return func(*args, **kwargs)
+        if has_mask:
+            return func(args[0], [place for index in args[1] for place in self._positions(name, index)])
+        try:
+            result = func(*args, **kwargs)
+        except (RuntimeError, NotImplementedError):
+            computed = self.values.compute(func, args, kwargs)
+            if computed is None:
+                raise
+            return self._told(name, computed)
+        self.values.follow(func, name, args, kwargs, result)
+        return result
+
+    def _positions(self, name: str, index: Any) -> list[Any]:
+        """Return an index, or for a mask the positions that it is known or taken to select."""
+        if not is_mask(index):
+            return [index]
+        known = self.values.find(index)
+        if known is None:
+            self._note(name, INDEX_NOTE)
+            return every_position(index)
+        selected = list(known.value.nonzero().unbind(1))
+        told: list[Any] = self._told(name, Computed(selected, known.assumptions))
+        return told
+
+    def _told(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
+        """Return what known values tell of an operator that data decides, and note what it assumes."""
+        for assumption in sorted(computed.assumptions):
+            self.note_choice(name, assumption)
+        if on_host:
+            return computed.result
+        result = to_meta(computed.result)
+        for given, value in zip(tree_leaves(result), tree_leaves(computed.result), strict=True):
+            if isinstance(given, torch.Tensor):
+                self.values.learn(given, value, computed.assumptions)
+        return result
+
+    def note_choice(self, name: str, assumption: str) -> None:
+        """Note what was assumed of a choice by data, once for all modules of which it is true."""
+        if not any(note.endswith(assumption) for note in self.notes):
+            self._note(name, assumption)
 
     def _note(self, name: str, assumption: str) -> None:
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
@@ -277,6 +333,12 @@ class Recorder(TorchDispatchMode):
                 depends_on_input=on_input,
             )
         )
+
+
+def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a conversion asks for a device that holds values."""
+    devices = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, torch.device)]
+    return any(device.type == "cpu" for device in devices)
 
 
 def _mutated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[bool, torch.Tensor]]:
