@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.operator.workload import CAUSAL
+from joulemap.domain.workload import CAUSAL
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload

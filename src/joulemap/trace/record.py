@@ -21,6 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.formula import KEPT_COMPOSITES
+from joulemap.trace.formula.movement import GATHERED
+from joulemap.trace.formula.placement import PLACED
+from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
 from joulemap.trace.inference import (
     INDEX_NOTE,
     STAND_INS,
@@ -73,6 +76,10 @@ class RecordedCall:
     """(producer call, tensor index) pairs."""
     is_view: bool
     depends_on_input: bool
+    mutates: bool = False
+    """Whether it writes to an argument."""
+    known: dict[int, torch.Tensor] = attrs.field(factory=dict)
+    """id of a tensor argument -> its values, for a formula that asks for them."""
 
 
 class Recorder(TorchDispatchMode):
@@ -271,6 +278,22 @@ class Recorder(TorchDispatchMode):
         if not any(note.endswith(assumption) for note in self.notes):
             self._note(name, assumption)
 
+    def _asked(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
+        """Return the known arguments of an operator whose cost depends on them; of indices those that data chose."""
+        if name not in GROUPED and name not in PLACED and name not in GATHERED:
+            return {}
+        asked: dict[int, torch.Tensor] = {}
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor) and not leaf.is_floating_point():
+                known = self.values.find(leaf)
+                if known is not None and (known.assumptions or name not in GATHERED):
+                    asked[id(leaf)] = known.value
+                    for assumption in sorted(known.assumptions) if name in GROUPED else ():
+                        self.note_choice(name, assumption)
+        if name in GROUPED and not asked:
+            self._note(name, GROUP_NOTE)
+        return asked
+
     def _note(self, name: str, assumption: str) -> None:
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
         if note not in self.notes:
@@ -331,6 +354,8 @@ class Recorder(TorchDispatchMode):
                 depends=tuple(depends),
                 is_view=is_view,
                 depends_on_input=on_input,
+                mutates=mutates,
+                known=self._asked(name, args, kwargs),
             )
         )
 
