@@ -74,9 +74,7 @@ class CountedExperts(Experts):
         order = experts.flatten().argsort()
         counts = torch.bincount(experts.flatten(), minlength=EXPERTS).tolist()
         parts = [
-            self.compute(rows, number)
-            for number, rows in enumerate(x[order // TAKEN].split(counts))
-            if rows.shape[0]
+            self.compute(rows, number) for number, rows in enumerate(x[order // TAKEN].split(counts)) if rows.shape[0]
         ]
         return torch.zeros_like(x).index_add_(0, order // TAKEN, torch.cat(parts))
 
