@@ -11,9 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import joulemap
+from chip import cpu
+from gpu_case import single
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.operator.workload import describe
 from joulemap.domain.workload import Workload
+from joulemap.model.architecture.cpu import ARCHITECTURE as CPU
+from joulemap.model.kernel import form_kernels
 from models import KEY, Function, trace
 
 ROWS, WIDTH = 512, 64
@@ -29,6 +33,8 @@ def meta(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 class Cache(nn.Module):
     """A buffer that an update writes to, and that is read as a whole afterwards."""
+
+    held: Tensor
 
     def __init__(self, update: Update) -> None:
         super().__init__()
@@ -155,6 +161,17 @@ def test_a_causal_mask_hides_half_and_both_counts_are_kept() -> None:
     # of 8 x 8 pairs 28 lie above the diagonal
     assert workload.skipped_mac_count == 2 * 2 * 3 * 28 * 16
     assert [one.skipped_mac_count for one in workload.operators if one.kind == "softmax"] == [0]
+
+
+def test_a_cpu_leaves_out_blocks_of_keys_but_not_in_an_engine() -> None:
+    def computed(runtime: str, mask: str) -> float:
+        kernels = form_kernels(single(f"attention(queries=1024,heads=8,head_dim=64{mask})"), "fp32", runtime)
+        return float(CPU.place(kernels, cpu()).real_macs(kernels).sum())
+
+    dense = 2.0 * 8 * 1024 * 1024 * 64
+    assert computed("eager", "") == computed("engine", ",causal=true") == dense
+    # 4 blocks of 256 queries see 256, 512, 768 and 1024 keys
+    assert computed("eager", ",causal=true") == computed("fused", ",causal=true") == dense * 640 / 1024
 
 
 def test_keys_that_are_cached_are_seen_by_all_queries() -> None:
