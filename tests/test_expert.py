@@ -92,6 +92,19 @@ class MaskedExperts(Experts):
         return out
 
 
+class NamedExperts(Experts):
+    """Experts that are looked up by a name that is written of their number."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        _scores, experts = self.route(x)
+        mask = functional.one_hot(experts, EXPERTS).sum(1)
+        out = torch.zeros_like(x)
+        for number in mask.sum(0).nonzero().squeeze(-1):
+            token = mask[:, number].nonzero().squeeze(-1)
+            out[token] += self.compute(x[token], int(f"{number}"))
+        return out
+
+
 class GatheredExperts(Experts):
     """Each choice of a token takes a copy of its expert's matrices."""
 
@@ -103,7 +116,7 @@ class GatheredExperts(Experts):
         return torch.bmm(hidden, self.reduce[chosen]).view(-1, TAKEN, WIDTH).sum(1)
 
 
-FORMS = (GroupedExperts, LoopedExperts, CountedExperts, MaskedExperts, GatheredExperts)
+FORMS = (GroupedExperts, LoopedExperts, CountedExperts, MaskedExperts, NamedExperts, GatheredExperts)
 
 
 def expert_weight_bytes(workload: Workload) -> int:
@@ -122,6 +135,19 @@ def test_macs_are_those_of_the_tokens_routed_and_weights_those_of_the_experts_hi
     assert workload.mac_count == routed + tokens * WIDTH * EXPERTS
     assert expert_weight_bytes(workload) == 4 * hit * 2 * EXPERT
     assert workload.weight_bytes == 4 * (EXPERTS * 2 * EXPERT + WIDTH * EXPERTS)
+
+
+def test_a_router_that_takes_one_after_the_other_takes_two() -> None:
+    class Successive(LoopedExperts):
+        def route(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            scores = self.router(x)
+            first = scores.max(-1).indices
+            second = scores.scatter(1, first.unsqueeze(-1), 0.0).max(-1).indices
+            return scores[:, :TAKEN], torch.stack((first, second), -1)
+
+    workload = trace(Successive(), meta(1, WIDTH))
+    assert workload.mac_count == 2 * 2 * EXPERT + WIDTH * EXPERTS
+    assert expert_weight_bytes(workload) == 4 * 2 * 2 * EXPERT
 
 
 def test_the_workload_says_what_it_took_routing_to_be() -> None:

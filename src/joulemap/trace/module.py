@@ -22,6 +22,7 @@ from joulemap.trace.assemble import assemble
 from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
 from joulemap.trace.record import Recorder
+from joulemap.trace.value import told_in_text
 
 
 class _EmptyOnMeta(TorchFunctionMode):
@@ -132,6 +133,7 @@ def trace_module(
         one_suppression_for_all_classes(),
         attention_as_in_inference(),
         recorder.paths(),
+        told_in_text(recorder.values),
         recorder,
     ):
         warnings.simplefilter("ignore")

@@ -10,14 +10,16 @@ a balanced answer instead, of as many different experts as independent choices h
     hit(T, k, n) = ⌈n (1 - (1 - k / n)^T)⌉        at least k, at most n
     choice j of token t = (t k + j) mod hit       different for the choices of one token; loads differ by 1 at most
 
-so that a loop over experts, a count of tokens for each, and a grouped product see T k rows in all.
+so that a loop over experts, a count of tokens for each, and a grouped product see T k rows in all. A choice starts
+behind the one before, modulo n: a router that takes one expert after the other takes two different ones.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -70,10 +72,10 @@ def hit_count(rows: int, taken: int, choices: int) -> int:
     return max(min(math.ceil(expected - 1e-9), choices), min(taken, choices))
 
 
-def balanced_choices(rows: int, taken: int, choices: int) -> torch.Tensor:
-    """Return which of `choices` each row takes, shape rows x taken: as even as can be over those that are hit."""
+def balanced_choices(rows: int, taken: int, choices: int, first: int = 0) -> torch.Tensor:
+    """Return which of `choices` each row takes, shape rows x taken: even over those that are hit, from `first` on."""
     hit = max(hit_count(rows, taken, choices), 1)
-    return (torch.arange(rows * taken) % hit).reshape(rows, taken)
+    return ((torch.arange(rows * taken) % hit + first) % choices).reshape(rows, taken)
 
 
 class Values:
@@ -83,6 +85,8 @@ class Values:
         self._known: OrderedDict[int, Known] = OrderedDict()
         self._sharing: dict[int, set[int]] = {}
         self._bytes = 0
+        self._next = 0
+        """Where the next choice starts."""
 
     def find(self, tensor: torch.Tensor) -> Known | None:
         """Return what is known of a tensor, or None."""
@@ -201,12 +205,31 @@ class Values:
         if indices.numel() > MOST_ELEMENTS or not 0 < taken <= choices:
             return
         others = [size for axis, size in enumerate(source.shape) if axis != dimension]
-        chosen = balanced_choices(rows, taken, choices).reshape(*others, taken).movedim(-1, dimension)
+        chosen = balanced_choices(rows, taken, choices, self._next).reshape(*others, taken).movedim(-1, dimension)
+        hit = hit_count(rows, taken, choices)
+        self._next += hit
         text = (
-            f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} evenly, so that "
-            f"{hit_count(rows, taken, choices):,} are hit: n (1 - (1 - k / n)^rows), rounded up"
+            f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} evenly, so that {hit:,} are hit: "
+            "n (1 - (1 - k / n)^rows), rounded up"
         )
         self.learn(indices, chosen.reshape(indices.shape).contiguous(), frozenset({text}))
+
+
+@contextlib.contextmanager
+def told_in_text(values: Values) -> Iterator[None]:
+    """Have a single number on meta whose value is known written as that number, as a real one is (`f"{index}"`)."""
+    usual: Any = torch.Tensor.__format__
+
+    def write(tensor: torch.Tensor, specification: str) -> str:
+        known = values.find(tensor) if tensor.is_meta and not tensor.dim() else None
+        text: str = usual(tensor if known is None else known.value, specification)
+        return text
+
+    torch.Tensor.__format__ = write  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.Tensor.__format__ = usual  # type: ignore[method-assign]
 
 
 def to_meta(result: Any) -> Any:
