@@ -112,6 +112,23 @@ def test_a_cache_is_held_once_and_crosses_the_boundary(name: str) -> None:
     )
 
 
+def test_a_buffer_that_is_replaced_as_a_whole_is_no_weight() -> None:
+    class Shifted(nn.Module):
+        held: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("held", torch.empty(1, ROWS, WIDTH, device="meta"))
+
+        def forward(self, row: Tensor) -> Tensor:
+            self.held.copy_(torch.cat((self.held[:, 1:], row), 1))
+            return self.held.sum(1)
+
+    workload = trace(Shifted(), meta(1, 1, WIDTH))
+    assert workload.weight_bytes == 0
+    assert [buffer.byte_count for buffer in workload.buffers].count(CACHE_BYTES) == 2  # and what `cat` makes
+
+
 def test_an_addition_to_rows_reads_them_too() -> None:
     workload = trace(
         Function(lambda held, rows, place: held.index_add_(0, place, rows)),

@@ -130,7 +130,7 @@ class _Assembly:
         if call.name == ATTENTION:
             self.add_attention(call)
             return
-        cost = count(call.name, Call(call.args, call.kwargs, call.outputs, call.known))
+        cost = count(call.name, Call(call.args, call.kwargs, call.outputs, known=call.known))
         if cost.written_count is not None and not call.mutates and storage_of(call.outputs[0]) not in self.places.taken:
             cost = attrs.evolve(cost, written_count=None, read_counts=())
         if call.is_view:

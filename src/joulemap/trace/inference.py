@@ -178,6 +178,14 @@ def is_mask(index: Any) -> bool:
     return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.is_meta
 
 
-def every_position(mask: torch.Tensor) -> list[torch.Tensor]:
-    """Return the positions that a mask selects if it selects every element, one tensor for each dimension."""
-    return [_on_meta(mask.numel()) for _ in range(mask.dim())]
+def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:
+    """Return the indices with each mask as the positions of all its elements, and whether there was one."""
+    expanded: list[Any] = []
+    found = False
+    for index in indices:
+        if is_mask(index):
+            expanded.extend(_on_meta(index.numel()) for _ in range(index.dim()))
+            found = True
+        else:
+            expanded.append(index)
+    return expanded, found

@@ -1,7 +1,8 @@
 """Memory that outlives a call: what a model holds between inferences, and results that take the place of an argument.
 
-A cache is there before the first call and is written in part. Its bytes are no weights, although a buffer may hold it:
-they come from memory and go back there, and nobody made them in this inference.
+A cache is there before the first call, and is written. Its bytes are no weights, although a buffer may hold it: they
+come from memory and go back there, and not all of them are made in this inference. An input that is overwritten as a
+whole is no cache.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Places:
     """Of one trace, by storage."""
 
     states: frozenset[int]
-    """Of what the model holds or is given, and writes in part."""
+    """Of what the model holds and writes, or is given and writes in part."""
     taken: dict[int, int]
     """Storage of a result -> that of the argument whose place it takes."""
 
@@ -51,7 +52,8 @@ def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
         if call.mutates:
             for index in call.writes:
                 value = recorder.tensors[index]
-                if first[value.storage].producer is None and _writes_a_part(call, value.tensor):
+                held = first[value.storage]
+                if held.producer is None and (held.role != "input" or _writes_a_part(call, value.tensor)):
                     states.add(value.storage)
         elif call.name in PLACING and call.reads and call.outputs:
             held = first[recorder.tensors[call.reads[0]].storage]

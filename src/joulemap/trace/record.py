@@ -29,7 +29,7 @@ from joulemap.trace.inference import (
     STAND_INS,
     attended_on_meta,
     copied_operands,
-    every_position,
+    expand_masks,
     is_mask,
 )
 from joulemap.trace.tensor import storage_of
@@ -193,7 +193,7 @@ class Recorder(TorchDispatchMode):
                 args = copied_operands(*args)
         reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
-        result = self._run(func, name, args, kwargs)
+        result = self._tell(func, name, args, kwargs)
         outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
@@ -219,30 +219,19 @@ class Recorder(TorchDispatchMode):
 
         return tree_map(move, args), tree_map(move, kwargs)
 
-    def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what the operator gives, or the worst case of what it could where that depends on data."""
+    def _tell(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the operator gives: by known values where they decide it, and else as `_run` finds."""
         on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
-        if not on_meta:
-            result = func(*args, **kwargs)
-            self.values.follow(func, name, args, kwargs, result)
-            return result
-        if name == ATTENTION and args[0].dim() > 3:
-            return attended_on_meta(*args, **kwargs)
-        has_mask = name == "index" and any(is_mask(index) for index in args[1])
-        if name in STAND_INS or has_mask or (name in _TO and _leaves_meta(args, kwargs)):
+        if on_meta and (name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))):
             computed = self.values.compute(func, args, kwargs)
             if computed is not None:
                 return self._told(name, computed, on_host=name in _TO)
-        if name in STAND_INS:
-            give, assumption = STAND_INS[name]
-            self._note(name, assumption)
-            return give(*args, **kwargs)
-        if has_mask:
-            return func(args[0], [place for index in args[1] for place in self._positions(name, index)])
+        if name == "index":
+            args = (args[0], [place for index in args[1] for place in self._positions(name, index)])
         try:
-            result = func(*args, **kwargs)
+            result = self._run(func, name, args, kwargs)
         except (RuntimeError, NotImplementedError):
-            computed = self.values.compute(func, args, kwargs)
+            computed = self.values.compute(func, args, kwargs) if on_meta else None
             if computed is None:
                 raise
             return self._told(name, computed)
@@ -250,15 +239,11 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _positions(self, name: str, index: Any) -> list[Any]:
-        """Return an index, or for a mask the positions that it is known or taken to select."""
-        if not is_mask(index):
-            return [index]
-        known = self.values.find(index)
+        """Return an index, or for a mask that is known the positions that it selects."""
+        known = self.values.find(index) if is_mask(index) else None
         if known is None:
-            self._note(name, INDEX_NOTE)
-            return every_position(index)
-        selected = list(known.value.nonzero().unbind(1))
-        told: list[Any] = self._told(name, Computed(selected, known.assumptions))
+            return [index]
+        told: list[Any] = self._told(name, Computed(list(known.value.nonzero().unbind(1)), known.assumptions))
         return told
 
     def _told(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
@@ -272,6 +257,24 @@ class Recorder(TorchDispatchMode):
             if isinstance(given, torch.Tensor):
                 self.values.learn(given, value, computed.assumptions)
         return result
+
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the operator gives, or the worst case of what it could where that depends on data."""
+        on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
+        if not on_meta:
+            return func(*args, **kwargs)
+        if name == ATTENTION and args[0].dim() > 3:
+            return attended_on_meta(*args, **kwargs)
+        if name in STAND_INS:
+            give, assumption = STAND_INS[name]
+            self._note(name, assumption)
+            return give(*args, **kwargs)
+        if name == "index":
+            indices, has_mask = expand_masks(list(args[1]))
+            if has_mask:
+                self._note(name, INDEX_NOTE)
+                return func(args[0], indices)
+        return func(*args, **kwargs)
 
     def note_choice(self, name: str, assumption: str) -> None:
         """Note what was assumed of a choice by data, once for all modules of which it is true."""
