@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from joulemap.domain.workload import Workload
 from joulemap.trace.module import build_on_meta
@@ -137,6 +138,16 @@ def test_macs_are_those_of_the_tokens_routed_and_weights_those_of_the_experts_hi
     assert workload.weight_bytes == 4 * (EXPERTS * 2 * EXPERT + WIDTH * EXPERTS)
 
 
+@pytest.mark.parametrize("form", [LoopedExperts, CountedExperts, MaskedExperts, GatheredExperts])
+def test_macs_are_those_that_the_flop_counter_of_torch_finds_on_data(form: type[Experts]) -> None:
+    module = form().to_empty(device="cpu")
+    for parameter in module.parameters():
+        nn.init.normal_(parameter)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        module(torch.randn(24, WIDTH))
+    assert counter.get_total_flops() == 2 * trace(form(), meta(24, WIDTH)).mac_count
+
+
 def test_a_router_that_takes_one_after_the_other_takes_two() -> None:
     class Successive(LoopedExperts):
         def route(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,6 +159,18 @@ def test_a_router_that_takes_one_after_the_other_takes_two() -> None:
     workload = trace(Successive(), meta(1, WIDTH))
     assert workload.mac_count == 2 * 2 * EXPERT + WIDTH * EXPERTS
     assert expert_weight_bytes(workload) == 4 * 2 * 2 * EXPERT
+
+
+@pytest.mark.parametrize(("tokens", "hit"), [(1, 2), (3, 4), (64, 8)])
+def test_a_router_that_sorts_its_scores_sends_each_token_to_the_first(tokens: int, hit: int) -> None:
+    class Sorted(LoopedExperts):
+        def route(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            scores, experts = self.router(x).sort(-1, descending=True)
+            return scores[:, :TAKEN], experts[:, :TAKEN]
+
+    workload = trace(Sorted(), meta(tokens, WIDTH))
+    assert workload.mac_count == tokens * (TAKEN * 2 * EXPERT + WIDTH * EXPERTS)
+    assert expert_weight_bytes(workload) == 4 * hit * 2 * EXPERT
 
 
 def test_the_workload_says_what_it_took_routing_to_be() -> None:

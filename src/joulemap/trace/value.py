@@ -11,7 +11,8 @@ a balanced answer instead, of as many different experts as independent choices h
     choice j of token t = (t k + j) mod hit       different for the choices of one token; loads differ by 1 at most
 
 so that a loop over experts, a count of tokens for each, and a grouped product see T k rows in all. A choice starts
-behind the one before, modulo n: a router that takes one expert after the other takes two different ones.
+behind the one before, modulo n: a router that takes one expert after the other takes two different ones. A router that
+sorts all of its scores and takes the first k has row t start at t.
 """
 
 from __future__ import annotations
@@ -28,16 +29,23 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.tensor import storage_of
 
-MOST_ELEMENTS: Final = 2**24
+MOST_ELEMENTS: Final = 2**25
 """Of a known tensor that follows from a choice; a larger one is not known."""
 
 MOST_PLAIN: Final = 2**18
 """Of any other known tensor."""
 
-MOST_BYTES: Final = 2**28
+MOST_CHOSEN: Final = 2**20
+"""Choices by data of one operator."""
+
+MOST_BYTES: Final = 2**29
 """Of all known values: those that were not used for longest are forgotten first."""
 
-_CHOICES: Final = frozenset({"topk", "argmax"})
+_CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
+"""Operator that chooses by data -> position of the dimension that it chooses along."""
+
+_ORDERS: Final = frozenset({"sort", "argsort"})
+"""Of these, those that put all of their choices in order, the first of which a router may take."""
 
 _UNTOLD: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 """Operators whose result holds whatever the memory held."""
@@ -191,28 +199,36 @@ class Values:
 
     def _choose(self, name: str, args: Any, kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]) -> None:
         """Learn a balanced answer to a choice that depends on data."""
-        if not (name in _CHOICES or (name == "max" and len(outputs) > 1)):
+        position = _CHOICES.get(name)
+        if position is None or outputs[-1].dtype != torch.int64:
             return
         source, indices = args[0], outputs[-1]
-        position = 2 if name == "topk" else 1
-        named = args[position] if len(args) > position else kwargs.get("dim", -1 if name == "topk" else None)
-        if named is None or not source.dim() or not source.numel() or indices.dtype != torch.int64:
+        unnamed = None if name in ("argmax", "max") else -1
+        named = args[position] if len(args) > position else kwargs.get("dim", unnamed)
+        if not isinstance(named, int) or isinstance(named, bool) or not source.dim() or not source.numel():
             return
         dimension = named % source.dim()
         choices = source.shape[dimension]
         rows = source.numel() // choices
         taken = indices.numel() // rows
-        if indices.numel() > MOST_ELEMENTS or not 0 < taken <= choices:
+        if indices.numel() > MOST_CHOSEN or not 0 < taken <= choices:
             return
         others = [size for axis, size in enumerate(source.shape) if axis != dimension]
-        chosen = balanced_choices(rows, taken, choices, self._next).reshape(*others, taken).movedim(-1, dimension)
-        hit = hit_count(rows, taken, choices)
-        self._next += hit
-        text = (
-            f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} evenly, so that {hit:,} are hit: "
-            "n (1 - (1 - k / n)^rows), rounded up"
-        )
-        self.learn(indices, chosen.reshape(indices.shape).contiguous(), frozenset({text}))
+        if name in _ORDERS:
+            chosen = (torch.arange(choices) + torch.arange(rows).unsqueeze(-1)) % choices
+            text = (
+                f"each of {rows:,} rows is taken to order its {choices:,} values from one behind that of the row before"
+            )
+        else:
+            chosen = balanced_choices(rows, taken, choices, self._next)
+            hit = hit_count(rows, taken, choices)
+            self._next += hit
+            text = (
+                f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} evenly, so that {hit:,} are hit: "
+                "n (1 - (1 - k / n)^rows), rounded up"
+            )
+        placed = chosen.reshape(*others, taken).movedim(-1, dimension).reshape(indices.shape)
+        self.learn(indices, placed.contiguous(), frozenset({text}))
 
 
 @contextlib.contextmanager
