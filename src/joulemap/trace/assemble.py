@@ -13,7 +13,7 @@ from joulemap.domain.workload import CAUSAL, Access, Buffer, Edge, Operator, Ten
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.place import Places, find_places
 from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
-from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, storage_of, touched_bytes
+from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touched_bytes
 
 
 @attrs.define
@@ -131,7 +131,7 @@ class _Assembly:
             self.add_attention(call)
             return
         cost = count(call.name, Call(call.args, call.kwargs, call.outputs, known=call.known))
-        if cost.written_count is not None and not call.mutates and storage_of(call.outputs[0]) not in self.places.taken:
+        if cost.written_count is not None and not call.mutates and not self.takes_place(call):
             cost = attrs.evolve(cost, written_count=None, read_counts=())
         if call.is_view:
             cost = Cost(kind="view", operation=cost.operation)
@@ -144,6 +144,10 @@ class _Assembly:
             self.add_writes(operator, call, cost.written_count)
         self.add_edges(operator, call.depends)
         self.last_operator.append(operator)
+
+    def takes_place(self, call: RecordedCall) -> bool:
+        """Whether the first result of a call takes the place of its first argument."""
+        return self.recorder.tensors[call.writes[0]].storage in self.places.taken
 
     def is_written(self, call: RecordedCall, index: int) -> bool:
         storage = self.recorder.tensors[index].storage

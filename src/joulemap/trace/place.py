@@ -14,7 +14,6 @@ import torch
 
 from joulemap.trace.formula.placement import PLACING
 from joulemap.trace.record import RecordedCall, RecordedTensor, Recorder
-from joulemap.trace.tensor import storage_of
 
 _WHOLE: Final = frozenset({"fill_", "zero_", "copy_"})
 """In-place operators that write all of what they are given, which may be a part of its storage."""
@@ -55,9 +54,9 @@ def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
                 held = first[value.storage]
                 if held.producer is None and (held.role != "input" or _writes_a_part(call, value.tensor)):
                     states.add(value.storage)
-        elif call.name in PLACING and call.reads and call.outputs:
+        elif call.name in PLACING and call.reads and call.writes:
             held = first[recorder.tensors[call.reads[0]].storage]
-            made = storage_of(call.outputs[0])
+            made = recorder.tensors[call.writes[0]].storage
             is_free = last.get(held.storage, -1) <= number and not isinstance(held.tensor, torch.nn.Parameter)
             if is_free and made != held.storage:
                 taken[made] = held.storage
@@ -78,5 +77,5 @@ def _last_reads(recorder: Recorder, outputs: list[torch.Tensor]) -> dict[int, in
     for number, call in enumerate(recorder.calls):
         if not call.is_view:
             last.update((recorder.tensors[index].storage, number) for index in call.reads)
-    last.update((storage_of(tensor), len(recorder.calls)) for tensor in outputs)
+    last.update((recorder.tensors[recorder.find(tensor)].storage, len(recorder.calls)) for tensor in outputs)
     return last

@@ -227,7 +227,7 @@ class Recorder(TorchDispatchMode):
             if computed is not None:
                 return self._told(name, computed, on_host=name in _TO)
         if name == "index":
-            args = (args[0], [place for index in args[1] for place in self._positions(name, index)])
+            args = (args[0], [place for index in args[1] for place in self._selected(name, index)])
         try:
             result = self._run(func, name, args, kwargs)
         except (RuntimeError, NotImplementedError):
@@ -238,7 +238,7 @@ class Recorder(TorchDispatchMode):
         self.values.follow(func, name, args, kwargs, result)
         return result
 
-    def _positions(self, name: str, index: Any) -> list[Any]:
+    def _selected(self, name: str, index: Any) -> list[Any]:
         """Return an index, or for a mask that is known the positions that it selects."""
         known = self.values.find(index) if is_mask(index) else None
         if known is None:
