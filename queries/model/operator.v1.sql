@@ -14,6 +14,7 @@ operation = { type = "VARCHAR", meaning = "conv2d, relu, add ..." }
 output_shape = { type = "VARCHAR", meaning = "e.g. 1x64x56x56" }
 dtype = { type = "VARCHAR", meaning = "of the output" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+skipped_mac_count = { type = "BIGINT", meaning = "MACs of these that a causal mask hides, which a kernel that skips them does not do" }
 elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
 special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
 input_bytes = { type = "BIGINT", unit = "B", meaning = "activations read" }
@@ -33,6 +34,7 @@ SELECT
     output_shape,
     dtype,
     mac_count,
+    skipped_mac_count,
     elementwise_count,
     special_count,
     input_bytes,

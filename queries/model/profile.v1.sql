@@ -13,6 +13,7 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 input_spec = { type = "VARCHAR", meaning = "shapes and dtypes of the inputs" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, shared ones once" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+skipped_mac_count = { type = "BIGINT", meaning = "those that a causal mask hides: kernels that skip them do mac_count less these" }
 flop_count = { type = "BIGINT", meaning = "two for each multiply-accumulate" }
 elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
 special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
@@ -20,6 +21,7 @@ operator_count = { type = "BIGINT", meaning = "operators, views included" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs" }
 uncounted_count = { type = "BIGINT", meaning = "operators whose arithmetic has no formula" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
+weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "of them read by operators: of experts those that are hit, of an embedding its rows" }
 moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every operator is a kernel" }
 fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every subgraph is a kernel" }
 peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "largest sum of live activations over the execution order" }
@@ -35,6 +37,9 @@ tracer_version = { type = "VARCHAR", meaning = "digest of the rules by which it 
 WITH work AS (
     SELECT
         CAST(sum(mac_count) AS BIGINT) AS mac_count,
+        CAST(
+            sum(skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, gemm_n, gemm_k)) AS BIGINT
+        ) AS skipped_mac_count,
         CAST(sum(elementwise_count) AS BIGINT) AS elementwise_count,
         CAST(sum(special_count) AS BIGINT) AS special_count,
         count(*) AS operator_count,
@@ -43,7 +48,10 @@ WITH work AS (
     WHERE workload_id = $workload_id
 ),
 traffic AS (
-    SELECT CAST(sum(byte_count) AS BIGINT) AS moved_bytes, CAST(sum(fused_byte_count) AS BIGINT) AS fused_moved_bytes
+    SELECT
+        CAST(coalesce(sum(byte_count) FILTER (WHERE role = 'weight'), 0) AS BIGINT) AS weight_read_bytes,
+        CAST(sum(byte_count) AS BIGINT) AS moved_bytes,
+        CAST(sum(fused_byte_count) AS BIGINT) AS fused_moved_bytes
     FROM workload_access
     WHERE workload_id = $workload_id
 ),
@@ -73,6 +81,7 @@ SELECT
     w.input_spec,
     w.parameter_count,
     k.mac_count,
+    k.skipped_mac_count,
     2 * k.mac_count AS flop_count,
     k.elementwise_count,
     k.special_count,
@@ -80,6 +89,7 @@ SELECT
     (SELECT count(*) FROM workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
     k.uncounted_count,
     w.weight_bytes,
+    t.weight_read_bytes,
     t.moved_bytes,
     t.fused_moved_bytes,
     p.peak_bytes AS peak_activation_bytes,

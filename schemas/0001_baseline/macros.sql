@@ -101,6 +101,19 @@ CREATE MACRO bias_element_count(kind, operation, elementwise_count, gemm_n, gemm
         ELSE gemm_n * gemm_groups
     END;
 
+-- MACs of mac_count that a causal mask hides: of S queries over L keys each sees one key less than the next. Scores, which
+-- scale each element, have their keys in N; the weighted sum in K.
+CREATE MACRO skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, gemm_n, gemm_k) AS
+    CASE
+        WHEN mac_count > 0 AND list_contains(string_split(variant, ' '), 'causal') THEN
+            mac_count // (gemm_m * if(elementwise_count > 0, gemm_n, gemm_k))
+            * (
+                least(gemm_m, if(elementwise_count > 0, gemm_n, gemm_k))
+                * (least(gemm_m, if(elementwise_count > 0, gemm_n, gemm_k)) - 1) // 2
+            )
+        ELSE 0
+    END;
+
 -- How people see a configuration's hardware: jetson_orin_nano_8gb@15W, or the id alone at the default operating point.
 CREATE MACRO configuration_name(hardware, power_mode) AS
     CASE WHEN power_mode = 'default' THEN hardware ELSE hardware || '@' || power_mode END;

@@ -138,6 +138,7 @@ SELECT
     o.scalars,
     o.variant,
     o.step_count,
+    skipped_mac_count(o.variant, o.elementwise_count, o.mac_count, o.gemm_m, o.gemm_n, o.gemm_k) AS skipped_mac_count,
     bias_addition_count(o.kind, o.elementwise_count) AS bias_addition_count,
     bias_element_count(o.kind, o.operation, o.elementwise_count, o.gemm_n, o.gemm_groups, o.tap_count)
         AS bias_element_count

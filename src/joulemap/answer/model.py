@@ -34,6 +34,8 @@ class ModelProfile:
     input_spec: str
     parameter_count: int
     mac_count: int
+    skipped_mac_count: int
+    """Of `mac_count`, those that a causal mask hides."""
     flop_count: int
     elementwise_count: int
     special_count: int
@@ -41,6 +43,8 @@ class ModelProfile:
     subgraph_count: int
     uncounted_count: int
     weight_bytes: int
+    weight_read_bytes: int
+    """Of experts those that are hit, of an embedding its rows."""
     moved_bytes: int
     """When every operator is a kernel of its own."""
     fused_moved_bytes: int
@@ -104,6 +108,8 @@ class ListedOperator:
     output_shape: str
     dtype: str
     mac_count: int
+    skipped_mac_count: int
+    """Of `mac_count`, those that a causal mask hides."""
     elementwise_count: int
     special_count: int
     bias_element_count: int

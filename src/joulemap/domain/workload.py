@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.kind import KINDS, ROLES
+
+CAUSAL: Final = "causal"
+"""Word of `Operator.variant` for attention whose tokens see none that come behind them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,6 +51,19 @@ class Operator:
     step_count: int = 1
     """Steps of a recurrence that wait for one another inside the one call; 1 for all else. Counts are of all steps, and
     so are the rows of its GEMM view."""
+
+    @property
+    def skipped_mac_count(self) -> int:
+        """MACs of `mac_count` that a causal mask hides: of S queries each sees one key less than the next.
+
+        A kernel that skips them does not do them; scores, which scale each element, have their keys in N, the weighted
+        sum in K.
+        """
+        if not self.mac_count or CAUSAL not in self.variant.split():
+            return 0
+        keys = self.gemm_n if self.elementwise_count else self.gemm_k
+        hidden = min(self.gemm_m, keys) * (min(self.gemm_m, keys) - 1) // 2
+        return self.mac_count // (self.gemm_m * keys) * hidden
 
     @property
     def is_view(self) -> bool:
@@ -155,3 +173,8 @@ class Workload:
     def mac_count(self) -> int:
         """MACs of the whole batch."""
         return sum(operator.mac_count for operator in self.operators)
+
+    @property
+    def skipped_mac_count(self) -> int:
+        """MACs of these that causal masks hide."""
+        return sum(operator.skipped_mac_count for operator in self.operators)

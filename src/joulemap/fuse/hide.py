@@ -42,7 +42,8 @@ def fuse(workload: Workload) -> Workload:
             byte_count = 0 if is_hidden else access.byte_count
         else:
             left = unread.get((access.tensor_index, here), _memory_bytes(workload, access.tensor_index))
-            byte_count = 0 if writers.get(access.tensor_index) == {here} else min(access.byte_count, left)
+            is_inside = writers.get(access.tensor_index) == {here} and not access.is_boundary
+            byte_count = 0 if is_inside else min(access.byte_count, left)
             unread[access.tensor_index, here] = left - byte_count
         accesses.append(attrs.evolve(access, fused_byte_count=byte_count))
     visible = {workload.tensors[access.tensor_index].buffer_index for access in accesses if access.fused_byte_count > 0}

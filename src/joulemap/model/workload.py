@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.operator.workload import CAUSAL, DEQUANTIZE
+from joulemap.domain.operator.workload import DEQUANTIZE
 from joulemap.domain.weight import find_weight_format
+from joulemap.domain.workload import CAUSAL
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload

@@ -9,9 +9,9 @@ import attrs
 import torch
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.operator.workload import CAUSAL
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import CAUSAL, Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Call, Cost, count
+from joulemap.trace.place import Places, find_places
 from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
 from joulemap.trace.recurrence import CELLS
 from joulemap.trace.scan import assemble_recurrence
@@ -21,6 +21,7 @@ from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touch
 @attrs.define
 class _Assembly:
     recorder: Recorder
+    places: Places
     operators: list[Operator] = attrs.field(factory=list)
     accesses: list[Access] = attrs.field(factory=list)
     edges: list[Edge] = attrs.field(factory=list)
@@ -79,7 +80,8 @@ class _Assembly:
     def add_access(self, operator: int, tensor: torch.Tensor, index: int, role: str, byte_count: int) -> None:
         base = self.recorder.tensors[index].base
         owner = self.recorder.tensors[base]
-        if role == "input" and owner.role in ("parameter", "constant"):
+        is_state = owner.storage in self.places.states
+        if role == "input" and owner.role in ("parameter", "constant") and not is_state:
             role = "weight"
         self.accesses.append(
             Access(
@@ -89,24 +91,33 @@ class _Assembly:
                 byte_count=byte_count,
                 fused_byte_count=byte_count,
                 item_bytes=float_bytes(tensor),
-                is_boundary=owner.role == "input",
+                is_boundary=owner.role == "input" or is_state,
             )
         )
 
     def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
         tensors = [self.recorder.tensors[index].tensor for index in reads]
-        limit = None
+        limits: dict[int, int] = {}
         if cost.gathered_count is not None:
-            limit = cost.gathered_count * tensors[0].element_size()
+            limits[0] = cost.gathered_count * tensors[0].element_size()
         elif cost.gathers:
-            limit = sum(touched_bytes(output) for output in call.outputs)
-        for position, byte_count in distinct_bytes(tensors, limit):
-            self.add_access(operator, tensors[position], reads[position], "input", byte_count)
+            limits[0] = sum(touched_bytes(output) for output in call.outputs)
+        place = {id(tensor): position for position, tensor in enumerate(tensors)}
+        for argument, most in cost.read_counts:
+            position = place.get(id(call.args[argument])) if argument < len(call.args) else None
+            if position is not None:
+                limits[position] = most * tensors[position].element_size()
+        for position, byte_count in distinct_bytes(tensors, limits):
+            if byte_count or limits.get(position) != 0:
+                self.add_access(operator, tensors[position], reads[position], "input", byte_count)
 
-    def add_writes(self, operator: int, call: RecordedCall) -> None:
+    def add_writes(self, operator: int, call: RecordedCall, written_count: int | None = None) -> None:
         for index in call.writes:
             tensor = self.recorder.tensors[index].tensor
-            self.add_access(operator, tensor, index, "output", touched_bytes(tensor))
+            byte_count = touched_bytes(tensor)
+            if written_count is not None:
+                byte_count = min(byte_count, written_count * tensor.element_size())
+            self.add_access(operator, tensor, index, "output", byte_count)
 
     def add_edges(self, operator: int, depends: tuple[tuple[int, int], ...]) -> None:
         for producer, tensor in depends:
@@ -125,7 +136,9 @@ class _Assembly:
         if call.name in CELLS:
             assemble_recurrence(self, call)
             return
-        cost = count(call.name, Call(call.args, call.kwargs, call.outputs))
+        cost = count(call.name, Call(call.args, call.kwargs, call.outputs, known=call.known))
+        if cost.written_count is not None and not call.mutates and not self.takes_place(call):
+            cost = attrs.evolve(cost, written_count=None, read_counts=())
         if call.is_view:
             cost = Cost(kind="view", operation=cost.operation)
         operator = self.add_operator(call, cost, own_path=own_path)
@@ -134,9 +147,13 @@ class _Assembly:
             if call.name in _OVERWRITES:
                 reads = tuple(index for index in reads if not self.is_written(call, index))
             self.add_reads(operator, call, reads, cost)
-            self.add_writes(operator, call)
+            self.add_writes(operator, call, cost.written_count)
         self.add_edges(operator, call.depends)
         self.last_operator.append(operator)
+
+    def takes_place(self, call: RecordedCall) -> bool:
+        """Whether the first result of a call takes the place of its first argument."""
+        return self.recorder.tensors[call.writes[0]].storage in self.places.taken
 
     def is_written(self, call: RecordedCall, index: int) -> bool:
         storage = self.recorder.tensors[index].storage
@@ -252,7 +269,7 @@ def assemble(
     notes: tuple[str, ...],
 ) -> Workload:
     """Return the workload that was recorded, not yet fused: every operator a subgraph of its own."""
-    assembly = _Assembly(recorder)
+    assembly = _Assembly(recorder, find_places(recorder, outputs))
     calls_in = Counter(call.invocation for call in recorder.calls if not call.is_view)
     for call in recorder.calls:
         assembly.add_call(call, own_path=not call.is_view and calls_in[call.invocation] == 1)
@@ -282,27 +299,29 @@ def assemble(
 
 
 def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:
-    recorder = assembly.recorder
+    recorder, root = assembly.recorder, assembly.places.root
     last = max(len(assembly.operators) - 1, 0)
     born: dict[int, int] = {}
     died: dict[int, int] = {}
     size: dict[int, tuple[int, int]] = {}
     for value in recorder.tensors:
         owner = recorder.tensors[value.base]
-        if owner.role in ("parameter", "constant"):
+        if owner.role in ("parameter", "constant") and value.storage not in assembly.places.states:
             continue
         producer = assembly.last_operator[value.producer] if value.producer is not None else 0
-        born[value.storage] = min(born.get(value.storage, producer), producer)
-        end = last if value.base in output_bases else producer
-        died[value.storage] = max(died.get(value.storage, 0), end)
-        size.setdefault(value.storage, (value.tensor.untyped_storage().nbytes(), float_bytes(owner.tensor)))
+        storage = root(value.storage)
+        born[storage] = min(born.get(storage, producer), producer)
+        end = last if value.base in output_bases or value.storage in assembly.places.states else producer
+        died[storage] = max(died.get(storage, 0), end)
+        size.setdefault(storage, (value.tensor.untyped_storage().nbytes(), float_bytes(owner.tensor)))
     for access in assembly.accesses:
         if access.tensor_index < len(recorder.tensors):
-            storage = recorder.tensors[access.tensor_index].storage
+            storage = root(recorder.tensors[access.tensor_index].storage)
             if storage in died:
                 died[storage] = max(died[storage], access.operator_index)
     released = dict(died)
-    for storage, call in recorder.held_until.items():
+    for held, call in recorder.held_until.items():
+        storage = root(held)
         if storage in released and call >= 0:
             released[storage] = max(released[storage], assembly.last_operator[call])
     position = {storage: index for index, storage in enumerate(born)}
@@ -337,7 +356,7 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
                 role=value.role,
                 name=value.name,
                 producer_index=assembly.last_operator[value.producer] if value.producer is not None else None,
-                buffer_index=position.get(value.storage),
+                buffer_index=position.get(root(value.storage)),
                 is_output=value.index in output_bases,
             )
         )

@@ -173,12 +173,17 @@ def one_suppression_for_all_classes() -> Iterator[None]:
         boxes._batched_nms_vanilla = per_class
 
 
+def is_mask(index: Any) -> bool:
+    """Whether an index selects the elements where it is true, and is on meta."""
+    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.is_meta
+
+
 def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:
     """Return the indices with each mask as the positions of all its elements, and whether there was one."""
     expanded: list[Any] = []
     found = False
     for index in indices:
-        if isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.is_meta:
+        if is_mask(index):
             expanded.extend(_on_meta(index.numel()) for _ in range(index.dim()))
             found = True
         else:

@@ -23,6 +23,7 @@ from joulemap.trace.inference import attention_as_in_inference, one_suppression_
 from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder
+from joulemap.trace.value import told_in_text
 from joulemap.trace.way import LARGE, building, take
 
 
@@ -186,6 +187,7 @@ def trace_module(
         one_suppression_for_all_classes(),
         attention_as_in_inference(),
         recorder.paths(),
+        told_in_text(recorder.values),
         recorder,
         HostValues(recorder),
     ):

@@ -23,14 +23,26 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.formula import KEPT_COMPOSITES
-from joulemap.trace.inference import INDEX_NOTE, STAND_INS, attended_on_meta, copied_operands, expand_masks
+from joulemap.trace.formula.movement import GATHERED
+from joulemap.trace.formula.placement import PLACED
+from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
+from joulemap.trace.inference import (
+    INDEX_NOTE,
+    STAND_INS,
+    attended_on_meta,
+    copied_operands,
+    expand_masks,
+    is_mask,
+)
 from joulemap.trace.recurrence import CELLS, Recurrence
 from joulemap.trace.tensor import storage_of
+from joulemap.trace.value import Computed, Values, to_meta
 
 _IGNORED_NAMESPACES = ("prim",)
 _IGNORED = frozenset(
     {"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"}
 )
+_TO = frozenset({"to", "_to_copy"})
 ATTENTION = "scaled_dot_product_attention"
 _BY_MASK: Final = frozenset({"index", "_unsafe_index"})
 _READ_BY_HOST: Final = frozenset(
@@ -80,6 +92,10 @@ class RecordedCall:
     """(producer call, tensor index) pairs."""
     is_view: bool
     depends_on_input: bool
+    mutates: bool = False
+    """Whether it writes to an argument."""
+    known: dict[int, torch.Tensor] = attrs.field(factory=dict)
+    """id of a tensor argument -> its values, for a formula that asks for them."""
 
 
 class Recorder(TorchDispatchMode):
@@ -104,6 +120,7 @@ class Recorder(TorchDispatchMode):
         """storages with values that something without values was written over"""
         self._has_read_input = False
         """whether a number that depends on an input was read, so that what is made later may depend on it"""
+        self.values = Values()
         self._path: list[tuple[str, int]] = [("", 0)]
         self._invocations = 0
         self.held_until: dict[int, int] = {}
@@ -189,7 +206,9 @@ class Recorder(TorchDispatchMode):
         namespace, _, qualified = func.name().partition("::")
         name = qualified.split(".")[0]
         if namespace in _IGNORED_NAMESPACES or name in _IGNORED:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            self.values.follow(func, name, args, kwargs, result)
+            return result
         if name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
         ):
@@ -197,7 +216,8 @@ class Recorder(TorchDispatchMode):
                 decomposed = func.decompose(*args, **kwargs)
             if decomposed is not NotImplemented:
                 return decomposed
-        if name in _SENDS and (dtype := self._sent_as(func, args, kwargs)) is not None:
+        is_told = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
+        if name in _SENDS and not is_told and (dtype := self._sent_as(func, args, kwargs)) is not None:
             with self:
                 return args[0].to(dtype)
         args, kwargs, result = self._on_one_device(func, name, args, kwargs)
@@ -207,7 +227,7 @@ class Recorder(TorchDispatchMode):
         reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
         if result is None:
-            result = self._run(func, name, args, kwargs)
+            result = self._tell(func, name, args, kwargs)
         outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
@@ -289,7 +309,48 @@ class Recorder(TorchDispatchMode):
         self._by_id[id(twin)] = self.find(value)
         self._twins[id(value)] = (value, twin)
         self._originals[storage_of(twin)] = storage
+        if self._is_known(value):
+            self.values.learn(twin, value)
         return twin
+
+    def _tell(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the operator gives: by known values where they decide it, and else as `_run` finds."""
+        on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
+        if on_meta and (name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))):
+            computed = self.values.compute(func, args, kwargs)
+            if computed is not None:
+                return self._told(name, computed, on_host=name in _TO)
+        if name == "index":
+            args = (args[0], [place for index in args[1] for place in self._selected(name, index)])
+        try:
+            result = self._run(func, name, args, kwargs)
+        except (RuntimeError, NotImplementedError):
+            computed = self.values.compute(func, args, kwargs) if on_meta else None
+            if computed is None:
+                raise
+            return self._told(name, computed)
+        self.values.follow(func, name, args, kwargs, result)
+        return result
+
+    def _selected(self, name: str, index: Any) -> list[Any]:
+        """Return an index, or for a mask that is known the positions that it selects."""
+        known = self.values.find(index) if is_mask(index) else None
+        if known is None:
+            return [index]
+        told: list[Any] = self._told(name, Computed(list(known.value.nonzero().unbind(1)), known.assumptions))
+        return told
+
+    def _told(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
+        """Return what known values tell of an operator that data decides, and note what it assumes."""
+        for assumption in sorted(computed.assumptions):
+            self.note_choice(name, assumption)
+        if on_host:
+            return computed.result
+        result = to_meta(computed.result)
+        for given, value in zip(tree_leaves(result), tree_leaves(computed.result), strict=True):
+            if isinstance(given, torch.Tensor):
+                self.values.learn(given, value, computed.assumptions)
+        return result
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the operator gives, or the worst case of what it could where that depends on data."""
@@ -319,6 +380,27 @@ class Recorder(TorchDispatchMode):
             return True
         writer = self._writer.get(value.storage, (value.producer, 0))[0]
         return any(call is not None and self.calls[call].depends_on_input for call in (value.producer, writer))
+
+    def note_choice(self, name: str, assumption: str) -> None:
+        """Note what was assumed of a choice by data, once for all modules of which it is true."""
+        if not any(note.endswith(assumption) for note in self.notes):
+            self._note(name, assumption)
+
+    def _asked(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
+        """Return the known arguments of an operator whose cost depends on them; of indices those that data chose."""
+        if name not in GROUPED and name not in PLACED and name not in GATHERED:
+            return {}
+        asked: dict[int, torch.Tensor] = {}
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor) and not leaf.is_floating_point():
+                known = self.values.find(leaf)
+                if known is not None and (known.assumptions or name not in GATHERED):
+                    asked[id(leaf)] = known.value
+                    for assumption in sorted(known.assumptions) if name in GROUPED else ():
+                        self.note_choice(name, assumption)
+        if name in GROUPED and not asked:
+            self._note(name, GROUP_NOTE)
+        return asked
 
     def _note(self, name: str, assumption: str) -> None:
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
@@ -386,6 +468,8 @@ class Recorder(TorchDispatchMode):
                 depends=tuple(depends),
                 is_view=is_view,
                 depends_on_input=on_input,
+                mutates=mutates,
+                known=self._asked(name, args, kwargs),
             )
         )
 
@@ -416,6 +500,12 @@ def _broadcast_elements(tensors: list[torch.Tensor]) -> int:
         return math.prod(torch.broadcast_shapes(*(tensor.shape for tensor in tensors)))
     except RuntimeError:
         return max(tensor.numel() for tensor in tensors)
+
+
+def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a conversion asks for a device that holds values."""
+    devices = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, torch.device)]
+    return any(device.type == "cpu" for device in devices)
 
 
 def _mutated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[bool, torch.Tensor]]:

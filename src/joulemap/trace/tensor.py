@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import torch
@@ -47,11 +47,11 @@ def touched_bytes(tensor: torch.Tensor) -> int:
     return min(dense * tensor.element_size(), tensor.untyped_storage().nbytes())
 
 
-def distinct_bytes(tensors: Sequence[torch.Tensor], first_limit: int | None = None) -> list[tuple[int, int]]:
+def distinct_bytes(tensors: Sequence[torch.Tensor], limits: Mapping[int, int] | None = None) -> list[tuple[int, int]]:
     """Return (position, bytes read) of the tensors that one operator reads, each region of memory once.
 
     Views of one storage that start and end at the same element are one region (a matrix and its transpose); other
-    views add up (the halves of a chunk), to the whole storage at most. The first tensor reads `first_limit` at most.
+    views add up (the halves of a chunk), to the whole storage at most. `limits` has the most that is read of some.
     """
     left: dict[int, int] = {}
     regions: set[tuple[int, int, int]] = set()
@@ -64,8 +64,8 @@ def distinct_bytes(tensors: Sequence[torch.Tensor], first_limit: int | None = No
             continue
         regions.add(region)
         byte_count = touched_bytes(tensor)
-        if position == 0 and first_limit is not None:
-            byte_count = min(byte_count, first_limit)
+        if limits is not None and position in limits:
+            byte_count = min(byte_count, limits[position])
         byte_count = min(byte_count, left.get(storage._cdata, storage.nbytes()))
         left[storage._cdata] = left.get(storage._cdata, storage.nbytes()) - byte_count
         distinct.append((position, byte_count))
@@ -73,8 +73,12 @@ def distinct_bytes(tensors: Sequence[torch.Tensor], first_limit: int | None = No
 
 
 def float_bytes(tensor: torch.Tensor) -> int:
+<<<<<<< HEAD
     """Return the bytes of one element if floating point, else 0.
 
     Eight bits and fewer count as what the model stores: they keep their width whatever precision the rest runs at.
     """
+=======
+    """Return the bytes of one element that a precision scales, else 0: integers and fp8 keep the width they have."""
+>>>>>>> wip/moe
     return tensor.element_size() if tensor.is_floating_point() and tensor.element_size() > 1 else 0

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import ELEMENTWISE, SingleOperator
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import CAUSAL, Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
 from joulemap.errors import UsageError
 
 DTYPE: Final = "fp32"
@@ -25,9 +25,6 @@ LARGEST: Final = 2**60
 
 LEARNED: Final = ("weight", "bias")
 """What is trained, beside the statistics that a batch normalization holds."""
-
-CAUSAL: Final = "causal"
-"""Word of `Operator.variant` for attention whose tokens see none that come behind them."""
 
 DEQUANTIZE: Final = "dequantize"
 """Word of `Operator.variant` for what makes weights wide for the product that reads them."""

@@ -8,6 +8,10 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
     launch  = region_cost                                                          one thread fork and join
 
+Fused attention under a causal mask leaves out the blocks of keys behind each block of b queries, except in `engine`:
+
+    seen    = min(1, ((L - S) + (S + b) / 2) / L)          of the work; b = 256 from S = 768, 64 from 192, else 32
+
 In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
 
@@ -25,6 +29,7 @@ Energy. Instructions drive the pipeline, register file and branch categories. Wi
     scalar        = scalar_per_vector x vector                                         half of them branches
     L1, L2, L3    = each at least what the next reads, from level(C of the one before); L1 at least the loads
 
+Blocks of attention: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
 Control energies are those of an out-of-order core and are not shrunk by node. Source: McPAT 1.3, Xeon.xml at 22 nm;
 time: OpenVINO 2024.1 benchmark data of Xeon 8490H and 8380.
 """
@@ -59,6 +64,8 @@ WINOGRAD_CHANNELS: Final = 8.0
 """Channels on either side from which an engine takes Winograd's algorithm. Source: ncnn, convolution_arm.cpp."""
 STRIDED: Final = 1.9
 """Input positions for each output position from which on a convolution leaves some out."""
+QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
+"""(queries of a sequence from which on, queries of a block) of fused attention."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
 
@@ -82,7 +89,9 @@ class CpuPlacement(Placement):
     """Operators on the cores."""
 
     multiplied_macs: Floats
-    """MACs, less those that Winograd's algorithm saves."""
+    """MACs, less those that Winograd's algorithm saves and those that a causal mask hides."""
+    seen_share: Floats
+    """Of an attention's work, what it does not leave out behind a causal mask; 1 for all else."""
 
 
 def _vector(precision: str, hardware: Hardware) -> _Vector:
@@ -146,6 +155,19 @@ def _is_winograd(kernels: KernelColumns) -> Booleans:
     return mask & (positions <= STRIDED * work.gemm_m)
 
 
+def _seen_share(kernels: KernelColumns) -> Floats:
+    """Return the part of each operator's work that fused attention does under a causal mask; 1 for all else."""
+    work = kernels.work
+    share = np.ones(kernels.kernel_count)
+    masked = np.flatnonzero(work.is_causal & work.has_macs)
+    kernel, first = np.unique(kernels.kernel_index[masked], return_index=True)
+    scores = masked[first]
+    queries, keys = work.gemm_m[scores], work.gemm_n[scores]
+    block = np.select([queries >= least for least, _ in QUERY_BLOCKS], [rows for _, rows in QUERY_BLOCKS])
+    share[kernel] = np.minimum((keys - queries + (queries + np.minimum(block, queries)) / 2.0) / keys, 1.0)
+    return np.where(work.is_causal, kernels.per_operator(share), 1.0)
+
+
 class Cpu:
     """Stored-program multicores with vector and matrix units."""
 
@@ -197,6 +219,9 @@ class Cpu:
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
             compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
 
+        seen = np.ones(work.operator_count) if kernels.runtime == "engine" else _seen_share(kernels)
+        compute = compute * seen
+
         memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
         launch = hardware.coefficient("region_cost")
         return CpuPlacement(
@@ -210,8 +235,9 @@ class Cpu:
             units_used=np.minimum(shown, units),
             units_total=peak.unit_count,
             executed_macs=np.where(work.is_gemm | is_grouped, tiles * tile_macs, work.mac_count),
-            computed_macs=work.mac_count / saved,
-            multiplied_macs=work.mac_count / saved,
+            computed_macs=work.mac_count * seen / saved,
+            multiplied_macs=work.mac_count * seen / saved,
+            seen_share=seen,
         )
 
     def count(self, kernels: KernelColumns, placement: CpuPlacement, hardware: Hardware) -> ActionCounts:
@@ -228,8 +254,10 @@ class Cpu:
         dot_macs = gemm_macs if mode.startswith("dot") else none
         vector_macs = macs - matrix_macs - dot_macs
         mac_instructions = vector_macs / lanes + dot_macs / vector.macs_per_dot
-        fmas = mac_instructions + work.special_count * hardware.coefficient("special_function_fmas") / lanes
-        simple = work.elementwise_count / lanes
+        elementwise = work.elementwise_count * placement.seen_share
+        special = work.special_count * placement.seen_share
+        fmas = mac_instructions + special * hardware.coefficient("special_function_fmas") / lanes
+        simple = elementwise / lanes
         crossing_read = kernels.input_bytes + kernels.weight_bytes
         streamed = np.where(work.is_gemm, 0.0, crossing_read / width)
         loads = mac_instructions * hardware.coefficient("loads_per_fma") + streamed
@@ -270,8 +298,8 @@ class Cpu:
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
             ("vector_fma", f"{lane_precision}_mac"): vector_macs,
-            ("vector_alu", "elementwise"): work.elementwise_count,
-            ("vector_alu", "special_function"): work.special_count,
+            ("vector_alu", "elementwise"): elementwise,
+            ("vector_alu", "special_function"): special,
             ("integer_alu", "operation"): scalar,
             ("address_generation", "operation"): loads + stores,
             ("branch_target_buffer", "lookup"): instructions,

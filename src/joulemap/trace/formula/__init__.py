@@ -4,7 +4,7 @@ One small pure function per operator, registered on its ATen name without overlo
 operator without a formula becomes a row of kind `uncounted`: its bytes are known, its arithmetic is not.
 """
 
-from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
+from joulemap.trace.formula import elementwise, gemm, movement, normalization, placement, pooling, product
 from joulemap.trace.formula.registry import FORMULAS, KEPT_COMPOSITES, Call, Cost, count, formula
 
 __all__ = [
@@ -18,5 +18,7 @@ __all__ = [
     "gemm",
     "movement",
     "normalization",
+    "placement",
     "pooling",
+    "product",
 ]

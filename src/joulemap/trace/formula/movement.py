@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import Final
 
-from joulemap.trace.formula.registry import Call, Cost, formula
+from joulemap.trace.formula.registry import Call, Cost, Formula, formula
 
 
 def _movement(names: Sequence[str], *, gathers: bool = False) -> None:
@@ -21,20 +21,7 @@ def _movement(names: Sequence[str], *, gathers: bool = False) -> None:
 _movement(["stack", "pad", "constant_pad_nd", "reflection_pad2d", "replication_pad2d", "roll", "flip"])
 _movement(["clone", "contiguous", "copy_", "_to_copy", "to", "type_as", "reshape", "_unsafe_view", "repeat"])
 _movement(["channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "im2col", "repeat_interleave", "tril"])
-_movement(
-    [
-        "triu",
-        "fill_",
-        "fill",
-        "zero_",
-        "masked_scatter",
-        "scatter",
-        "scatter_",
-        "index_put_",
-        "index_fill_",
-        "index_put",
-    ]
-)
+_movement(["triu", "fill_", "fill", "zero_"])
 _movement(["dropout", "dropout_", "feature_dropout", "feature_dropout_", "unbind", "split", "chunk", "lift_fresh"])
 _movement(["arange", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like"])
 _movement(["new_zeros", "new_ones", "new_full", "scalar_tensor", "linspace", "eye", "one_hot"])
@@ -44,11 +31,36 @@ _movement(
         "complex",
         "view_as_real",
         "as_strided",
-        "slice_scatter",
     ]
 )
-_movement(["rot90", "diag_embed", "block_diag", "index_fill", "index_copy", "max_unpool2d", "max_unpool3d"])
-_movement(["embedding", "index", "_unsafe_index", "index_select", "gather", "take"], gathers=True)
+_movement(["rot90", "diag_embed", "block_diag", "max_unpool2d", "max_unpool3d"])
+_movement(["gather", "take"], gathers=True)
+
+
+def _rows_of(position: int, operation: str) -> Formula:
+    """Return the formula of an operator that reads the rows which its argument at `position` names.
+
+    Rows that the trace takes to be chosen more than once are read once.
+    """
+
+    def cost(call: Call) -> Cost:
+        named = call.args[position]
+        indices = [index for index in (named if isinstance(named, list | tuple) else [named]) if index is not None]
+        known = call.known_value(indices[0]) if len(indices) == 1 else None
+        read = None
+        if known is not None and known.numel():
+            read = min(call.output_count // known.numel() * int(known.unique().numel()), call.output_count)
+        return Cost(kind="data_movement", operation=operation, gathers=True, gathered_count=read)
+
+    return cost
+
+
+GATHERED: Final = frozenset({"index", "_unsafe_index", "embedding", "index_select"})
+"""Operators whose traffic depends on the rows that they read."""
+
+formula("index", "_unsafe_index")(_rows_of(1, "index"))
+formula("embedding")(_rows_of(1, "embedding"))
+formula("index_select")(_rows_of(2, "index_select"))
 
 
 @formula("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
@@ -74,11 +86,3 @@ def concatenate(call: Call) -> Cost:
 def fold(call: Call) -> Cost:
     """One addition for each element of the columns."""
     return Cost(kind="data_movement", operation="col2im", elementwise_count=call.input_count)
-
-
-@formula("scatter_add", "scatter_reduce", "index_add", "index_reduce")
-def scatter_add(call: Call) -> Cost:
-    """One addition, or whatever reduces, for each element of the source."""
-    return Cost(
-        kind="data_movement", operation="scatter_add", elementwise_count=math.prod(tuple(call.value(3, "source").shape))
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -32,6 +32,10 @@ class Cost:
     scalars: str = ""
     variant: str = ""
     step_count: int = 1
+    read_counts: tuple[tuple[int, int], ...] = ()
+    """(position of an argument, elements that it reads of it at most); of others all."""
+    written_count: int | None = None
+    """Elements that it writes, where it leaves the rest of its output as it found it."""
 
 
 @attrs.frozen
@@ -41,6 +45,12 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]
+    known: Mapping[int, torch.Tensor] = attrs.field(factory=dict)
+    """id of a tensor argument -> its values, where the trace knows or assumes them."""
+
+    def known_value(self, tensor: Any) -> torch.Tensor | None:
+        """Return the values of a tensor argument, or None."""
+        return self.known.get(id(tensor))
 
     def value(self, position: int, name: str, default: Any = None) -> Any:
         """Return an argument by position or name."""

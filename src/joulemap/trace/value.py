@@ -1,0 +1,253 @@
+"""Values that a trace knows although its tensors have none: those made of shapes, and the routing of tokens.
+
+A tensor on the meta device that is computed from known values alone (`arange`, `zeros`, a comparison of both) has a
+real twin here, computed beside it. Where such a tensor decides how many rows there are, or which branch is taken, the
+answer is the right one and no stand-in is needed.
+
+Which experts a token is sent to depends on data. A choice of k of n (`topk`, `argmax`) made for each of T tokens gets
+a balanced answer instead, of as many different experts as independent choices hit on average:
+
+    hit(T, k, n) = ⌈n (1 - (1 - k / n)^T)⌉        at least k, at most n
+    choice j of token t = (t k + j) mod hit       different for the choices of one token; loads differ by 1 at most
+
+so that a loop over experts, a count of tokens for each, and a grouped product see T k rows in all. A choice starts
+behind the one before, modulo n: a router that takes one expert after the other takes two different ones. A router that
+sorts all of its scores and takes the first k has row t start at t.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from joulemap.trace.tensor import storage_of
+
+MOST_ELEMENTS: Final = 2**25
+"""Of a known tensor that follows from a choice; a larger one is not known."""
+
+MOST_PLAIN: Final = 2**18
+"""Of any other known tensor."""
+
+MOST_CHOSEN: Final = 2**20
+"""Choices by data of one operator."""
+
+MOST_BYTES: Final = 2**29
+"""Of all known values: those that were not used for longest are forgotten first."""
+
+_CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
+"""Operator that chooses by data -> position of the dimension that it chooses along."""
+
+_ORDERS: Final = frozenset({"sort", "argsort"})
+"""Of these, those that put all of their choices in order, the first of which a router may take."""
+
+_UNTOLD: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+"""Operators whose result holds whatever the memory held."""
+
+
+@attrs.frozen
+class Known:
+    """A value beside the tensor on meta that stands for it."""
+
+    tensor: torch.Tensor
+    """Held, so that its id stays its own."""
+    value: torch.Tensor
+    assumptions: frozenset[str]
+    """What was assumed of data on the way here."""
+    byte_count: int = 0
+    """Of memory that no other value has."""
+
+
+@attrs.frozen
+class Computed:
+    """What an operator gives on known values."""
+
+    result: Any
+    assumptions: frozenset[str]
+
+
+def hit_count(rows: int, taken: int, choices: int) -> int:
+    """Return how many of `choices` are expected to be taken at least once, by `rows` that take `taken` each."""
+    if rows <= 0 or choices <= 0:
+        return 0
+    expected = choices * -math.expm1(rows * math.log1p(-min(taken / choices, 1.0 - 1e-16)))
+    return max(min(math.ceil(expected - 1e-9), choices), min(taken, choices))
+
+
+def balanced_choices(rows: int, taken: int, choices: int, first: int = 0) -> torch.Tensor:
+    """Return which of `choices` each row takes, shape rows x taken: even over those that are hit, from `first` on."""
+    hit = max(hit_count(rows, taken, choices), 1)
+    return ((torch.arange(rows * taken) % hit + first) % choices).reshape(rows, taken)
+
+
+class Values:
+    """The known values of one trace."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, Known] = OrderedDict()
+        self._sharing: dict[int, set[int]] = {}
+        self._bytes = 0
+        self._next = 0
+        """Where the next choice starts."""
+
+    def find(self, tensor: torch.Tensor) -> Known | None:
+        """Return what is known of a tensor, or None."""
+        if not tensor.is_meta:
+            return Known(tensor, tensor, frozenset())
+        known = self._known.get(id(tensor))
+        if known is not None:
+            self._known.move_to_end(id(tensor))
+        return known
+
+    def learn(
+        self,
+        tensor: torch.Tensor,
+        value: torch.Tensor,
+        assumptions: frozenset[str] = frozenset(),
+        *,
+        is_shared: bool = False,
+    ) -> None:
+        """Remember the value of a tensor on meta, unless it is large; `is_shared` where another holds its memory."""
+        most = MOST_ELEMENTS if assumptions else MOST_PLAIN
+        if not tensor.is_meta or value.is_meta or value.numel() > most or tensor.shape != value.shape:
+            return
+        if id(tensor) in self._known:
+            is_shared = is_shared or self._known[id(tensor)].value is value
+            self._drop(id(tensor))
+        byte_count = 0 if is_shared else value.numel() * value.element_size()
+        self._known[id(tensor)] = Known(tensor, value, assumptions, byte_count)
+        self._sharing.setdefault(storage_of(tensor), set()).add(id(tensor))
+        self._bytes += byte_count
+        while self._bytes > MOST_BYTES and len(self._known) > 1:
+            self._drop(next(iter(self._known)))
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Forget whatever shares the memory of a tensor."""
+        for key in self._sharing.get(storage_of(tensor), set()).copy():
+            self._drop(key)
+
+    def _drop(self, key: int) -> None:
+        known = self._known.pop(key)
+        self._bytes -= known.byte_count
+        self._sharing[storage_of(known.tensor)].discard(key)
+
+    def compute(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Computed | None:
+        """Return what an operator gives on known values; None where one is unknown, or where it fails on them."""
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            return None
+        values: dict[int, torch.Tensor] = {}
+        assumptions: frozenset[str] = frozenset()
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor) and id(leaf) not in values:
+                known = self.find(leaf)
+                if known is None:
+                    return None
+                values[id(leaf)] = known.value
+                assumptions |= known.assumptions
+
+        def real(leaf: Any) -> Any:
+            if isinstance(leaf, torch.Tensor):
+                return values[id(leaf)]
+            return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+
+        given, named = tree_map(real, (tuple(args), dict(kwargs)))
+        try:
+            return Computed(func(*given, **named), assumptions)
+        except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError):
+            return self._in_floats(func, given, named, assumptions)
+
+    @staticmethod
+    def _in_floats(func: Any, args: Any, kwargs: Any, assumptions: frozenset[str]) -> Computed | None:
+        """Return what an operator gives that a CPU computes in floating point alone (`histc` of integers)."""
+        if not args or not isinstance(args[0], torch.Tensor) or args[0].is_floating_point() or func._schema.is_mutable:
+            return None
+        try:
+            given = func(args[0].double(), *args[1:], **kwargs)
+        except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError):
+            return None
+        return Computed(given.to(args[0].dtype), assumptions) if isinstance(given, torch.Tensor) else None
+
+    def follow(self, func: Any, name: str, args: Any, kwargs: Mapping[str, Any], result: Any) -> None:
+        """Learn what an operator on meta gave, where that follows from known values; forget what it overwrote."""
+        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        if not outputs or not outputs[0].is_meta:
+            return
+        reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        known = [self.find(leaf) for leaf in reads] if self._known or not reads else [None]
+        is_routed = any(one is not None and one.assumptions for one in known)
+        most = MOST_ELEMENTS if is_routed else MOST_PLAIN
+        follows = all(one is not None for one in known) and name not in _UNTOLD
+        if follows and all(output.numel() <= most for output in outputs):
+            computed = self.compute(func, args, kwargs)
+            if computed is not None:
+                owned = {one.value.untyped_storage().data_ptr() for one in known if one is not None}
+                values = [leaf for leaf in tree_leaves(computed.result) if isinstance(leaf, torch.Tensor)]
+                for output, value in zip(outputs, values, strict=False):
+                    shared = value.untyped_storage().data_ptr() in owned
+                    self.learn(output, value, computed.assumptions, is_shared=shared)
+                return
+        if func._schema.is_mutable:
+            for output in outputs:
+                self.forget(output)
+        self._choose(name, args, kwargs, outputs)
+
+    def _choose(self, name: str, args: Any, kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]) -> None:
+        """Learn a balanced answer to a choice that depends on data."""
+        position = _CHOICES.get(name)
+        if position is None or outputs[-1].dtype != torch.int64:
+            return
+        source, indices = args[0], outputs[-1]
+        unnamed = None if name in ("argmax", "max") else -1
+        named = args[position] if len(args) > position else kwargs.get("dim", unnamed)
+        if not isinstance(named, int) or isinstance(named, bool) or not source.dim() or not source.numel():
+            return
+        dimension = named % source.dim()
+        choices = source.shape[dimension]
+        rows = source.numel() // choices
+        taken = indices.numel() // rows
+        if indices.numel() > MOST_CHOSEN or not 0 < taken <= choices:
+            return
+        others = [size for axis, size in enumerate(source.shape) if axis != dimension]
+        if name in _ORDERS:
+            chosen = (torch.arange(choices) + torch.arange(rows).unsqueeze(-1)) % choices
+            text = (
+                f"each of {rows:,} rows is taken to order its {choices:,} values from one behind that of the row before"
+            )
+        else:
+            chosen = balanced_choices(rows, taken, choices, self._next)
+            hit = hit_count(rows, taken, choices)
+            self._next += hit
+            text = (
+                f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} evenly, so that {hit:,} are hit: "
+                "n (1 - (1 - k / n)^rows), rounded up"
+            )
+        placed = chosen.reshape(*others, taken).movedim(-1, dimension).reshape(indices.shape)
+        self.learn(indices, placed.contiguous(), frozenset({text}))
+
+
+@contextlib.contextmanager
+def told_in_text(values: Values) -> Iterator[None]:
+    """Have a single number on meta whose value is known written as that number, as a real one is (`f"{index}"`)."""
+    usual: Any = torch.Tensor.__format__
+
+    def write(tensor: torch.Tensor, specification: str) -> str:
+        known = values.find(tensor) if tensor.is_meta and not tensor.dim() else None
+        text: str = usual(tensor if known is None else known.value, specification)
+        return text
+
+    torch.Tensor.__format__ = write  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.Tensor.__format__ = usual  # type: ignore[method-assign]
+
+
+def to_meta(result: Any) -> Any:
+    """Return a result with every tensor on the meta device, laid out as it is."""
+    return tree_map(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf, result)
