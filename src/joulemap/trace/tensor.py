@@ -73,12 +73,5 @@ def distinct_bytes(tensors: Sequence[torch.Tensor], limits: Mapping[int, int] | 
 
 
 def float_bytes(tensor: torch.Tensor) -> int:
-<<<<<<< HEAD
-    """Return the bytes of one element if floating point, else 0.
-
-    Eight bits and fewer count as what the model stores: they keep their width whatever precision the rest runs at.
-    """
-=======
     """Return the bytes of one element that a precision scales, else 0: integers and fp8 keep the width they have."""
->>>>>>> wip/moe
     return tensor.element_size() if tensor.is_floating_point() and tensor.element_size() > 1 else 0
