@@ -11,8 +11,8 @@ import torch
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.workload import CAUSAL
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
-from joulemap.trace.formula import Call, Cost, count
-from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
+from joulemap.trace.formula import ATTENTION, Call, Cost, count
+from joulemap.trace.record import RecordedCall, Recorder
 from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touched_bytes
 
 
@@ -119,7 +119,7 @@ class _Assembly:
         if call.name == ATTENTION:
             self.add_attention(call)
             return
-        cost = count(call.name, Call(call.args, call.kwargs, call.outputs))
+        cost = count(call.name, Call(call.args, call.kwargs, call.outputs, call.aten))
         if call.is_view:
             cost = Cost(kind="view", operation=cost.operation)
         operator = self.add_operator(call, cost, own_path=own_path)
@@ -154,7 +154,7 @@ class _Assembly:
                 kind="matmul",
                 operation="matmul",
                 mac_count=score_count * width,
-                elementwise_count=score_count * (2 if mask is not None else 1),
+                elementwise_count=score_count * ((2 if mask is not None else 1) + call.score_operations),
                 gemm=(rows, columns, width, groups),
             ),
             Cost(

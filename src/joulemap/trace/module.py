@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -19,9 +20,15 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace.assemble import assemble
-from joulemap.trace.guest import describe_place, first_line, refusing
+from joulemap.trace.failure import explain, functions_of, wants_gradients
+from joulemap.trace.guest import refusing
+from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
-from joulemap.trace.record import Recorder
+from joulemap.trace.limit import limited_time
+from joulemap.trace.record import Recorder, Site
+
+MOST_ANSWERS: Final = 8
+"""Questions about data that are answered True at most."""
 
 
 class _EmptyOnMeta(TorchFunctionMode):
@@ -79,20 +86,85 @@ def _to_meta(value: Any) -> Any:
 
 def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of the module whose tensors have no storage, without allocating its weights a second time."""
-    memo: dict[int, Any] = {
-        id(parameter): torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad)
+    memo: dict[int, Any] = {}
+    for child in module.modules():
+        if isinstance(child, torch.jit.ScriptModule) and id(child) not in memo:
+            memo[id(child)] = _script_on_meta(child)
+    if id(module) in memo:
+        script: torch.nn.Module = memo[id(module)]
+        return script
+    memo.update(
+        (id(parameter), torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad))
         for parameter in module.parameters()
-    }
+    )
     memo.update((id(buffer), _to_meta(buffer)) for buffer in module.buffers())
-    return copy.deepcopy(module, memo).to("meta")
+    made = copy.deepcopy(module, memo)
+    return made if _is_on_meta(made) else made.to("meta")
 
 
-def _explain(error: BaseException, recorder: Recorder) -> str:
-    where = recorder.calls[-1].module_path if recorder.calls else ""
-    reason = first_line(error)
-    if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
-        reason = f"control flow depends on data ({reason})"
-    return reason + (f" (after {where})" if where else "") + describe_place(error)
+def _is_on_meta(module: torch.nn.Module) -> bool:
+    return all(tensor.is_meta for tensor in (*module.parameters(), *module.buffers()))
+
+
+def _script_on_meta(module: torch.jit.ScriptModule) -> torch.nn.Module:
+    """Return a copy of a TorchScript module without storage: its parameters are no Python objects that could move."""
+    if _is_on_meta(module):
+        return module
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    buffer.seek(0)
+    loaded: torch.nn.Module = torch.jit.load(buffer, map_location="meta")
+    return loaded
+
+
+def _run(module: torch.nn.Module, inputs: tuple[Any, Any], model: str) -> tuple[Recorder, Any]:
+    """Return the record of a forward pass and what it gives; ModelError where it fails.
+
+    A pass is run again where a question about data was answered False and this ended in an error, or where it wants
+    gradients, which inference mode has none of.
+    """
+    answered: set[Site] = set()
+    mode: Callable[[], contextlib.AbstractContextManager[Any]] = torch.inference_mode
+    while True:
+        recorder = Recorder(module, answered)
+        try:
+            return recorder, _run_once(recorder, module, inputs, model, mode)
+        except ModelError as refusal:
+            cause = refusal.__cause__
+            if not isinstance(cause, Exception) or len(answered) >= MOST_ANSWERS:
+                raise
+            if mode is torch.inference_mode and wants_gradients(cause):
+                mode = torch.no_grad
+            elif recorder.asked is not None and recorder.asked[0] in functions_of(cause):
+                answered.add(recorder.asked)
+            else:
+                raise
+
+
+def _run_once(
+    recorder: Recorder,
+    module: torch.nn.Module,
+    inputs: tuple[Any, Any],
+    model: str,
+    mode: Callable[[], contextlib.AbstractContextManager[Any]],
+) -> Any:
+    for leaf in tree_leaves(inputs):
+        if isinstance(leaf, torch.Tensor):
+            recorder.add_input(leaf)
+    positional, named = inputs
+    with (
+        refusing(lambda error: f"{model}: the forward pass failed: {explain(error, recorder)}"),
+        warnings.catch_warnings(),
+        mode(),
+        one_suppression_for_all_classes(),
+        attention_as_in_inference(),
+        on_one_device(recorder),
+        recorder.paths(),
+        limited_time(),
+        recorder,
+    ):
+        warnings.simplefilter("ignore")
+        return module(*positional, **named)
 
 
 def trace_module(
@@ -116,26 +188,10 @@ def trace_module(
             f"{model}: the parameter {lazy[0]} has no shape yet: run the lazy module once before it is handed over"
         )
     if may_change and all(parameter.is_meta for parameter in module.parameters()):
-        module = module.to("meta").eval()
+        module = (module if _is_on_meta(module) else module.to("meta")).eval()
     else:
         module = _copy_on_meta(module).eval()
-    inputs = tree_map(_to_meta, (tuple(args), dict(kwargs or {})))
-    recorder = Recorder(module)
-    for leaf in tree_leaves(inputs):
-        if isinstance(leaf, torch.Tensor):
-            recorder.add_input(leaf)
-    positional, named = inputs
-    with (
-        refusing(lambda error: f"{model}: the forward pass failed: {_explain(error, recorder)}"),
-        warnings.catch_warnings(),
-        torch.inference_mode(),
-        one_suppression_for_all_classes(),
-        attention_as_in_inference(),
-        recorder.paths(),
-        recorder,
-    ):
-        warnings.simplefilter("ignore")
-        result = module(*positional, **named)
+    recorder, result = _run(module, tree_map(_to_meta, (tuple(args), dict(kwargs or {}))), model)
     outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     if not recorder.calls:
         raise ModelError(f"{model}: the forward pass ran no operator")

@@ -11,24 +11,45 @@ writer of its storage, so in-place updates through any alias are followed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import copy
+import sys
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
 
 import attrs
 import torch
+from torch._ops import HigherOrderOperator
 from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from joulemap.trace.formula import KEPT_COMPOSITES
-from joulemap.trace.inference import INDEX_NOTE, STAND_INS, attended_on_meta, copied_operands, expand_masks
+from joulemap.trace.branch import run_higher_order
+from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
+from joulemap.trace.host import stay
+from joulemap.trace.inference import (
+    INDEX_NOTE,
+    STAND_INS,
+    attended_on_meta,
+    copied_operands,
+    expand_masks,
+    run_on_zeros,
+)
+from joulemap.trace.limit import OutOfOperatorsError, operator_limit
 from joulemap.trace.tensor import storage_of
 
 _IGNORED_NAMESPACES = ("prim",)
 _IGNORED = frozenset(
     {"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"}
 )
-ATTENTION = "scaled_dot_product_attention"
+_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+"""Folders whose code is no model's: torch's, and this package."""
+
+ANSWER_NOTE: Final = "a question about data is answered True, for False ends in an error"
+
+Site = tuple[CodeType, int]
+"""A place in a model's code: a function and an instruction of it."""
 
 
 @attrs.define(kw_only=True)
@@ -64,13 +85,23 @@ class RecordedCall:
     """(producer call, tensor index) pairs."""
     is_view: bool
     depends_on_input: bool
+    score_operations: int = 0
+    """For each score of an attention: what a score function of one's own computes."""
 
 
 class Recorder(TorchDispatchMode):
     """Records every dispatched operator until it is left. Keeps strong references to all tensors."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    supports_higher_order_operators = True
+
+    def __init__(self, module: torch.nn.Module, answered_true: Collection[Site] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.has_left_torch = False
+        """Whether data went to numpy, so that what comes from there may be made of it."""
+        self.asked: Site | None = None
+        """Where a yes or no was read from data last, and the answer was False."""
+        self._answered_true = answered_true
+        self._operator_limit = operator_limit()
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
         self.notes: list[str] = []
@@ -98,8 +129,8 @@ class Recorder(TorchDispatchMode):
         def leave(_module: torch.nn.Module, args: Any, _output: Any) -> None:
             self._path.pop()
             for leaf in tree_leaves(args):
-                if isinstance(leaf, torch.Tensor):
-                    self.held_until[storage_of(leaf)] = len(self.calls) - 1
+                if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:
+                    self.held_until[storage_of(unwrap(leaf))] = len(self.calls) - 1
 
         before = torch_module.register_module_forward_pre_hook(enter)
         after = torch_module.register_module_forward_hook(leave, always_call=True)
@@ -112,6 +143,27 @@ class Recorder(TorchDispatchMode):
     def add_input(self, tensor: torch.Tensor) -> None:
         """Declare a model input."""
         self._add(tensor, producer=None, role="input")
+
+    def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return an input without values in the place of a tensor that was made outside of torch."""
+        twin = tensor.to("meta")
+        self.add_input(twin)
+        return twin
+
+    def add_product(self, tensor: torch.Tensor) -> None:
+        """Declare what the last call gives besides its outputs, and need not write."""
+        self._add(tensor, producer=len(self.calls) - 1, role="activation", new_version=True)
+
+    @contextlib.contextmanager
+    def on_trial(self) -> Iterator[Callable[[], list[RecordedCall]]]:
+        """Record what runs inside as if it had not run; what is given returns its calls so far."""
+        kept = {name: copy.copy(getattr(self, name)) for name in _RECORD}
+        start = len(self.calls)
+        try:
+            yield lambda: self.calls[start:]
+        finally:
+            for name, before in kept.items():
+                setattr(self, name, before)
 
     def find(self, tensor: torch.Tensor) -> int:
         """Return the index of a tensor, declaring parameters and constants when first seen."""
@@ -157,18 +209,26 @@ class Recorder(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            with self:
+                return run_higher_order(self, func, args, kwargs)
+        if any(map(_acts_itself, types)):
+            return NotImplemented
         namespace, _, qualified = func.name().partition("::")
         name = qualified.split(".")[0]
         if namespace in _IGNORED_NAMESPACES or name in _IGNORED:
             return func(*args, **kwargs)
-        if name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
+        args, kwargs = stay(args, kwargs)
+        is_composite = name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
-        ):
+        )
+        args, kwargs = self._on_one_device(args, kwargs, keeps_whole_numbers=is_composite)
+        if is_composite:
             with self:
                 decomposed = func.decompose(*args, **kwargs)
             if decomposed is not NotImplemented:
                 return decomposed
-        args, kwargs = self._on_one_device(args, kwargs)
+            args, kwargs = self._on_one_device(args, kwargs)
         if name == "matmul":
             with self:
                 args = copied_operands(*args)
@@ -180,17 +240,22 @@ class Recorder(TorchDispatchMode):
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
         return result
 
-    def _on_one_device(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _on_one_device(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, keeps_whole_numbers: bool = False
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments with real tensors sent to meta where they meet others there.
 
         Tensors that a forward pass makes without naming a device are real: what is computed from shapes keeps its
-        values until it meets an activation.
+        values until it meets an activation. An operator that is made of others may read whole numbers (lengths,
+        sections): it keeps those.
         """
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta for tensor in tensors):
             return args, kwargs
 
         def move(value: Any) -> Any:
+            if keeps_whole_numbers and isinstance(value, torch.Tensor) and not value.is_floating_point():
+                return value
             if isinstance(value, torch.Tensor) and not value.is_meta and value.dim() > 0:
                 return self._twins.setdefault(id(value), (value, value.to("meta")))[1]
             return value
@@ -206,16 +271,42 @@ class Recorder(TorchDispatchMode):
             return attended_on_meta(*args, **kwargs)
         if name in STAND_INS:
             give, assumption = STAND_INS[name]
-            self._note(name, assumption)
-            return give(*args, **kwargs)
+            given = give(*args, **kwargs)
+            if given is False:
+                given = self._answer()
+            self.note(name, ANSWER_NOTE if given is True else assumption)
+            return given
         if name == "index":
             indices, has_mask = expand_masks(list(args[1]))
             if has_mask:
-                self._note(name, INDEX_NOTE)
+                self.note(name, INDEX_NOTE)
                 return func(args[0], indices)
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except NotImplementedError:
+            if func.namespace != "aten":
+                raise
+            given = run_on_zeros(func, args, kwargs)
+            if given is NotImplemented:
+                raise
+            self.note(name, "its result has the shape that it has for zeros")
+            return given
 
-    def _note(self, name: str, assumption: str) -> None:
+    def _answer(self) -> bool:
+        """Return the answer to a question about data that is asked now: False, where the pass can go on with that."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+            frame = frame.f_back
+        if frame is None:
+            return False
+        site = (frame.f_code, frame.f_lasti)
+        if site in self._answered_true:
+            return True
+        self.asked = site
+        return False
+
+    def note(self, name: str, assumption: str) -> None:
+        """Tell an assumption about an operator of the module that runs now."""
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
         if note not in self.notes:
             self.notes.append(note)
@@ -231,6 +322,8 @@ class Recorder(TorchDispatchMode):
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
         call_index = len(self.calls)
+        if call_index >= self._operator_limit:
+            raise OutOfOperatorsError
         depends: dict[tuple[int, int], None] = {}
         on_input = False
         for index in read_indices:
@@ -277,6 +370,22 @@ class Recorder(TorchDispatchMode):
                 depends_on_input=on_input,
             )
         )
+
+
+_RECORD: Final = ("calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "held_until")
+"""What a recorder has recorded."""
+
+
+def unwrap(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor that functorch (`torch.vmap`, `torch.func.grad`) wraps, however often."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _acts_itself(kind: type) -> bool:
+    """Whether tensors of a class run operators as others on the tensors that they hold, which are recorded then."""
+    return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
 
 
 def _mutated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[bool, torch.Tensor]]:

@@ -5,9 +5,10 @@ operator without a formula becomes a row of kind `uncounted`: its bytes are know
 """
 
 from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
-from joulemap.trace.formula.registry import FORMULAS, KEPT_COMPOSITES, Call, Cost, count, formula
+from joulemap.trace.formula.registry import ATTENTION, FORMULAS, KEPT_COMPOSITES, Call, Cost, count, formula
 
 __all__ = [
+    "ATTENTION",
     "FORMULAS",
     "KEPT_COMPOSITES",
     "Call",

@@ -40,6 +40,8 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]
+    aten: str = ""
+    """Its name with namespace and overload: `aten.conv2d.default`, `mylib.op.default`."""
 
     def value(self, position: int, name: str, default: Any = None) -> Any:
         """Return an argument by position or name."""
@@ -66,6 +68,9 @@ class Call:
         """Elements of the first argument."""
         return math.prod(self.shape(0))
 
+
+ATTENTION: Final = "scaled_dot_product_attention"
+"""The operator that is told as three: scores, softmax and weighted sum."""
 
 FORMULAS: Final[dict[str, Formula]] = {}
 
