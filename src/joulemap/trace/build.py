@@ -14,6 +14,7 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace import block, file, library
+from joulemap.trace.formula.own import own_formulas
 from joulemap.trace.guest import hosting
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
@@ -82,7 +83,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
 
 def trace_request(request: ModelRequest) -> Workload:
     """Return the workload of a request, not yet fused; ModelError says what failed."""
-    with hosting(request.model):
+    with hosting(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
     return workload

@@ -20,6 +20,7 @@ from joulemap.domain.module import is_module_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
+from joulemap.trace.formula.own import digest_own
 from joulemap.trace.version import operator_version, tracer_version
 
 MAX_BATCH: Final = 1_000_000
@@ -105,6 +106,9 @@ class ModelRequest:
                 source += f"@{package_version(HUBS[self.kind])}"
         if self.arguments:
             source += f"({', '.join(f'{name}={value}' for name, value in self.arguments)})"
+        own = digest_own()
+        if own:
+            source += f" formulas={own}"
         inputs = " ".join(map(str, self.inputs)) or "example_inputs"
         return WorkloadKey(
             source=source,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 Shape = tuple[int, ...]
 Formula = Callable[["Call"], "Cost"]
@@ -108,12 +110,12 @@ def write_scalars(**scalars: Any) -> str:
     return " ".join(f"{name}={value}" for name, value in scalars.items())
 
 
-def count(name: str, call: Call) -> Cost:
-    """Return the cost of a call of the ATen operator `name`; kind `uncounted` where no formula is registered.
+NAMESPACES: Final = ("", "aten", "prims", "torchvision", "quantized")
+"""Whose operators are found by their name alone."""
 
-    An operator that works in place (`floor_`) costs what the one that does not costs.
-    """
-    registered = FORMULAS.get(name, FORMULAS.get(name.removesuffix("_")))
-    if registered is None:
-        return Cost(kind="uncounted", operation=name.strip("_"))
-    return registered(call)
+
+def find_formula(name: str, aten: str = "") -> Formula | None:
+    """Return the formula of an operator, which may work in place (`floor_`); None where there is none."""
+    if aten.partition(".")[0] not in NAMESPACES:
+        return None
+    return FORMULAS.get(name, FORMULAS.get(name.removesuffix("_")))
