@@ -149,6 +149,10 @@ def _one_loss_each(log_probabilities: torch.Tensor, targets: torch.Tensor, *_res
     return log_probabilities.new_empty(rows), log_probabilities.new_empty(rows, steps, states)
 
 
+def _once_each(repeats: torch.Tensor, *_options: Any, output_size: int | None = None) -> torch.Tensor:
+    return _on_meta(repeats.numel() if output_size is None else output_size)
+
+
 def some_number(value: torch.Tensor) -> float | int | bool:
     """Return what stands for a number that is read from data."""
     if value.dtype == torch.bool:
@@ -161,6 +165,8 @@ STAND_INS: Final[dict[str, tuple[StandIn, str]]] = {
     "masked_select": (_every_selected, "every element is taken to be selected"),
     "nms": (_every_box, "every box is taken to survive suppression"),
     "_unique2": (_all_different, "all elements are taken to be different"),
+    "unique_consecutive": (_all_different, "all elements are taken to be different"),
+    "repeat_interleave": (_once_each, "each element is taken to be repeated once"),
     "unique_dim": (_all_different, "all elements are taken to be different"),
     "equal": (_same, "data is taken to be different"),
     "allclose": (_same, "data is taken to be different"),

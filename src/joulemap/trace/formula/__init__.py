@@ -5,7 +5,18 @@ operator without a formula becomes a row of kind `uncounted`: its bytes are know
 registers formulas of their own by namespace and name (`own`), which come first.
 """
 
-from joulemap.trace.formula import elementwise, gemm, movement, normalization, pooling
+from joulemap.trace.formula import (
+    algebra,
+    elementwise,
+    gemm,
+    gradient,
+    loss,
+    movement,
+    normalization,
+    pooling,
+    sampling,
+    transform,
+)
 from joulemap.trace.formula.choice import count
 from joulemap.trace.formula.registry import ATTENTION, FORMULAS, KEPT_COMPOSITES, Call, Cost, formula
 
@@ -15,11 +26,16 @@ __all__ = [
     "KEPT_COMPOSITES",
     "Call",
     "Cost",
+    "algebra",
     "count",
     "elementwise",
     "formula",
     "gemm",
+    "gradient",
+    "loss",
     "movement",
     "normalization",
     "pooling",
+    "sampling",
+    "transform",
 ]

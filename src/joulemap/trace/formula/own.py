@@ -40,7 +40,7 @@ class OperatorCall(Call):
     """One call of an operator: its arguments, by position or name, and the tensors that it gives."""
 
 
-def _whole(record: OperatorCost, field: attrs.Attribute[int], value: object) -> None:
+def _whole(_record: OperatorCost, field: attrs.Attribute[int], value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise UsageError(f"{field.name} is {value!r}, expected a whole number of at least 0")
 
@@ -118,7 +118,7 @@ def digest_own() -> str:
 
 
 def count_own(call: Call) -> Cost | None:
-    """Return the cost of a call by a formula of a person's own, None where there is none; ModelError if it gives none."""
+    """Return the cost of a call by a formula of a person's own, None without one; ModelError if it gives no cost."""
     name = "::".join(call.aten.split(".")[:2])
     function = _files.get(name) or _programs.get(name)
     if function is None:
