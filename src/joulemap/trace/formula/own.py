@@ -67,7 +67,7 @@ class OperatorCost:
     """Exponentials, roots, divisions and the like."""
     kind: str = attrs.field(default="", validator=_known)
     """What it is to a chip, one of `operators.kind`; empty for a matmul where it has MACs, else for elementwise."""
-    gemm: tuple[int, int, int, int] | tuple[()] = attrs.field(default=(), validator=_sizes)
+    gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)
     """(M, N, K, groups) of its product; empty for the output's last size as N and MACs for each output as K."""
 
 
@@ -136,8 +136,13 @@ def count_own(call: Call) -> Cost | None:
         mac_count=cost.mac_count,
         elementwise_count=cost.elementwise_count,
         special_count=cost.special_count,
-        gemm=cost.gemm or _product(call, cost.mac_count),
+        gemm=_four(cost.gemm) if cost.gemm else _product(call, cost.mac_count),
     )
+
+
+def _four(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
+    m, n, k, groups = sizes
+    return m, n, k, groups
 
 
 def _product(call: Call, macs: int) -> tuple[int, int, int, int]:
