@@ -40,6 +40,7 @@ COUNTS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str, int, 
     "singular values": (torch.linalg.svdvals, (MATRICES,), "svd", 3 * 576, 18),  # 8/3 n^3
     "singular vectors": (lambda x: torch.linalg.svd(x)[0], (MATRICES,), "svd", 3 * 1440, 18),  # 20/3 n^3
     "symmetric vectors": (lambda x: torch.linalg.eigh(x)[1], (MATRICES,), "eigh", 3 * 9 * 216, 18),
+    "symmetric values": (torch.linalg.eigvalsh, (MATRICES,), "eigh", 3 * 288, 18),  # 4/3 n^3
     "eigenvectors": (lambda x: torch.linalg.eig(x)[1], (MATRICES,), "eig", 3 * 79 * 72, 18),
     # one number for each of 5 targets; 3 operations for each of 40 inputs
     "nll_loss": (functional.nll_loss, (meta(5, 8), INDICES), "nll_loss", 10, 0),

@@ -51,7 +51,12 @@ def refusal(forward: Forward, *inputs: Any) -> str:
     return text
 
 
-def fill(lin: nn.Module, x: Tensor) -> Tensor:
+def synchronize(lin: nn.Module, x: Tensor) -> Any:
+    torch.cuda.synchronize()
+    return lin(x)
+
+
+def fill(lin: nn.Module, x: Tensor) -> Any:
     return lin(x) + torch.arange(16, device="cuda") + torch.tensor([1.0], device="cuda")
 
 
@@ -62,7 +67,7 @@ DEVICES: dict[str, Forward] = {
     "to cuda": lambda lin, x: lin(x).to("cuda") + torch.zeros(16, device="cuda"),
     "made there": fill,
     "the module moves": lambda lin, x: lin.to("cpu")(x),
-    "waits": lambda lin, x: (torch.cuda.synchronize(), lin(x))[1],
+    "waits": synchronize,
 }
 
 

@@ -134,7 +134,7 @@ def test_an_uncounted_operator_is_told_with_the_way_to_count_it(tmp_path: Path) 
 
 
 def test_the_hint_names_the_operator() -> None:
-    row = Caveat(run_id=1, kind="uncounted", text="mine.attend.default", operator_count=2)
+    row = Caveat(kind="uncounted", text="mine.attend.default", operator_count=2)
     assert _describe_caveat(row) == (
         'not counted: 2 x mine::attend: only bytes; @joulemap.formula("mine::attend") counts it'
     )

@@ -130,6 +130,13 @@ def _singular(rows: int, columns: int, *, has_vectors: bool) -> Fraction:
     return values + (2 * large * small**2 + 2 * small**3 if has_vectors else 0)
 
 
+@formula("linalg_svdvals")
+def find_singular_values(call: Call) -> Cost:
+    """4 m n^2 - 4/3 n^3 with the smaller as n."""
+    count, rows, columns = _matrices(call.shape(0))
+    return _cost("svd", count * _singular(rows, columns, has_vectors=False), count * min(rows, columns))
+
+
 @formula("linalg_pinv", "linalg_polar")
 def pseudo_invert(call: Call) -> Cost:
     """Singular values and vectors, and the product of these: 2 m n^2 with the smaller as n; n reciprocals."""
@@ -145,6 +152,13 @@ def diagonalize_symmetric(call: Call) -> Cost:
     count, order, _ = _matrices(call.shape(0))
     factor = Fraction(9) if call.value(2, "compute_v", True) else Fraction(4, 3)
     return _cost("eigh", count * factor * order**3, count * order)
+
+
+@formula("linalg_eigvalsh")
+def find_symmetric_eigenvalues(call: Call) -> Cost:
+    """4/3 n^3 for values alone."""
+    count, order, _ = _matrices(call.shape(0))
+    return _cost("eigh", count * Fraction(4 * order**3, 3), count * order)
 
 
 @formula("linalg_eig")

@@ -86,6 +86,7 @@ KEPT_COMPOSITES: Final = frozenset(
         "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
         "upsample_nearest_exact1d", "upsample_nearest_exact2d", "upsample_nearest_exact3d", "_upsample_nearest_exact1d",
         "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+        "linalg_eigvals", "linalg_eigvalsh", "linalg_svdvals",
         "upsample_trilinear3d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
     }
 )  # fmt: skip
