@@ -373,6 +373,11 @@ from joulemap.store.recover import (
 from joulemap.store.statement import (
     Statement as Statement,
 )
+from joulemap.trace.formula.own import (
+    OperatorCall as OperatorCall,
+    OperatorCost as OperatorCost,
+    formula as formula,
+)
 from joulemap.workspace import (
     Workspace as Workspace,
 )

@@ -368,7 +368,8 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
 
 def _describe_caveat(row: Caveat) -> str:
     if row.kind == "uncounted":
-        return f"not counted: {row.operator_count} x {row.text}: only bytes"
+        name = "::".join(row.text.split(".")[:2])
+        return f'not counted: {row.operator_count} x {name}: only bytes; @joulemap.formula("{name}") counts it'
     return f"traced: {row.text}"
 
 

@@ -19,7 +19,20 @@ from joulemap.domain.quantity import Quantity
 from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.model.architecture.gpu.sort import PRODUCTS, SORTS, Sort
 from joulemap.tools.count import find_formula, read_counts, write_counts
-from joulemap.trace.formula import elementwise, gemm, movement, normalization, placement, pooling, product
+from joulemap.trace.formula import (
+    algebra,
+    elementwise,
+    gemm,
+    gradient,
+    loss,
+    movement,
+    normalization,
+    placement,
+    pooling,
+    product,
+    sampling,
+    transform,
+)
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
@@ -144,7 +157,20 @@ class _One(Call):
 
 _MODULES: Final = {
     module.__name__: module.__name__.rsplit(".", 1)[1]
-    for module in (gemm, product, normalization, pooling, elementwise, movement, placement)
+    for module in (
+        gemm,
+        product,
+        normalization,
+        pooling,
+        elementwise,
+        movement,
+        placement,
+        algebra,
+        transform,
+        loss,
+        sampling,
+        gradient,
+    )
 }
 
 

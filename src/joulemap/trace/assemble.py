@@ -10,9 +10,9 @@ import torch
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import CAUSAL, Access, Buffer, Edge, Operator, Tensor, Workload
-from joulemap.trace.formula import Call, Cost, count
+from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.place import Places, find_places
-from joulemap.trace.record import ATTENTION, RecordedCall, Recorder
+from joulemap.trace.record import RecordedCall, Recorder
 from joulemap.trace.recurrence import CELLS
 from joulemap.trace.scan import assemble_recurrence
 from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touched_bytes
@@ -136,7 +136,7 @@ class _Assembly:
         if call.name in CELLS:
             assemble_recurrence(self, call)
             return
-        cost = count(call.name, Call(call.args, call.kwargs, call.outputs, known=call.known))
+        cost = count(call.name, Call(call.args, call.kwargs, call.outputs, call.aten, call.known))
         if cost.written_count is not None and not call.mutates and not self.takes_place(call):
             cost = attrs.evolve(cost, written_count=None, read_counts=())
         if call.is_view:
@@ -177,7 +177,7 @@ class _Assembly:
                 kind="matmul",
                 operation="matmul",
                 mac_count=score_count * width,
-                elementwise_count=score_count * (2 if mask is not None else 1),
+                elementwise_count=score_count * ((2 if mask is not None else 1) + call.score_operations),
                 gemm=(rows, columns, width, groups),
             ),
             Cost(

@@ -14,6 +14,7 @@ from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace import block, file, hub, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
+from joulemap.trace.formula.own import own_formulas
 from joulemap.trace.guest import hosting
 from joulemap.trace.modality import Guesses, describe_inputs
 from joulemap.trace.module import trace_module
@@ -108,7 +109,7 @@ def _make(request: ModelRequest) -> _Made:
 
 def trace_request(request: ModelRequest) -> Workload:
     """Return the workload of a request, not yet fused; ModelError says what failed."""
-    with hosting(request.model):
+    with hosting(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
     return workload

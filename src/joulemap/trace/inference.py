@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import torch
 from torch.nn import functional
+from torch.utils._pytree import tree_leaves, tree_map
 
 Attention = torch.nn.MultiheadAttention
 
@@ -134,7 +135,26 @@ def _all_different(values: torch.Tensor, *_options: Any, **_named: Any) -> tuple
     return _on_meta(count, dtype=values.dtype), _on_meta(*values.shape), _on_meta(count)
 
 
-def _some_number(value: torch.Tensor) -> float | int | bool:
+def _same(_left: torch.Tensor, _right: torch.Tensor, *_options: Any, **_named: Any) -> bool:
+    return False
+
+
+def _no_order(_values: torch.Tensor, _mask: torch.Tensor) -> bool:
+    return False
+
+
+def _one_loss_each(log_probabilities: torch.Tensor, targets: torch.Tensor, *_rest: Any, **_named: Any) -> Any:
+    steps, rows = log_probabilities.shape[0], log_probabilities.shape[1] if log_probabilities.dim() > 2 else 1
+    states = 2 * targets.shape[-1] + 1
+    return log_probabilities.new_empty(rows), log_probabilities.new_empty(rows, steps, states)
+
+
+def _once_each(repeats: torch.Tensor, *_options: Any, output_size: int | None = None) -> torch.Tensor:
+    return _on_meta(repeats.numel() if output_size is None else output_size)
+
+
+def some_number(value: torch.Tensor) -> float | int | bool:
+    """Return what stands for a number that is read from data."""
     if value.dtype == torch.bool:
         return False
     return 1.0 if value.is_floating_point() else 0
@@ -145,12 +165,52 @@ STAND_INS: Final[dict[str, tuple[StandIn, str]]] = {
     "masked_select": (_every_selected, "every element is taken to be selected"),
     "nms": (_every_box, "every box is taken to survive suppression"),
     "_unique2": (_all_different, "all elements are taken to be different"),
+    "unique_consecutive": (_all_different, "all elements are taken to be different"),
+    "repeat_interleave": (_once_each, "each element is taken to be repeated once"),
     "unique_dim": (_all_different, "all elements are taken to be different"),
-    "_local_scalar_dense": (_some_number, "a number read from data is taken to be 0, 1.0 or False"),
+    "equal": (_same, "data is taken to be different"),
+    "allclose": (_same, "data is taken to be different"),
+    "_nested_tensor_from_mask_left_aligned": (_no_order, "padding is taken to be computed as well"),
+    "_ctc_loss": (_one_loss_each, "every target is taken to be as long as the longest"),
+    "_local_scalar_dense": (some_number, "a number read from data is taken to be 0, 1.0 or False"),
 }
 """operator -> (what it returns on the meta device, what that assumes)."""
 
 INDEX_NOTE: Final = "every element of a mask is taken to be selected"
+
+
+MOST_ZEROS: Final = 2**24
+"""Elements on which an operator that knows no other way is run."""
+
+
+def run_on_zeros(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return what an operator without a rule for shapes gives, without storage: it is run on zeros for that.
+
+    NotImplemented where they are too many, or one is not dense.
+    """
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if sum(tensor.numel() for tensor in tensors) > MOST_ZEROS or not _are_dense(tensors):
+        return NotImplemented
+    real = {id(one): torch.zeros(one.shape, dtype=one.dtype, device="cpu") if one.is_meta else one for one in tensors}
+
+    def swap(value: Any) -> Any:
+        if isinstance(value, torch.device):
+            return torch.device("cpu")
+        return real[id(value)] if isinstance(value, torch.Tensor) else value
+
+    def strip(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        mine = next((one for one in tensors if real[id(one)] is value), None)
+        return value.to("meta") if mine is None else mine
+
+    given = func(*tree_map(swap, args), **tree_map(swap, kwargs))
+    made = [leaf for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)]
+    return tree_map(strip, given) if _are_dense(made) else NotImplemented
+
+
+def _are_dense(tensors: Sequence[torch.Tensor]) -> bool:
+    return all(tensor.layout == torch.strided and not tensor.is_nested for tensor in tensors)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from joulemap.trace.record import Recorder
 
 _MAKERS: Final = (torch.tensor, torch.as_tensor, torch.asarray)
+_TOLIST: Final = torch.Tensor.tolist
 
 
 class HostValues(TorchFunctionMode):
@@ -37,7 +38,7 @@ class HostValues(TorchFunctionMode):
             kwargs = {"dtype": args[0].dtype, **kwargs, "device": "cpu"}
             if not isinstance(args[1], torch.Tensor):
                 return torch.tensor(*args[1:], **kwargs)
-        elif func is torch.Tensor.tolist:
+        elif func is _TOLIST:
             self.recorder.read(args[0])
         return func(*args, **kwargs)
 

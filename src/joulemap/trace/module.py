@@ -6,8 +6,8 @@ import contextlib
 import copy
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -18,13 +18,18 @@ from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
-from joulemap.trace.guest import describe_place, first_line, refusing
+from joulemap.trace.failure import explain, functions_of, wants_gradients
+from joulemap.trace.guest import refusing
+from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
+from joulemap.trace.limit import limited_time
 from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
-from joulemap.trace.record import MOST_REAL, Recorder
-from joulemap.trace.value import told_in_text
+from joulemap.trace.record import MOST_REAL, Recorder, Site
 from joulemap.trace.way import LARGE, building, take
+
+MOST_ANSWERS: Final = 8
+"""Questions about data that are answered True at most."""
 
 
 @contextlib.contextmanager
@@ -113,15 +118,75 @@ def _copying_any_tensor() -> Iterator[None]:
 
 def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
     """Return the module with its tensors on meta, but for small whole numbers: strides and sizes that it computes with."""
+    tensors = (*module.parameters(), *module.buffers())
+    if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # those of TorchScript cannot be replaced
+        return module
     return module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
 
 
-def _explain(error: BaseException, recorder: Recorder) -> str:
-    where = recorder.calls[-1].module_path if recorder.calls else ""
-    reason = first_line(error)
-    if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
-        reason = f"control flow depends on data ({reason})"
-    return reason + (f" (after {where})" if where else "") + describe_place(error)
+def _is_on_meta(module: torch.nn.Module) -> bool:
+    return all(tensor.is_meta for tensor in (*module.parameters(), *module.buffers()))
+
+
+def _script_on_meta(module: torch.jit.ScriptModule) -> torch.nn.Module:
+    """Return a copy of a TorchScript module without storage: its parameters are no Python objects that could move."""
+    if _is_on_meta(module):
+        return module
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    buffer.seek(0)
+    loaded: torch.nn.Module = torch.jit.load(buffer, map_location="meta")
+    return loaded
+
+
+def _run(module: torch.nn.Module, inputs: tuple[Any, Any], model: str) -> tuple[Recorder, Any]:
+    """Return the record of a forward pass and what it gives; ModelError where it fails.
+
+    A pass is run again where a question about data was answered False and this ended in an error, or where it wants
+    gradients, which inference mode has none of.
+    """
+    answered: set[Site] = set()
+    mode: Callable[[], contextlib.AbstractContextManager[Any]] = torch.inference_mode
+    while True:
+        recorder = Recorder(module, answered)
+        try:
+            return recorder, _run_once(recorder, module, inputs, model, mode)
+        except ModelError as refusal:
+            cause = refusal.__cause__
+            if not isinstance(cause, Exception) or len(answered) >= MOST_ANSWERS:
+                raise
+            if mode is torch.inference_mode and wants_gradients(cause):
+                mode = torch.no_grad
+            elif recorder.asked is not None and recorder.asked[0] in functions_of(cause):
+                answered.add(recorder.asked)
+            else:
+                raise
+
+
+def _run_once(
+    recorder: Recorder,
+    module: torch.nn.Module,
+    inputs: tuple[Any, Any],
+    model: str,
+    mode: Callable[[], contextlib.AbstractContextManager[Any]],
+) -> Any:
+    for leaf in tensors_in(inputs):
+        recorder.add_input(leaf)
+    positional, named = inputs
+    with (
+        refusing(lambda error: f"{model}: the forward pass failed: {explain(error, recorder)}"),
+        warnings.catch_warnings(),
+        mode(),
+        one_suppression_for_all_classes(),
+        attention_as_in_inference(),
+        on_one_device(recorder),
+        recorder.paths(),
+        limited_time(),
+        recorder,
+        HostValues(recorder),
+    ):
+        warnings.simplefilter("ignore")
+        return module(*positional, **named)
 
 
 def _refuse_empty(model: str, recorder: Recorder, inputs: Any, outputs: Sequence[torch.Tensor]) -> None:
@@ -176,23 +241,7 @@ def trace_module(
     with contextlib.suppress(NotImplementedError):  # of an exported module
         module = module.eval()
     inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_it_is if keeps_values else _as_input)
-    recorder = Recorder(module)
-    for leaf in tensors_in(inputs):
-        recorder.add_input(leaf)
-    positional, named = inputs
-    with (
-        refusing(lambda error: f"{model}: the forward pass failed: {_explain(error, recorder)}"),
-        warnings.catch_warnings(),
-        torch.inference_mode(),
-        one_suppression_for_all_classes(),
-        attention_as_in_inference(),
-        recorder.paths(),
-        told_in_text(recorder.values),
-        recorder,
-        HostValues(recorder),
-    ):
-        warnings.simplefilter("ignore")
-        result = module(*positional, **named)
+    recorder, result = _run(module, inputs, model)
     outputs = tensors_in(result)
     _refuse_empty(model, recorder, inputs, outputs)
     return assemble(

@@ -11,21 +11,28 @@ writer of its storage, so in-place updates through any alias are followed.
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import attrs
 import torch
+from torch._ops import HigherOrderOperator
 from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.argument import MOST_VALUES
-from joulemap.trace.formula import KEPT_COMPOSITES
+from joulemap.trace.branch import run_higher_order
+from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
 from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
+from joulemap.trace.host import stay
 from joulemap.trace.inference import (
     INDEX_NOTE,
     STAND_INS,
@@ -33,7 +40,9 @@ from joulemap.trace.inference import (
     copied_operands,
     expand_masks,
     is_mask,
+    run_on_zeros,
 )
+from joulemap.trace.limit import OutOfOperatorsError, operator_limit
 from joulemap.trace.recurrence import CELLS, Recurrence
 from joulemap.trace.tensor import storage_of
 from joulemap.trace.value import Computed, Values, to_meta
@@ -43,7 +52,6 @@ _IGNORED = frozenset(
     {"detach", "detach_", "_assert_async", "_assert_tensor_metadata", "sym_size", "lift_fresh", "device"}
 )
 _TO = frozenset({"to", "_to_copy"})
-ATTENTION = "scaled_dot_product_attention"
 _BY_MASK: Final = frozenset({"index", "_unsafe_index"})
 _READ_BY_HOST: Final = frozenset(
     {"_pack_padded_sequence", "_pad_packed_sequence", "lstm", "gru", "rnn_tanh", "rnn_relu"}
@@ -53,6 +61,13 @@ _SENDS: Final = frozenset({"to", "_to_copy", "type_as"})
 _MAKES: Final = frozenset({"arange", "empty", "full", "ones", "zeros"})
 MOST_REAL: Final = 2**22
 """Elements of the largest tensor whose values are computed."""
+_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+"""Folders whose code is no model's: torch's, and this package."""
+
+ANSWER_NOTE: Final = "a question about data is answered True, for False ends in an error"
+
+Site = tuple[CodeType, int]
+"""A place in a model's code: a function and an instruction of it."""
 
 
 @attrs.define(kw_only=True)
@@ -96,13 +111,23 @@ class RecordedCall:
     """Whether it writes to an argument."""
     known: dict[int, torch.Tensor] = attrs.field(factory=dict)
     """id of a tensor argument -> its values, for a formula that asks for them."""
+    score_operations: int = 0
+    """For each score of an attention: what a score function of one's own computes."""
 
 
 class Recorder(TorchDispatchMode):
     """Records every dispatched operator until it is left. Keeps strong references to all tensors."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    supports_higher_order_operators = True
+
+    def __init__(self, module: torch.nn.Module, answered_true: Collection[Site] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.has_left_torch = False
+        """Whether data went to numpy, so that what comes from there may be made of it."""
+        self.asked: Site | None = None
+        """Where a yes or no was read from data last, and the answer was False."""
+        self._answered_true = answered_true
+        self._operator_limit = operator_limit()
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
         self.notes: list[str] = []
@@ -138,8 +163,8 @@ class Recorder(TorchDispatchMode):
         def leave(_module: torch.nn.Module, args: Any, _output: Any) -> None:
             self._path.pop()
             for leaf in tree_leaves(args):
-                if isinstance(leaf, torch.Tensor):
-                    self.held_until[self._storage(leaf)] = len(self.calls) - 1
+                if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:
+                    self.held_until[self._storage(unwrap(leaf))] = len(self.calls) - 1
 
         before = torch_module.register_module_forward_pre_hook(enter)
         after = torch_module.register_module_forward_hook(leave, always_call=True)
@@ -157,6 +182,27 @@ class Recorder(TorchDispatchMode):
         """Take note that the host reads a tensor's values; a yes or no does not count."""
         if tensor.dtype != torch.bool:
             self._has_read_input |= self._depends_on_input(tensor)
+
+    def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return an input without values in the place of a tensor that was made outside of torch."""
+        twin = tensor.to("meta")
+        self.add_input(twin)
+        return twin
+
+    def add_product(self, tensor: torch.Tensor) -> None:
+        """Declare what the last call gives besides its outputs, and need not write."""
+        self._add(tensor, producer=len(self.calls) - 1, role="activation", new_version=True)
+
+    @contextlib.contextmanager
+    def on_trial(self) -> Iterator[Callable[[], list[RecordedCall]]]:
+        """Record what runs inside as if it had not run; what is given returns its calls so far."""
+        kept = {name: copy.copy(getattr(self, name)) for name in _RECORD}
+        start = len(self.calls)
+        try:
+            yield lambda: self.calls[start:]
+        finally:
+            for name, before in kept.items():
+                setattr(self, name, before)
 
     def find(self, tensor: torch.Tensor) -> int:
         """Return the index of a tensor, declaring parameters and constants when first seen."""
@@ -203,20 +249,28 @@ class Recorder(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            with self:
+                return run_higher_order(self, func, args, kwargs)
+        if any(map(_acts_itself, types)):
+            return NotImplemented
         namespace, _, qualified = func.name().partition("::")
         name = qualified.split(".")[0]
         if namespace in _IGNORED_NAMESPACES or name in _IGNORED:
             result = func(*args, **kwargs)
             self.values.follow(func, name, args, kwargs, result)
             return result
+        is_told = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
+        if not is_told:
+            args, kwargs = stay(args, kwargs)
         if name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
         ):
+            args, kwargs = self._floats_on_one_device(func, args, kwargs)
             with self:
                 decomposed = func.decompose(*args, **kwargs)
             if decomposed is not NotImplemented:
                 return decomposed
-        is_told = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
         if name in _SENDS and not is_told and (dtype := self._sent_as(func, args, kwargs)) is not None:
             with self:
                 return args[0].to(dtype)
@@ -283,6 +337,24 @@ class Recorder(TorchDispatchMode):
         moved = tree_map(lambda value: self._move(value, func), (args, kwargs))
         return moved[0], moved[1], result
 
+    def _floats_on_one_device(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments with real floating-point tensors sent to meta where they meet others there.
+
+        An operator that is made of others reads whole numbers (lengths, sections): it keeps those.
+        """
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta for tensor in tensors):
+            return args, kwargs
+
+        def move(value: Any) -> Any:
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return self._move(value, func) if is_float else value
+
+        moved: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(move, (args, kwargs))
+        return moved
+
     def _positions(self, indices: Any) -> Iterator[Any]:
         """Yield indices on meta, masks that are known as the positions that they select."""
         for index in indices:
@@ -324,11 +396,16 @@ class Recorder(TorchDispatchMode):
             args = (args[0], [place for index in args[1] for place in self._selected(name, index)])
         try:
             result = self._run(func, name, args, kwargs)
-        except (RuntimeError, NotImplementedError):
+        except (RuntimeError, NotImplementedError) as error:
             computed = self.values.compute(func, args, kwargs) if on_meta else None
-            if computed is None:
+            if computed is not None:
+                return self._told(name, computed)
+            if not on_meta or not isinstance(error, NotImplementedError) or func.namespace != "aten":
                 raise
-            return self._told(name, computed)
+            result = run_on_zeros(func, args, kwargs)
+            if result is NotImplemented:
+                raise
+            self.note(name, "its result has the shape that it has for zeros")
         self.values.follow(func, name, args, kwargs, result)
         return result
 
@@ -365,12 +442,15 @@ class Recorder(TorchDispatchMode):
             return Recurrence.of(name, func, args, kwargs).outputs()
         if name in STAND_INS:
             give, assumption = STAND_INS[name]
-            self._note(name, assumption)
-            return give(*args, **kwargs)
+            given = give(*args, **kwargs)
+            if given is False:
+                given = self._answer()
+            self.note(name, ANSWER_NOTE if given is True else assumption)
+            return given
         if name == "index":
             indices, has_mask = expand_masks(list(args[1]))
             if has_mask:
-                self._note(name, INDEX_NOTE)
+                self.note(name, INDEX_NOTE)
                 return func(args[0], indices)
         return func(*args, **kwargs)
 
@@ -381,10 +461,19 @@ class Recorder(TorchDispatchMode):
         writer = self._writer.get(value.storage, (value.producer, 0))[0]
         return any(call is not None and self.calls[call].depends_on_input for call in (value.producer, writer))
 
+    def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
+        """Return the values of a tensor without storage that the host asks for, None where they are not known."""
+        found = self.values.find(tensor)
+        if found is None:
+            return None
+        for assumption in sorted(found.assumptions):
+            self.note_choice(name, assumption)
+        return found.value
+
     def note_choice(self, name: str, assumption: str) -> None:
         """Note what was assumed of a choice by data, once for all modules of which it is true."""
         if not any(note.endswith(assumption) for note in self.notes):
-            self._note(name, assumption)
+            self.note(name, assumption)
 
     def _asked(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
         """Return the known arguments of an operator whose cost depends on them; of indices those that data chose."""
@@ -399,10 +488,24 @@ class Recorder(TorchDispatchMode):
                     for assumption in sorted(known.assumptions) if name in GROUPED else ():
                         self.note_choice(name, assumption)
         if name in GROUPED and not asked:
-            self._note(name, GROUP_NOTE)
+            self.note(name, GROUP_NOTE)
         return asked
 
-    def _note(self, name: str, assumption: str) -> None:
+    def _answer(self) -> bool:
+        """Return the answer to a question about data that is asked now: False, where the pass can go on with that."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+            frame = frame.f_back
+        if frame is None:
+            return False
+        site = (frame.f_code, frame.f_lasti)
+        if site in self._answered_true:
+            return True
+        self.asked = site
+        return False
+
+    def note(self, name: str, assumption: str) -> None:
+        """Tell an assumption about an operator of the module that runs now."""
         note = f"{self._path[-1][0] or 'model'}: {name}: {assumption}"
         if note not in self.notes:
             self.notes.append(note)
@@ -418,6 +521,8 @@ class Recorder(TorchDispatchMode):
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
         call_index = len(self.calls)
+        if call_index >= self._operator_limit:
+            raise OutOfOperatorsError
         depends: dict[tuple[int, int], None] = {}
         on_input = False
         for index in read_indices:
@@ -506,6 +611,25 @@ def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a conversion asks for a device that holds values."""
     devices = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, torch.device)]
     return any(device.type == "cpu" for device in devices)
+
+
+_RECORD: Final = (
+    "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_unknown",
+    "_has_read_input", "held_until",
+)  # fmt: skip
+"""What a recorder has recorded."""
+
+
+def unwrap(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor that functorch (`torch.vmap`, `torch.func.grad`) wraps, however often."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _acts_itself(kind: type) -> bool:
+    """Whether tensors of a class run operators as others on the tensors that they hold, which are recorded then."""
+    return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
 
 
 def _mutated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[bool, torch.Tensor]]:

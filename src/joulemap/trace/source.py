@@ -20,6 +20,7 @@ from joulemap.domain.module import is_module_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
+from joulemap.trace.formula.own import digest_own
 from joulemap.trace.version import operator_version, tracer_version
 
 MAX_BATCH: Final = 1_000_000
@@ -113,6 +114,9 @@ class ModelRequest:
             own.insert(0, f"config={self.path.name}:{self.content_digest}")
         if own:
             source += f"({', '.join(own)})"
+        formulas = digest_own()
+        if formulas:
+            source += f" formulas={formulas}"
         inputs = " ".join(map(str, self.inputs)) or "example_inputs"
         return WorkloadKey(
             source=source,

@@ -17,10 +17,9 @@ sorts all of its scores and takes the first k has row t start at t.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -229,23 +228,6 @@ class Values:
             )
         placed = chosen.reshape(*others, taken).movedim(-1, dimension).reshape(indices.shape)
         self.learn(indices, placed.contiguous(), frozenset({text}))
-
-
-@contextlib.contextmanager
-def told_in_text(values: Values) -> Iterator[None]:
-    """Have a single number on meta whose value is known written as that number, as a real one is (`f"{index}"`)."""
-    usual: Any = torch.Tensor.__format__
-
-    def write(tensor: torch.Tensor, specification: str) -> str:
-        known = values.find(tensor) if tensor.is_meta and not tensor.dim() else None
-        text: str = usual(tensor if known is None else known.value, specification)
-        return text
-
-    torch.Tensor.__format__ = write  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.Tensor.__format__ = usual  # type: ignore[method-assign]
 
 
 def to_meta(result: Any) -> Any:

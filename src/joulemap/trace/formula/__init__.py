@@ -1,24 +1,45 @@
 """The cost of each ATen operator: MACs, elementwise and special operations, GEMM view.
 
 One small pure function per operator, registered on its ATen name without overload, in the module of its kind. An
-operator without a formula becomes a row of kind `uncounted`: its bytes are known, its arithmetic is not.
+operator without a formula becomes a row of kind `uncounted`: its bytes are known, its arithmetic is not. A person
+registers formulas of their own by namespace and name (`own`), which come first.
 """
 
-from joulemap.trace.formula import elementwise, gemm, movement, normalization, placement, pooling, product
-from joulemap.trace.formula.registry import FORMULAS, KEPT_COMPOSITES, Call, Cost, count, formula
+from joulemap.trace.formula import (
+    algebra,
+    elementwise,
+    gemm,
+    gradient,
+    loss,
+    movement,
+    normalization,
+    placement,
+    pooling,
+    product,
+    sampling,
+    transform,
+)
+from joulemap.trace.formula.choice import count
+from joulemap.trace.formula.registry import ATTENTION, FORMULAS, KEPT_COMPOSITES, Call, Cost, formula
 
 __all__ = [
+    "ATTENTION",
     "FORMULAS",
     "KEPT_COMPOSITES",
     "Call",
     "Cost",
+    "algebra",
     "count",
     "elementwise",
     "formula",
     "gemm",
+    "gradient",
+    "loss",
     "movement",
     "normalization",
     "placement",
     "pooling",
     "product",
+    "sampling",
+    "transform",
 ]

@@ -34,6 +34,13 @@ _movement(
     ]
 )
 _movement(["rot90", "diag_embed", "block_diag", "max_unpool2d", "max_unpool3d"])
+_movement([f"{name}_copy" for name in ("alias", "as_strided", "diagonal", "expand", "narrow", "permute", "squeeze")])
+_movement([f"{name}_copy" for name in ("split", "split_with_sizes", "t", "transpose", "unbind", "unfold", "unsqueeze")])
+_movement([f"{name}_copy" for name in ("select", "slice", "view", "detach")])
+_movement(["as_strided_scatter", "diagonal_scatter", "select_scatter", "_efficientzerotensor", "_unsafe_masked_index"])
+_movement(["empty_permuted", "logspace", "lu_unpack", "put", "tril_indices", "triu_indices", "_chunk_cat"])
+_movement(["_jagged_to_padded_dense_forward", "_padded_dense_to_jagged_forward", "hann_window", "bartlett_window"])
+_movement(["hamming_window", "blackman_window", "kaiser_window"])
 _movement(["gather", "take"], gathers=True)
 
 

@@ -7,7 +7,13 @@ import math
 from joulemap.trace.formula.registry import Call, Cost, formula
 
 
-@formula("batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training")
+@formula(
+    "batch_norm",
+    "native_batch_norm",
+    "_native_batch_norm_legit_no_training",
+    "_native_batch_norm_legit",
+    "_batch_norm_with_update",
+)
 def batch_norm(call: Call) -> Cost:
     """Inference form y = a x + b with a and b folded per channel: two operations per element."""
     return Cost(kind="batch_norm", operation="batch_norm", elementwise_count=2 * call.output_count)
@@ -57,7 +63,7 @@ def instance_norm(call: Call) -> Cost:
     return _normalization("instance_norm", math.prod(call.shape(0)[:2]), call)
 
 
-@formula("softmax", "_softmax", "log_softmax", "_log_softmax")
+@formula("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax")
 def softmax(call: Call) -> Cost:
     """Per element: maximum, subtraction, exp, sum, division (as a multiplication): four operations and one exp."""
     return Cost(

@@ -213,7 +213,19 @@ def nms(call: Call) -> Cost:
     return Cost(kind="reduction", operation="nms", elementwise_count=13 * count * (count - 1) // 2)
 
 
-@formula("nonzero", "masked_select", "_unique2", "unique_dim", "bincount", "searchsorted", "bucketize")
+@formula(
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_dim",
+    "bincount",
+    "searchsorted",
+    "bucketize",
+    "unique_consecutive",
+    "nonzero_static",
+    "segment_reduce",
+    "_unsafe_masked_index_put_accumulate",
+)
 def scan(call: Call) -> Cost:
     """One comparison per input."""
     return Cost(kind="reduction", operation="scan", elementwise_count=call.input_count)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 Shape = tuple[int, ...]
 Formula = Callable[["Call"], "Cost"]
@@ -45,6 +47,8 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]
+    aten: str = ""
+    """Its name with namespace and overload: `aten.conv2d.default`, `mylib.op.default`."""
     known: Mapping[int, torch.Tensor] = attrs.field(factory=dict)
     """id of a tensor argument -> its values, where the trace knows or assumes them."""
 
@@ -78,6 +82,9 @@ class Call:
         return math.prod(self.shape(0))
 
 
+ATTENTION: Final = "scaled_dot_product_attention"
+"""The operator that is told as three: scores, softmax and weighted sum."""
+
 FORMULAS: Final[dict[str, Formula]] = {}
 
 KEPT_COMPOSITES: Final = frozenset(
@@ -90,6 +97,7 @@ KEPT_COMPOSITES: Final = frozenset(
         "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
         "upsample_nearest_exact1d", "upsample_nearest_exact2d", "upsample_nearest_exact3d", "_upsample_nearest_exact1d",
         "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+        "linalg_eigvals", "linalg_eigvalsh", "linalg_svdvals",
         "upsample_trilinear3d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
         "lstm", "rnn_relu", "rnn_tanh",
     }
@@ -115,12 +123,12 @@ def write_scalars(**scalars: Any) -> str:
     return " ".join(f"{name}={value}" for name, value in scalars.items())
 
 
-def count(name: str, call: Call) -> Cost:
-    """Return the cost of a call of the ATen operator `name`; kind `uncounted` where no formula is registered.
+NAMESPACES: Final = ("", "aten", "prims", "torchvision", "quantized")
+"""Whose operators are found by their name alone."""
 
-    An operator that works in place (`floor_`) costs what the one that does not costs.
-    """
-    registered = FORMULAS.get(name, FORMULAS.get(name.removesuffix("_")))
-    if registered is None:
-        return Cost(kind="uncounted", operation=name.strip("_"))
-    return registered(call)
+
+def find_formula(name: str, aten: str = "") -> Formula | None:
+    """Return the formula of an operator, which may work in place (`floor_`); None where there is none."""
+    if aten.partition(".")[0] not in NAMESPACES:
+        return None
+    return FORMULAS.get(name, FORMULAS.get(name.removesuffix("_")))

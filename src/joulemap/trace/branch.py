@@ -1,0 +1,164 @@
+"""Higher-order operators: what of their functions is recorded, and what is told of the rest.
+
+    cond, switch        each branch on its own; the one with the most work is recorded
+    while_loop          as often as its condition holds, once where that depends on data
+    map, scan           the function once for each slice
+    flex_attention      one attention; what its score function computes is counted for each score
+    any other           as torch runs it without a compiler
+
+Where the predicate is known, the branch that it chooses is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+from torch._C import DispatchKey
+from torch._ops import HigherOrderOperator
+from torch.utils._pytree import tree_map
+
+from joulemap.errors import ModelError
+from joulemap.trace.flex import describe_blocks
+from joulemap.trace.formula import ATTENTION, Call, count
+from joulemap.trace.tape import Step, Tape
+
+Function = Callable[..., Any]
+
+ONCE: Final = "its condition depends on data, it is taken to run once"
+
+
+def run_higher_order(tape: Tape, func: HigherOrderOperator, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Return what a higher-order operator gives, with the operators that stand for it recorded."""
+    name = str(func.name())
+    handle = _HANDLERS.get(name)
+    if handle is not None:
+        return handle(tape, *args, **kwargs)
+    dense = func.py_kernels.get(DispatchKey.CompositeExplicitAutograd)
+    if dense is None:
+        raise ModelError(
+            f"the higher-order operator {name} runs only compiled: leave it out of the forward pass, or call what it "
+            "computes directly"
+        )
+    return dense(*args, **kwargs)
+
+
+def work_of(calls: Sequence[Step]) -> tuple[int, int]:
+    """Return (MACs, other operations) of recorded calls."""
+    macs = others = 0
+    for call in calls:
+        if call.is_view:
+            continue
+        if call.name == ATTENTION:
+            scores = call.args[0].numel() // call.args[0].shape[-1] * call.args[1].shape[-2]
+            macs += scores * (call.args[0].shape[-1] + call.args[2].shape[-1])
+            others += 6 * scores
+            continue
+        cost = count(call.name, Call(call.args, call.kwargs, call.outputs, call.aten))
+        macs += cost.mac_count
+        others += cost.elementwise_count + cost.special_count
+    return macs, others
+
+
+def _is_known(value: Any) -> bool:
+    return not (isinstance(value, torch.Tensor) and value.is_meta)
+
+
+def _cond(tape: Tape, predicate: Any, true: Function, false: Function, operands: Sequence[Any]) -> Any:
+    if _is_known(predicate):
+        return (true if predicate else false)(*operands)
+    return _costliest(tape, "cond", {"true": true, "false": false}, operands)
+
+
+def _switch(tape: Tape, index: Any, branches: Sequence[Function], operands: Sequence[Any]) -> Any:
+    if _is_known(index):
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    return _costliest(tape, "switch", {str(number): one for number, one in enumerate(branches)}, operands)
+
+
+def _costliest(tape: Tape, name: str, branches: dict[str, Function], operands: Sequence[Any]) -> Any:
+    """Return what the branch with the most work gives, and tell the work of each."""
+    works: dict[str, tuple[int, int]] = {}
+    for label, branch in branches.items():
+        with tape.on_trial() as calls:
+            branch(*operands)
+            works[label] = work_of(calls())
+    chosen = max(works, key=lambda label: sum(works[label]))
+    told = "; ".join(
+        f"{label}: {macs:,} MACs and {others:,} other operations" for label, (macs, others) in works.items()
+    )
+    tape.note(name, f"data chooses the branch, {chosen} is counted ({told})")
+    return branches[chosen](*operands)
+
+
+def _while_loop(
+    tape: Tape, condition: Function, body: Function, carried: Sequence[Any], more: Sequence[Any], **_named: Any
+) -> tuple[Any, ...]:
+    values = tuple(carried)
+    while True:
+        goes_on = condition(*values, *more)
+        if not _is_known(goes_on):
+            tape.note("while_loop", ONCE)
+            return tuple(body(*values, *more))
+        if not goes_on:
+            return values
+        values = tuple(body(*values, *more))
+
+
+def _map(_tape: Tape, function: Function, slices: Sequence[Any], more: Sequence[Any], **_named: Any) -> Any:
+    rows = [function(*(one[index] for one in slices), *more) for index in range(slices[0].shape[0])]
+    return tree_map(lambda *parts: torch.stack(parts) if isinstance(parts[0], torch.Tensor) else parts[0], *rows)
+
+
+def _scan(
+    _tape: Tape, combine: Function, start: Sequence[Any], slices: Sequence[Any], more: Sequence[Any], **_n: Any
+) -> tuple[Any, ...]:
+    carried: tuple[Any, ...] = tuple(start)
+    rows: list[Sequence[Any]] = []
+    for index in range(slices[0].shape[0] if slices else 0):
+        given = combine(*carried, *(one[index] for one in slices), *more)
+        carried, row = tuple(given[: len(carried)]), given[len(carried) :]
+        rows.append(row)
+    return (*carried, *(torch.stack(parts) if parts[0] is not None else None for parts in zip(*rows, strict=True)))
+
+
+def _flex_attention(
+    tape: Tape,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Function,
+    block_mask: Sequence[Any],
+    _scale: float,
+    _options: Any,
+    score_buffers: Sequence[Any] = (),
+    _mask_buffers: Sequence[Any] = (),
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Record one attention of all scores, as `torch.nn.functional.scaled_dot_product_attention` computes it."""
+    with tape.on_trial() as calls:
+        position = [torch.empty((), dtype=torch.int32, device="meta") for _ in range(4)]
+        score_mod(torch.empty((), dtype=query.dtype, device="meta"), *position, *score_buffers)
+        per_score = work_of(calls())[1]
+    kept = describe_blocks(block_mask)
+    if kept:
+        tape.note("flex_attention", kept)
+    out = torch.ops.aten.scaled_dot_product_attention.default(
+        query, key, value, enable_gqa=query.shape[1] != key.shape[1]
+    )
+    tape.calls[-1].score_operations = per_score
+    row_shape = query.shape[:-1]
+    sums = tuple(torch.empty(row_shape, dtype=torch.float32, device=query.device) for _ in range(2))
+    for one in sums:
+        tape.add_product(one)
+    return out, *sums
+
+
+_HANDLERS: Final[dict[str, Callable[..., Any]]] = {
+    "cond": _cond,
+    "switch": _switch,
+    "while_loop": _while_loop,
+    "map_impl": _map,
+    "scan": _scan,
+    "flex_attention": _flex_attention,
+}

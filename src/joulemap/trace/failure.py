@@ -1,0 +1,140 @@
+"""Why a forward pass failed, in one line that says what to do."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Callable
+from types import CodeType
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from joulemap.trace.guest import describe_place, first_line
+from joulemap.trace.limit import describe_limit
+
+if TYPE_CHECKING:
+    from joulemap.trace.record import Recorder
+
+GRADIENTS: Final = ("does not require grad", "Inference tensors cannot", "Cannot set version_counter for inference")
+"""Of texts with which torch refuses a gradient in inference mode."""
+
+
+def explain(error: BaseException, recorder: Recorder) -> str:
+    """Return what went wrong, the module that was reached, and the line of a person's own code."""
+    where = recorder.calls[-1].module_path if recorder.calls else ""
+    return _reason(error) + (f" (after {where})" if where else "") + describe_place(error)
+
+
+def wants_gradients(error: BaseException) -> bool:
+    """Whether a forward pass failed for want of gradients, as where it differentiates by its input."""
+    return any(text in _text_of(error) for text in GRADIENTS)
+
+
+def functions_of(error: BaseException) -> set[CodeType]:
+    """Return the functions that an error passed through."""
+    return {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+
+
+def _reason(error: BaseException) -> str:
+    limit = describe_limit(error)
+    if limit:
+        return limit + _installed_place(error)
+    text = _text_of(error)
+    for pattern, tell in _REASONS:
+        found = pattern.search(text)
+        if found is not None:
+            return tell(found)
+    reason = first_line(error)
+    if isinstance(error, AssertionError):
+        return _describe_assertion(error, reason)
+    if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
+        return f"control flow depends on data ({reason})"
+    return reason
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a person's code too
+        return ""
+
+
+def _installed_place(error: BaseException) -> str:
+    """Return the last line of a model's code that an error passed through, where that is an installed package's."""
+    if describe_place(error):
+        return ""
+    ours = (torch.__path__[0], __file__.rpartition("/")[0])
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(ours) and frame.filename.endswith(".py"):
+            return f"; {frame.filename.rpartition('/')[2]}, line {frame.lineno}"
+    return ""
+
+
+def _describe_assertion(error: BaseException, reason: str) -> str:
+    """Return what was asserted; torch's own texts, in C++ too, are cut down to what they say."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    line = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    if reason == "AssertionError" and line.startswith("assert"):
+        return f"its own check does not hold: {line}"
+    return reason
+
+
+def _describe_missing(name: str) -> str:
+    namespace, _, operator = name.partition("::")
+    if namespace == "aten":
+        shown = operator.split(".")[0].strip("_")
+        if "sparse" in shown:
+            return "it makes a sparse tensor: only dense tensors are counted, as x.to_dense() makes them"
+        if "nested" in shown:
+            return _NESTED
+        return f"{name} gives a result whose shape depends on data: leave it out of the forward pass"
+    if namespace == "quantized":
+        return (
+            f"{name} has no rule for shapes: trace the float model, with --precision int8 for what its quantized form "
+            "costs"
+        )
+    return (
+        f"the operator {name} has no rule for shapes without data: register one with "
+        f'torch.library.register_fake("{name}"), which returns an empty tensor of its output\'s shape'
+    )
+
+
+_NESTED: Final = (
+    "it makes a nested tensor: only dense and jagged ones are counted; pad it, or give "
+    "torch.nested.nested_tensor(..., layout=torch.jagged)"
+)
+
+_REASONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = tuple(
+    (re.compile(pattern), tell)
+    for pattern, tell in (
+        (r"NestedTensorImpl", lambda _: _NESTED),
+        (
+            r"Sparse\w*TensorImpl|sparse (?:COO |CSR )?tensors?.*(?:meta|storage)|values \(meta\) must match",
+            lambda _: "it uses a sparse tensor: only dense tensors are counted, as x.to_dense() makes them",
+        ),
+        (
+            r"(\w+::\w+)(?:\.\w+)?: attempted to run this operator with Meta tensors",
+            lambda found: _describe_missing(found[1]),
+        ),
+        (r"(\w+::\w+)(?:\.\w+)?: We could not find the fake impl", lambda found: _describe_missing(found[1])),
+        (r"no fake impl registered for <CustomOpDef\((\w+::\w+)\)>", lambda found: _describe_missing(found[1])),
+        (
+            r"Could not run '(\w+::\w+)\S*' with arguments from the 'Meta' backend",
+            lambda found: _describe_missing(found[1]),
+        ),
+        (
+            r"NVIDIA driver|CUDA driver|CUDA error|not compiled with CUDA",
+            lambda _: (
+                "it asks for a CUDA device of this machine: streams, events and memory of a GPU are no part of a "
+                "trace, leave them out of the forward pass"
+            ),
+        ),
+        (
+            r"no data!|Not available for 'meta' device type|data pointer",
+            lambda _: "it reads the memory of a tensor, and a trace has shapes alone: compute with torch's operators",
+        ),
+    )
+)
+"""Texts of torch, and what they mean for a model that is traced."""

@@ -1,0 +1,155 @@
+"""Formulas of a person's own, for operators of their own.
+
+    @joulemap.formula("mylib::attend")
+    def attend(call):
+        rows, width = call.shape(0)
+        return joulemap.OperatorCost(mac_count=2 * rows * rows * width, special_count=rows * rows)
+
+In a program it holds from then on; in a model's file, or one that it imports, for that model. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import marshal
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.domain.kind import KINDS
+from joulemap.errors import ModelError, UsageError
+from joulemap.trace.formula.registry import Call, Cost
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+PRODUCTS: Final = ("linear", "matmul", "conv", "grouped_conv", "depthwise_conv")
+"""Kinds that have MACs."""
+
+COUNTED: Final = tuple(kind for kind in KINDS if kind not in ("view", "uncounted"))
+
+_NAME: Final = re.compile(r"\w+::\w+")
+
+
+@attrs.frozen
+class OperatorCall(Call):
+    """One call of an operator: its arguments, by position or name, and the tensors that it gives."""
+
+
+def _whole(_record: OperatorCost, field: attrs.Attribute[int], value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"{field.name} is {value!r}, expected a whole number of at least 0")
+
+
+def _known(_record: OperatorCost, _field: attrs.Attribute[str], value: str) -> None:
+    if value and value not in COUNTED:
+        raise UsageError(f"kind is {value!r}; known: {', '.join(COUNTED)}")
+
+
+def _sizes(record: OperatorCost, _field: attrs.Attribute[tuple[int, ...]], value: tuple[int, ...]) -> None:
+    if value and (len(value) != 4 or math.prod(value) != record.mac_count):
+        raise UsageError(f"gemm is {value!r}, expected (M, N, K, groups) whose product is the {record.mac_count} MACs")
+
+
+@attrs.frozen(kw_only=True)
+class OperatorCost:
+    """What one call of an operator computes, for the whole batch."""
+
+    mac_count: int = attrs.field(default=0, validator=_whole)
+    """Multiply-accumulates."""
+    elementwise_count: int = attrs.field(default=0, validator=_whole)
+    """Additions, multiplications and comparisons that are no MACs."""
+    special_count: int = attrs.field(default=0, validator=_whole)
+    """Exponentials, roots, divisions and the like."""
+    kind: str = attrs.field(default="", validator=_known)
+    """What it is to a chip, one of `operators.kind`; empty for a matmul where it has MACs, else for elementwise."""
+    gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)
+    """(M, N, K, groups) of its product; empty for the output's last size as N and MACs for each output as K."""
+
+
+OwnFormula = Callable[[OperatorCall], OperatorCost]
+
+_programs: Final[dict[str, OwnFormula]] = {}
+_files: Final[dict[str, OwnFormula]] = {}
+_scopes: Final[list[dict[str, OwnFormula]]] = [_programs]
+
+
+def formula(*names: str) -> Callable[[OwnFormula], OwnFormula]:
+    """Register what counts the operators of these names, each as `namespace::operator`; the last one holds.
+
+    It is called with the call that was traced and returns its cost, for every overload. Raises UsageError for a name of
+    another form.
+    """
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"the operator is called {name!r}, expected namespace::operator, such as mylib::attend")
+
+    def register(function: OwnFormula) -> OwnFormula:
+        _scopes[-1].update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+@contextlib.contextmanager
+def own_formulas() -> Iterator[None]:
+    """Let formulas that are registered inside hold inside alone."""
+    _scopes.append(_files)
+    try:
+        yield
+    finally:
+        _scopes.pop()
+        _files.clear()
+
+
+def digest_own() -> str:
+    """Return eight hexadecimal digits of the formulas that this program has registered; empty where there are none."""
+    if not _programs:
+        return ""
+    digest = hashlib.sha256()
+    for name, function in sorted(_programs.items()):
+        code: CodeType | None = getattr(function, "__code__", None)
+        digest.update(name.encode() + (marshal.dumps(code) if code is not None else repr(function).encode()))
+    return digest.hexdigest()[:8]
+
+
+def count_own(call: Call) -> Cost | None:
+    """Return the cost of a call by a formula of a person's own, None without one; ModelError if it gives no cost."""
+    name = "::".join(call.aten.split(".")[:2])
+    function = _files.get(name) or _programs.get(name)
+    if function is None:
+        return None
+    operation = name.rpartition("::")[2]
+    cost = function(OperatorCall(call.args, call.kwargs, call.outputs, call.aten))
+    if not isinstance(cost, OperatorCost):
+        raise ModelError(f"the formula of {name} gives a {type(cost).__name__}, expected a joulemap.OperatorCost")
+    kind = cost.kind or ("matmul" if cost.mac_count else "elementwise")
+    if cost.mac_count and kind not in PRODUCTS:
+        raise ModelError(f"the formula of {name} gives MACs and the kind {kind}, expected one of {', '.join(PRODUCTS)}")
+    return Cost(
+        kind=kind,
+        operation=operation,
+        mac_count=cost.mac_count,
+        elementwise_count=cost.elementwise_count,
+        special_count=cost.special_count,
+        gemm=_four(cost.gemm) if cost.gemm else _product(call, cost.mac_count),
+    )
+
+
+def _four(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
+    m, n, k, groups = sizes
+    return m, n, k, groups
+
+
+def _product(call: Call, macs: int) -> tuple[int, int, int, int]:
+    """Return (M, N, K, groups) of so many MACs: each output sums as many products, where that is a whole number."""
+    if not macs:
+        return (0, 0, 0, 0)
+    shape = call.output_shape or (1,)
+    outputs = max(math.prod(shape), 1)
+    columns = shape[-1] or 1
+    return (outputs // columns, columns, macs // outputs, 1) if macs % outputs == 0 else (1, 1, macs, 1)

@@ -1,0 +1,145 @@
+"""A forward pass as if it ran on one device: transfers stay where they are, and what leaves torch is told.
+
+x.to("cpu"), x.cuda(), torch.zeros(…, device="cuda")    no transfer: the device is that of the trace
+x.tolist(), f"{x:.3f}"                                  zeros of the same shape
+x.numpy()                                               an array of zeros; what comes back from numpy is an input
+torch.compile(f)                                        f
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from unittest.mock import patch
+
+import torch
+from torch.utils._pytree import tree_map
+
+from joulemap.errors import ModelError
+from joulemap.trace.inference import some_number
+from joulemap.trace.tape import Tape
+
+MOST: Final = 2**27
+"""Numbers that leave torch at once, as zeros."""
+
+LIST_NOTE: Final = "numbers read from data are taken to be 0, 1.0 or False"
+ARRAY_NOTE: Final = "an array is taken to hold zeros; what numpy computes is not counted"
+
+Wrapped = Callable[..., Any]
+
+
+@contextlib.contextmanager
+def on_one_device(tape: Tape) -> Iterator[None]:
+    """Have tensors without storage answer what needs data, and no device but that of the trace exist."""
+    before = torch._C._only_lift_cpu_tensors()
+    torch._C._set_only_lift_cpu_tensors(True)
+    try:
+        with contextlib.ExitStack() as stack:
+            for place, name, replacement in _replacements(tape):
+                stack.enter_context(patch.object(place, name, replacement))
+            if "torch._dynamo" in sys.modules:
+                stack.enter_context(torch.compiler.set_stance("force_eager"))
+            if "torch.nn.attention.flex_attention" in sys.modules:
+                from joulemap.trace.flex import flex_attention_on_meta
+
+                stack.enter_context(flex_attention_on_meta())
+            yield
+    finally:
+        torch._C._set_only_lift_cpu_tensors(before)
+
+
+def stay(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of an operator with every device as the one that a trace has for it.
+
+    What has no storage keeps none. Anything else is made on the CPU, whatever device was asked for.
+    """
+    first = next((one for one in args if isinstance(one, torch.Tensor)), None)
+    is_meta = first is not None and first.is_meta
+
+    def move(value: Any) -> Any:
+        if isinstance(value, torch.device) and value.type != "meta":
+            return _META if is_meta else _CPU
+        return value
+
+    return tree_map(move, args), tree_map(move, dict(kwargs))
+
+
+_META: Final = torch.device("meta")
+_CPU: Final = torch.device("cpu")
+
+
+def _replacements(tape: Tape) -> Iterator[tuple[Any, str, Wrapped]]:
+    tensor = torch.Tensor
+    tolist: Wrapped = tensor.tolist
+    numpy: Wrapped = tensor.numpy
+    array: Wrapped = tensor.__array__
+    text: Wrapped = tensor.__format__
+
+    def give_list(self: torch.Tensor) -> Any:
+        if not self.is_meta:
+            return tolist(self)
+        if (known := tape.known(self, "tolist")) is not None:
+            return tolist(known)
+        _check_size(self, "tolist()")
+        tape.note("tolist", LIST_NOTE)
+        return tolist(torch.full(self.shape, some_number(self), dtype=self.dtype, device="cpu"))
+
+    def give_array(self: torch.Tensor, **named: Any) -> Any:
+        if not self.is_meta:
+            return numpy(self, **named)
+        if (known := tape.known(self, "numpy")) is not None:
+            return numpy(known)
+        _check_size(self, "numpy()")
+        tape.note("numpy", ARRAY_NOTE)
+        tape.has_left_torch = True
+        return numpy(torch.zeros(self.shape, dtype=self.dtype, device="cpu"))
+
+    def give_as_array(self: torch.Tensor, *args: Any, **named: Any) -> Any:
+        if not self.is_meta:
+            return array(self, *args, **named)
+        given = give_array(self)
+        return given.astype(args[0], copy=False) if args and args[0] is not None else given
+
+    def give_text(self: torch.Tensor, form: str) -> str:
+        if not self.is_meta or self.dim():
+            return str(text(self, form))
+        if (known := tape.known(self, "format")) is not None:
+            return str(text(known, form))
+        return format(some_number(self), form) if form else str(text(self, form))
+
+    def come_back(usual: Wrapped) -> Wrapped:
+        def make(data: Any, *args: Any, **named: Any) -> Any:
+            made = usual(data, *args, **named)
+            is_array = type(data).__module__ == "numpy"
+            return tape.bring_back(made) if tape.has_left_torch and is_array else made
+
+        return make
+
+    yield tensor, "tolist", give_list
+    yield tensor, "numpy", give_array
+    yield tensor, "__array__", give_as_array
+    yield tensor, "__format__", give_text
+    for name in ("from_numpy", "as_tensor", "asarray", "tensor"):
+        yield torch, name, come_back(getattr(torch, name))
+    yield torch, "compile", _as_it_is
+    if not torch.cuda.is_available():
+        for name in ("_lazy_init", "synchronize", "empty_cache"):
+            yield torch.cuda, name, _do_nothing
+
+
+def _check_size(tensor: torch.Tensor, call: str) -> None:
+    if tensor.numel() > MOST:
+        raise ModelError(
+            f"{call} of {'x'.join(map(str, tensor.shape))} numbers in the forward pass: arithmetic outside of torch is "
+            "not counted, compute with torch there"
+        )
+
+
+def _as_it_is(model: Any = None, **_options: Any) -> Any:
+    return model if model is not None else lambda function: function
+
+
+def _do_nothing(*_args: Any, **_named: Any) -> None:
+    return None

@@ -1,0 +1,46 @@
+"""What stand-ins and higher-order operators see of the record that they write into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+
+
+class Step(Protocol):
+    """An operator that was recorded."""
+
+    name: str
+    aten: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[torch.Tensor, ...]
+    is_view: bool
+    score_operations: int
+
+
+class Tape(Protocol):
+    """A record of operators that is being written."""
+
+    has_left_torch: bool
+
+    @property
+    def calls(self) -> Sequence[Step]:
+        """What was recorded so far."""
+
+    def note(self, name: str, assumption: str) -> None:
+        """Tell an assumption about an operator of the module that runs now."""
+
+    def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
+        """Return the values of a tensor without storage that the host asks for, None where they are not known."""
+
+    def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return an input without values in the place of a tensor that was made outside of torch."""
+
+    def add_product(self, tensor: torch.Tensor) -> None:
+        """Declare what the last operator gives besides its outputs, and need not write."""
+
+    def on_trial(self) -> AbstractContextManager[Callable[[], Sequence[Step]]]:
+        """Record what runs inside as if it had not run; what is given returns its operators so far."""

@@ -1,0 +1,291 @@
+"""Forward passes as people write them: counted, or refused in one line that says what to do."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from joulemap.domain.workload import Workload
+from joulemap.errors import ModelError, UsageError
+from joulemap.trace.limit import OPERATORS, SECONDS
+from joulemap.trace.module import trace_module
+from models import KEY
+
+Forward = Callable[..., Any]
+MACS = 2 * 16 * 16
+"""Of a linear layer of 16 features on two rows."""
+
+
+class Net(nn.Module):
+    """A linear layer, and a forward pass that is handed over."""
+
+    def __init__(self, function: Forward) -> None:
+        super().__init__()
+        self.lin = nn.Linear(16, 16)
+        self.function = function
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        return self.function(self.lin, *inputs, **named)
+
+
+def traced(forward: Forward, *inputs: Any) -> Workload:
+    given = inputs or (torch.zeros(2, 16),)
+    return trace_module(Net(forward), given, key=KEY, model="net", batch=2)
+
+
+def macs(workload: Workload) -> int:
+    return sum(one.mac_count for one in workload.operators)
+
+
+def refusal(forward: Forward, *inputs: Any) -> str:
+    with pytest.raises(ModelError) as caught:
+        traced(forward, *inputs)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def synchronize(lin: nn.Module, x: Tensor) -> Any:
+    torch.cuda.synchronize()
+    return lin(x)
+
+
+def fill(lin: nn.Module, x: Tensor) -> Any:
+    return lin(x) + torch.arange(16, device="cuda") + torch.tensor([1.0], device="cuda")
+
+
+DEVICES: dict[str, Forward] = {
+    "to cpu": lambda lin, x: lin(x).to("cpu").relu(),
+    "cpu": lambda lin, x: lin(x).cpu().relu(),
+    "cuda": lambda lin, x: lin(x).cuda().relu(),
+    "to cuda": lambda lin, x: lin(x).to("cuda") + torch.zeros(16, device="cuda"),
+    "made there": fill,
+    "the module moves": lambda lin, x: lin.to("cpu")(x),
+    "waits": synchronize,
+}
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_transfer_stays_where_it_is(name: str) -> None:
+    if torch.cuda.is_available() and name == "waits":
+        pytest.skip("a GPU waits for itself")
+    workload = traced(DEVICES[name])
+    assert macs(workload) == MACS
+    assert not any(one.kind == "uncounted" for one in workload.operators)
+
+
+def test_a_window_of_this_machine_meets_a_signal_of_the_trace() -> None:
+    workload = traced(
+        lambda _, x: torch.stft(x, 512, window=torch.ones(512), return_complex=True), torch.zeros(2, 16000)
+    )
+    (fft,) = (one for one in workload.operators if one.operation == "fft")
+    frames = 16000 // 128 + 1
+    assert fft.elementwise_count == 2 * frames * 512 * 9 * 5 // 2  # 2.5 N log2 N each
+
+
+def test_numbers_that_leave_torch_are_zeros_and_told() -> None:
+    workload = traced(lambda lin, x: [lin(x)[index] for index in lin(x).argmax(-1).tolist()])
+    assert macs(workload) == 3 * MACS
+    assert workload.notes == ("model: tolist: numbers read from data are taken to be 0, 1.0 or False",)
+    assert macs(traced(lambda lin, x: (f"{x.mean():.3f}", lin(x))[1])) == MACS
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda x: torch.from_numpy(x.detach().cpu().numpy() * 2),
+        lambda x: torch.as_tensor(__import__("numpy").tanh(x)),
+    ],
+)
+def test_what_comes_back_from_numpy_is_an_input(leave: Callable[[Tensor], Tensor]) -> None:
+    workload = traced(lambda lin, x: lin(leave(lin(x))))
+    assert macs(workload) == 2 * MACS
+    assert not any(one.is_foldable for one in workload.operators if one.kind == "linear")
+    assert "what numpy computes is not counted" in workload.notes[0]
+
+
+def test_an_encoder_with_padding_computes_all_of_it() -> None:
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, batch_first=True), 2)
+    inputs = {"src": torch.zeros(2, 10, 64), "src_key_padding_mask": torch.zeros(2, 10, dtype=torch.bool)}
+    workload = trace_module(encoder, (), inputs, key=KEY, model="encoder", batch=2)
+    # a layer: four projections and two of the MLP for 20 tokens, scores and sums of 4 heads of 16 over 10 x 10
+    assert macs(workload) == 2 * (20 * (4 * 64 * 64 + 2 * 64 * 128) + 2 * 2 * 4 * 10 * 10 * 16)
+    assert "padding is taken to be computed as well" in workload.notes[0]
+
+
+def test_both_branches_are_told_and_the_costlier_is_counted() -> None:
+    workload = traced(lambda lin, x: torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: lin(y), (x,)))
+    assert macs(workload) == MACS
+    assert [one.operation for one in workload.operators if one.kind != "view"] == ["reduce", "gt", "linear"]
+    (note,) = workload.notes
+    assert "false is counted (true: 0 MACs and 32 other operations; false: 512 MACs and 32 other operations)" in note
+
+
+def test_a_predicate_that_is_known_chooses() -> None:
+    workload = traced(lambda lin, x: torch.cond(torch.ones(()).sum() > 2, lin, torch.sin, (x,)))
+    assert (macs(workload), workload.notes) == (0, ())
+
+
+def repeat(lin: nn.Module, x: Tensor, most: Any) -> Any:
+    from torch._higher_order_ops.while_loop import while_loop
+
+    return while_loop(lambda step, _: step < most, lambda step, y: (step + 1, lin(y)), (torch.tensor(0), x))
+
+
+def test_loops_run_as_often_as_they_would() -> None:
+    from torch._higher_order_ops.map import map as run_each
+    from torch._higher_order_ops.scan import scan
+
+    rows = torch.zeros(7, 2, 16)
+    assert macs(traced(lambda lin, x: run_each(lin, x), rows)) == 7 * MACS
+    assert (
+        macs(traced(lambda lin, x: scan(lambda c, y: (lin(c) + y, c.relu()), torch.zeros(2, 16), x), rows)) == 7 * MACS
+    )
+    assert macs(traced(lambda lin, x: repeat(lin, x, 5))) == 5 * MACS
+    workload = traced(lambda lin, x: repeat(lin, x, x.sum()))
+    assert macs(workload) == MACS
+    assert "its condition depends on data, it is taken to run once" in workload.notes[0]
+
+
+def test_an_associative_scan_is_counted() -> None:
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    workload = traced(lambda _, x: associative_scan(lambda a, b: a * b, x, dim=0), torch.zeros(8, 2, 16))
+    assert any(one.operation == "mul" for one in workload.operators)
+
+
+def test_functions_of_functions_are_counted() -> None:
+    rows = torch.zeros(7, 2, 16)
+    assert macs(traced(lambda lin, x: torch.vmap(lambda y: lin(y).sum())(x), rows)) == 7 * MACS
+    # forward, and the gradient of the input
+    assert macs(traced(lambda lin, x: torch.func.grad(lambda y: lin(y).sum())(x))) == 2 * MACS
+
+
+def test_a_gradient_by_the_input_is_counted() -> None:
+    def force(lin: nn.Module, x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            place = x.detach().requires_grad_(True)
+            return torch.autograd.grad(lin(place).sum(), place)[0]
+
+    assert macs(traced(force)) == 2 * MACS
+
+
+@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_flex_attention_is_an_attention(is_compiled: bool) -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    attend = torch.compile(flex_attention) if is_compiled else flex_attention
+    mask = create_block_mask(lambda _b, _h, q, k: q >= k, None, None, 256, 256, device="cpu")
+
+    def forward(_: nn.Module, x: Tensor) -> Any:
+        return attend(x, x, x, score_mod=lambda score, _b, _h, q, k: score + (q - k), block_mask=mask)
+
+    workload = traced(forward, torch.zeros(2, 4, 256, 16))
+    assert macs(workload) == 2 * (2 * 4 * 256 * 256 * 16)
+    (scores,) = (one for one in workload.operators if one.name.endswith("scores"))
+    assert scores.elementwise_count == 2 * 4 * 256 * 256 * 3  # the scale, and what the score function adds
+    assert "its mask keeps 3 of 4 blocks of scores, all are counted" in workload.notes[0]
+
+
+@pytest.mark.parametrize("make", [torch.jit.script, lambda module: torch.jit.trace(module, torch.zeros(2, 16))])
+@pytest.mark.parametrize("is_inside", [False, True])
+@pytest.mark.filterwarnings("ignore")
+def test_torchscript_is_counted(make: Callable[[nn.Module], nn.Module], is_inside: bool) -> None:
+    script = make(nn.Sequential(nn.Linear(16, 16), nn.ReLU()))
+    module = nn.Sequential(script, nn.Linear(16, 16)) if is_inside else script
+    workload = trace_module(module, (torch.zeros(2, 16),), key=KEY, model="script", batch=2)
+    assert macs(workload) == (1 + is_inside) * MACS
+    assert workload.parameter_count == (1 + is_inside) * 272
+    assert next(script.parameters()).device.type == "cpu"
+
+
+def test_a_check_of_data_is_taken_to_hold() -> None:
+    def checked(lin: nn.Module, x: Tensor) -> Any:
+        assert torch.isfinite(x).all()
+        if not (x < 9).all():
+            raise ValueError("too large")
+        return lin(x)
+
+    workload = traced(checked)
+    assert macs(workload) == MACS
+    assert any("is answered True, for False ends in an error" in note for note in workload.notes)
+
+
+def test_a_check_of_sizes_that_fails_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "checked.py"
+    path.write_text("def check(lin, x):\n    assert x.shape[0] == 3\n    return lin(x)\n")
+    check = runpy.run_path(str(path))["check"]
+    assert "its own check does not hold: assert x.shape[0] == 3; checked.py, line 2" in refusal(check)
+
+
+def test_a_ctc_loss_is_counted() -> None:
+    def loss(_: nn.Module, x: Tensor, targets: Tensor, steps: Tensor, lengths: Tensor) -> Any:
+        return nn.functional.ctc_loss(x.log_softmax(-1), targets, steps, lengths)
+
+    lengths = torch.full((2,), 50), torch.full((2,), 10)
+    workload = traced(loss, torch.zeros(50, 2, 20), torch.ones(2, 10, dtype=torch.int64), *lengths)
+    (ctc,) = (one for one in workload.operators if one.operation == "ctc_loss")
+    assert (ctc.elementwise_count, ctc.special_count) == (9 * 2 * 50 * 21, 4 * 2 * 50 * 21)
+
+
+def test_a_jagged_tensor_is_counted_by_what_it_holds() -> None:
+    def jag(lin: nn.Module, x: Tensor) -> Any:
+        return lin(torch.nested.as_nested_tensor([x[0, :3], x[1, :4]], layout=torch.jagged)).values()
+
+    assert macs(traced(jag, torch.zeros(2, 8, 16))) == 7 * 16 * 16
+
+
+REFUSED: dict[str, tuple[Forward, str]] = {
+    "a sparse tensor": (lambda lin, x: torch.sparse.mm(x.to_sparse(), lin.weight), "only dense tensors are counted"),
+    "a nested tensor": (lambda lin, x: lin(torch.nested.nested_tensor([x[:1], x])), "layout=torch.jagged"),
+    "memory": (lambda lin, x: lin(x) + x.untyped_storage()[0], "compute with torch's operators"),
+    "a stream": (lambda lin, x: (torch.cuda.Stream(), lin(x))[1], "a GPU are no part of a trace"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_counted_is_refused_with_what_to_do(name: str) -> None:
+    if torch.cuda.is_available() and name == "a stream":
+        pytest.skip("a GPU has streams")
+    forward, advice = REFUSED[name]
+    text = refusal(forward)
+    assert advice in text
+    assert "INTERNAL ASSERT" not in text
+
+
+def test_an_operator_without_a_rule_for_shapes_says_how_to_register_one() -> None:
+    library = torch.library.Library("joulemap_forward", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: 2 * x, "CPU")
+    text = refusal(lambda lin, x: torch.ops.joulemap_forward.twice(lin(x)))
+    assert 'torch.library.register_fake("joulemap_forward::twice")' in text
+
+
+def spin(_: nn.Module, x: Tensor) -> Tensor:
+    while True:
+        x = x + 1
+
+
+def wait(_: nn.Module, x: Tensor) -> Tensor:
+    while True:
+        pass
+
+
+def test_a_loop_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OPERATORS, "500")
+    text = refusal(spin)
+    assert "more than 500 operators ran" in text
+    assert "; test_forward.py, line " in text
+    monkeypatch.setenv(SECONDS, "1")
+    text = refusal(wait)
+    assert "it took more than 1 s" in text
+    assert "; test_forward.py, line " in text
+    monkeypatch.setenv(SECONDS, "soon")
+    with pytest.raises(UsageError, match="JOULEMAP_TRACE_SECONDS is 'soon', expected a whole number"):
+        traced(lambda lin, x: lin(x))
