@@ -105,7 +105,7 @@ class _Partition:
     def _find(self, indices: Iterable[int]) -> list[int]:
         """Return the groups of operators, the last in the order first."""
         found = {self.order.find(self.home[one]) for one in indices}
-        return sorted(found, key=self.order.rank.__getitem__, reverse=True)
+        return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
         """Whether a compiler would compute an operator when it computes the group."""
