@@ -21,6 +21,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
+from unittest.mock import patch
 
 import attrs
 import numpy as np
@@ -110,17 +111,15 @@ def count_inductor(model: Any, example: Any) -> int:
         written.append(code.value)
         raise _StopError
 
-    build_module = graph.GraphLowering.compile_to_module
-    graph.GraphLowering.compile_to_module = keep
+    compiled: Any = torch.compile(model)
     torch._dynamo.reset()
-    try:
-        with torch.no_grad(), config.patch(compile_threads=1, fx_graph_cache=False):
-            torch.compile(model)(example)
-    except Exception as error:
-        if not written:
-            raise error
-    finally:
-        graph.GraphLowering.compile_to_module = build_module
+    settings: Any = config.patch(compile_threads=1, fx_graph_cache=False)
+    with torch.no_grad(), settings, patch.object(graph.GraphLowering, "compile_to_module", keep):
+        try:
+            compiled(example)
+        except Exception:
+            if not written:
+                raise
     return sum(len(CALLS.findall(code[code.index("def call(") :])) for code in written)
 
 
