@@ -161,8 +161,8 @@ def test_what_a_kernel_loops_over_rides_on_its_leader() -> None:
 
 
 def test_long_patterns_say_how_much_more_there_is() -> None:
-    assert name_chain(["exp", "exp", "add"]) == "exp+add"
-    assert name_chain([*"abcdefgh"]) == "a+b+c+d+e+3_more"
+    assert name_chain(("exp", "exp", "add")) == "exp+add"
+    assert name_chain(tuple("abcdefgh")) == "a+b+c+d+e+3_more"
 
 
 def test_a_large_graph_is_cut_in_time_that_grows_with_it() -> None:

@@ -37,10 +37,12 @@ def fuse(workload: Workload) -> Workload:
             left = unread.get((access.tensor_index, here), _memory_bytes(workload, access.tensor_index))
             byte_count = 0 if made is not None and owner[made] == here else min(access.byte_count, left)
             unread[access.tensor_index, here] = left - byte_count
-        accesses.append(attrs.evolve(access, fused_byte_count=byte_count))
+        is_same = byte_count == access.fused_byte_count
+        accesses.append(access if is_same else attrs.evolve(access, fused_byte_count=byte_count))
     visible = {workload.tensors[access.tensor_index].buffer_index for access in accesses if access.fused_byte_count > 0}
     buffers = tuple(
-        attrs.evolve(buffer, is_hidden=index not in visible) for index, buffer in enumerate(workload.buffers)
+        buffer if buffer.is_hidden == (index not in visible) else attrs.evolve(buffer, is_hidden=index not in visible)
+        for index, buffer in enumerate(workload.buffers)
     )
     return attrs.evolve(workload, subgraphs=subgraphs, accesses=tuple(accesses), buffers=buffers)
 

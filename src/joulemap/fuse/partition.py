@@ -81,7 +81,7 @@ class _Partition:
         elif index in self.gates:
             homes = [self.order.find(self.home[self.gates[index]])]
         else:
-            gate = _gate(index, self.operators, self.consumers)
+            gate = _gate(index, self.operators, self.consumers) if operator.kind == "reduction" else []
             self.gates |= dict.fromkeys(gate, index)
             homes = [] if gate else self._candidates(index)
         needed = [self.home[one] for one in self.producers[index]]
@@ -99,7 +99,7 @@ class _Partition:
             group.take(operator)
             group.is_closed |= index in self.gates or self.gates.get(index + 1) == index
             home = self._adopt(index, home)
-            if not group.anchors:
+            if len(homes) > 1 and not group.anchors:
                 self._unite(home, homes)
 
     def _find(self, indices: Iterable[int]) -> list[int]:
@@ -167,12 +167,10 @@ class _Partition:
 
 
 def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int]]) -> list[int]:
-    """Return the operators after `start` that make a squeeze-and-excitation gate with it, or nothing.
+    """Return the operators after a reduction that make a squeeze-and-excitation gate with it, or nothing.
 
     Every one but the last has a single consumer, so the gate is convex.
     """
-    if operators[start].kind != "reduction":
-        return []
     found: list[int] = []
     products = 0
     current = start
