@@ -1,6 +1,7 @@
 """What an operator costs as a kernel of its own and hidden in another's, by operator and architecture class.
 
-python benchmarks/fusion.py [--write]      --write puts the tables into docs/fusion.md
+python benchmarks/fusion.py [--write | --inductor]      --write puts the tables into docs/fusion.md, --inductor prints
+                                                        how many kernels torch's compiler needs (`kernel_count.py`)
 
 One target of each class, seven models, batches 1 and 8. Per operator type, over all its occurrences that ride in a
 fused kernel which another operator leads:
@@ -329,10 +330,16 @@ def write(page: Path = PAGE) -> None:
 
 
 def main() -> None:
-    """Print the tables, or write them."""
+    """Print the tables, or write them, or print kernels beside those of torch's compiler."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="into docs/fusion.md, between its marks")
-    if parser.parse_args().write:
+    parser.add_argument("--inductor", action="store_true", help="our kernels beside Inductor's, and nothing else")
+    asked = parser.parse_args()
+    if asked.inductor:
+        from kernel_count import count_all, tell
+
+        tell(count_all(), lambda line: print(line, flush=True))
+    elif asked.write:
         write()
     else:
         print(render())

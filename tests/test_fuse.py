@@ -295,7 +295,7 @@ def graphs(draw: st.DrawFn) -> tuple[tuple[Operator, ...], tuple[Edge, ...]]:
     return operators, edges
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(graphs())
 def test_any_data_flow_is_cut_into_convex_disjoint_subgraphs(
     graph: tuple[tuple[Operator, ...], tuple[Edge, ...]],

@@ -161,8 +161,8 @@ def test_what_a_kernel_loops_over_rides_on_its_leader() -> None:
 
 
 def test_long_patterns_say_how_much_more_there_is() -> None:
-    assert name_chain(["exp", "exp", "add"]) == "exp+add"
-    assert name_chain([*"abcdefgh"]) == "a+b+c+d+e+3_more"
+    assert name_chain(("exp", "exp", "add")) == "exp+add"
+    assert name_chain(tuple("abcdefgh")) == "a+b+c+d+e+3_more"
 
 
 def test_a_large_graph_is_cut_in_time_that_grows_with_it() -> None:
@@ -188,3 +188,10 @@ def test_a_large_graph_is_cut_in_time_that_grows_with_it() -> None:
 
     small, large = min(seconds(500) for _ in range(3)), seconds(4000)
     assert large < 24 * small
+
+
+def test_what_a_gate_reduces_does_not_ride_on_its_products() -> None:
+    gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(8, 2, 1), nn.SiLU(), nn.Conv2d(2, 8, 1), nn.Sigmoid())
+    kernels = form_kernels(columns_of(trace(gate.to("meta"), image(1, 8, 6))), "fp16", "fused")
+    assert kernels.kernel_count == 1
+    assert kernels.work.operation[kernels.rides].tolist() == ["silu", "sigmoid"]

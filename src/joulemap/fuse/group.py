@@ -23,12 +23,13 @@ POINTWISE: Final = frozenset({"batch_norm", "elementwise"})
 ROWWISE: Final = frozenset({"softmax", "normalization"})
 """Kinds that need a whole row; they fuse with pointwise operators around them, not with a GEMM's epilogue."""
 
-JOINING: Final = frozenset({"append", "cat", "constant_pad_nd", "pad", "repeat", "stack"})
+JOINING: Final = frozenset({"append", "cat", "constant_pad_nd", "pad", "repeat", "slice_scatter", "stack"})
 """Movements whose result may be larger than each operand, which a kernel computes where it puts it."""
 
 MOVING: Final = JOINING | {
-    "channel_shuffle", "clone", "contiguous", "copy", "dropout", "flip", "pixel_shuffle", "pixel_unshuffle", "reshape",
-    "roll", "rot90", "to", "to_copy", "tril", "triu", "type_as", "unsafe_view",
+    "channel_shuffle", "clone", "contiguous", "copy", "dropout", "flip", "one_hot", "pixel_shuffle", "pixel_unshuffle",
+    "repeat_interleave", "reshape", "roll", "rot90", "to", "to_copy", "tril", "triu", "type_as", "unsafe_view",
+    "upsample_nearest",
 }  # fmt: skip
 """Movements that put each element where its index says, so that a kernel computes what it moves."""
 
@@ -44,8 +45,10 @@ FILLING: Final = frozenset({
 PARTIAL: Final = frozenset({"copy", "fill", "zero"})
 """Movements that may write a part of what is there."""
 
-STENCILS: Final = ("grid_sample", "upsample")
-"""How operations begin that read neighbours of elements: what they read is made before."""
+STENCILS: Final = frozenset(
+    {"grid_sample", *(f"upsample_{mode}" for mode in ("linear", "bilinear", "trilinear", "bicubic"))}
+)
+"""Operations that read neighbours of elements: what they read is made before."""
 
 REDUCING: Final = frozenset({"adaptive_avg_pool", "logsumexp", "moment", "reduce"})
 """Reductions of rows; sorting and searching are kernels of their own."""
@@ -184,7 +187,7 @@ def may_take(group: Group, operator: Operator) -> bool:
     if operator.kind in ROWWISE:
         return _has_rows(group, operator.output_element_count, row_count(operator))
     is_gathering = operator.kind == "data_movement" and operator.operation in GATHERING
-    if not (is_elementwise(operator) or is_gathering) or operator.operation.startswith(STENCILS):
+    if not (is_elementwise(operator) or is_gathering) or operator.operation in STENCILS:
         return False
     return _spans(group, operator)
 

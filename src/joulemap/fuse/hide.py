@@ -45,10 +45,12 @@ def fuse(workload: Workload) -> Workload:
             is_inside = writers.get(access.tensor_index) == {here} and not access.is_boundary
             byte_count = 0 if is_inside else min(access.byte_count, left)
             unread[access.tensor_index, here] = left - byte_count
-        accesses.append(attrs.evolve(access, fused_byte_count=byte_count))
+        is_same = byte_count == access.fused_byte_count
+        accesses.append(access if is_same else attrs.evolve(access, fused_byte_count=byte_count))
     visible = {workload.tensors[access.tensor_index].buffer_index for access in accesses if access.fused_byte_count > 0}
     buffers = tuple(
-        attrs.evolve(buffer, is_hidden=index not in visible) for index, buffer in enumerate(workload.buffers)
+        buffer if buffer.is_hidden == (index not in visible) else attrs.evolve(buffer, is_hidden=index not in visible)
+        for index, buffer in enumerate(workload.buffers)
     )
     return attrs.evolve(workload, operators=operators, subgraphs=subgraphs, accesses=tuple(accesses), buffers=buffers)
 

@@ -97,7 +97,7 @@ class _Partition:
         elif index in self.gates:
             homes = [self.order.find(self.home[self.gates[index]])]
         else:
-            gate = _gate(index, self.operators, self.consumers)
+            gate = _gate(index, self.operators, self.consumers) if operator.kind == "reduction" else []
             self.gates |= dict.fromkeys(gate, index)
             homes = [] if gate else self._candidates(index)
         needed = [self.home[one] for one in self.producers[index]]
@@ -115,7 +115,7 @@ class _Partition:
             group.take(operator)
             group.is_closed |= index in self.gates or self.gates.get(index + 1) == index
             home = self._adopt(index, home)
-            if not group.anchors:
+            if len(homes) > 1 and not group.anchors:
                 self._unite(home, homes)
 
     def _place_in_loop(self, index: int) -> None:
@@ -136,7 +136,7 @@ class _Partition:
     def _find(self, indices: Iterable[int]) -> list[int]:
         """Return the groups of operators, the last in the order first."""
         found = {self.order.find(self.home[one]) for one in indices}
-        return sorted(found, key=self.order.rank.__getitem__, reverse=True)
+        return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
         """Whether a compiler would compute an operator when it computes the group."""
@@ -204,12 +204,10 @@ class _Partition:
 
 
 def _gate(start: int, operators: Sequence[Operator], consumers: Sequence[set[int]]) -> list[int]:
-    """Return the operators after `start` that make a squeeze-and-excitation gate with it, or nothing.
+    """Return the operators after a reduction that make a squeeze-and-excitation gate with it, or nothing.
 
     Every one but the last has a single consumer, so the gate is convex.
     """
-    if operators[start].kind != "reduction":
-        return []
     found: list[int] = []
     products = 0
     current = start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
@@ -43,7 +44,7 @@ def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
     elif operations.count("matmul") == 2 and "softmax" in operations:
         pattern = "attention"
     else:
-        pattern = name_chain(operations)
+        pattern = name_chain(tuple(operations))
     return Subgraph(
         pattern=pattern,
         name=leaders[0].name,
@@ -52,7 +53,8 @@ def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
     )
 
 
-def name_chain(operations: Sequence[str]) -> str:
+@lru_cache(maxsize=4096)
+def name_chain(operations: tuple[str, ...]) -> str:
     """Return operations joined, known chains by their names, repetitions once, and how many more there are."""
     text = "+".join(operations)
     for name, chain in CHAINS:
