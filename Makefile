@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow lint type format bench models zoo profile accuracy calibration doubt pages questions campaign ladder ladder-models docs clean
+.PHONY: demo install test test-slow test-models lint type format bench models zoo profile accuracy calibration doubt pages questions campaign ladder ladder-models docs clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -22,6 +22,10 @@ test: lint type $(STAMP)  ## install if needed, then lint, types and tests
 
 test-slow: $(STAMP)  ## sweeps over every model that the catalogue lists
 	$(BIN)/python -m pytest -m slow
+
+test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
+	$(BIN)/python -c 'import timm, transformers' 2> /dev/null || $(BIN)/python -m pip install --quiet --editable '.[models]'
+	$(BIN)/python benchmarks/breadth.py $(if $(ONLY),--only $(ONLY)) $(if $(LIMIT),--limit $(LIMIT)) $(if $(NAMES),--names $(NAMES))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -155,7 +155,6 @@ def test_a_module_of_views_alone_is_refused_by_every_question(workspace: Workspa
     for ask in (workspace.compare, workspace.rank_hardware, workspace.utilization, workspace.architectures):
         with pytest.raises(ModelError, match="it gives back its input, as another view of it"):
             ask(flat, inputs, hardware=CHIP)
-    assert workspace.check().findings.rows == ()
 
 
 @pytest.fixture

@@ -212,6 +212,9 @@ class Recorder(TorchDispatchMode):
         parameter = self._parameters.get(storage_of(tensor))
         if parameter is not None:
             return self._add(tensor, producer=None, role="parameter", name=parameter[0])
+        owner = self._owner.get(self._storage(tensor))
+        if owner is not None:  # another object for the same memory, as `detach` gives
+            return self._add(tensor, producer=self.tensors[owner].producer, role=self.tensors[owner].role)
         return self._add(tensor, producer=None, role="constant")
 
     def _add(
