@@ -207,3 +207,20 @@ def test_a_run_is_that_of_the_same_weights_stored_narrow(name: str) -> None:
     lines = np.bincount(runs[0].ledger.operator_index, minlength=3)
     assert (lines[:2] > 0).all()
     assert runs[0].operators.latency_fs.sum() == runs[0].subgraphs.latency_fs.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "Float8WeightOnlyConfig"]
+)
+def test_torchao_moves_what_it_stores(name: str) -> None:
+    quantization = pytest.importorskip("torchao.quantization")
+    model = nn.Sequential(nn.Linear(COLUMNS, ROWS, bias=False), nn.ReLU(), nn.Linear(ROWS, 64, bias=False))
+    model = model.to(torch.bfloat16).eval()
+    quantization.quantize_(model, getattr(quantization, name)())
+    workload = trace(model.to("meta"), x())
+    stored = COUNT + 64 * ROWS
+    assert sum(pattern.startswith("dequantize+") for pattern in patterns(workload)) == 2
+    narrow = [one for one in workload.accesses if one.role == "weight" and not one.item_bytes]
+    assert sum(one.fused_byte_count for one in narrow) == stored
+    assert stored <= fused_weights(workload) < 1.1 * stored
