@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,14 +34,15 @@ def x(batch: int = 1) -> Tensor:
 class Quantized(nn.Module):
     """Buffers by name, and what is made of them and the input."""
 
-    def __init__(self, forward: Callable[[nn.Module, Tensor], Tensor], **buffers: Tensor) -> None:
+    def __init__(self, forward: Callable[[Any, Tensor], Tensor], **buffers: Tensor) -> None:
         super().__init__()
         self.function = forward
         for name, value in buffers.items():
             self.register_buffer(name, value)
 
     def forward(self, given: Tensor) -> Tensor:
-        return self.function(self, given)
+        made: Tensor = self.function(self, given)
+        return made
 
 
 def int8() -> nn.Module:
@@ -59,7 +61,7 @@ def fp8() -> nn.Module:
     )
 
 
-def _unpack(own: nn.Module, given: Tensor) -> Tensor:
+def _unpack(own: Any, given: Tensor) -> Tensor:
     halves = torch.stack((own.weight & 15, own.weight >> 4), dim=-1).view(ROWS, COLUMNS // GROUP, GROUP)
     wide = (halves.to(given.dtype) - own.zero.to(given.dtype)) * own.scale
     return functional.linear(given, wide.view(ROWS, COLUMNS))
@@ -140,7 +142,7 @@ def test_what_follows_the_product_still_follows() -> None:
 
 
 def test_a_matrix_that_two_products_read_has_a_kernel_of_its_own() -> None:
-    def twice(own: nn.Module, given: Tensor) -> Tensor:
+    def twice(own: Any, given: Tensor) -> Tensor:
         wide = own.weight.to(given.dtype) * own.scale
         return functional.linear(given, wide) + functional.linear(given * 2, wide)
 
@@ -154,7 +156,7 @@ def test_a_matrix_that_two_products_read_has_a_kernel_of_its_own() -> None:
 
 
 def test_what_two_products_share_on_the_way_stays_folded() -> None:
-    def halves(own: nn.Module, given: Tensor) -> Tensor:
+    def halves(own: Any, given: Tensor) -> Tensor:
         scale = torch.exp(own.scale)
         first = functional.linear(given, own.first.to(given.dtype) * scale)
         return first + functional.linear(given, own.second.to(given.dtype) * scale)
@@ -171,7 +173,7 @@ def test_what_two_products_share_on_the_way_stays_folded() -> None:
 
 
 def test_constants_that_are_no_weights_are_folded() -> None:
-    def biased(own: nn.Module, given: Tensor) -> Tensor:
+    def biased(own: Any, given: Tensor) -> Tensor:
         bias = own.table[own.index].view(1, 1, 16, 16)
         heads = given.view(1, 1, 16, 16)
         return functional.scaled_dot_product_attention(heads, heads, heads, attn_mask=bias)
@@ -180,7 +182,7 @@ def test_constants_that_are_no_weights_are_folded() -> None:
     workload = trace(module, x())
     assert [one.operation for one in workload.operators if one.is_foldable and not one.is_view] == ["index"]
 
-    def prepared(own: nn.Module, given: Tensor) -> Tensor:
+    def prepared(own: Any, given: Tensor) -> Tensor:
         return functional.linear(given, own.weight * own.scale)
 
     float_weights = Quantized(
@@ -205,3 +207,20 @@ def test_a_run_is_that_of_the_same_weights_stored_narrow(name: str) -> None:
     lines = np.bincount(runs[0].ledger.operator_index, minlength=3)
     assert (lines[:2] > 0).all()
     assert runs[0].operators.latency_fs.sum() == runs[0].subgraphs.latency_fs.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "Float8WeightOnlyConfig"]
+)
+def test_torchao_moves_what_it_stores(name: str) -> None:
+    quantization = pytest.importorskip("torchao.quantization")
+    model = nn.Sequential(nn.Linear(COLUMNS, ROWS, bias=False), nn.ReLU(), nn.Linear(ROWS, 64, bias=False))
+    model = model.to(torch.bfloat16).eval()
+    quantization.quantize_(model, getattr(quantization, name)())
+    workload = trace(model.to("meta"), x())
+    stored = COUNT + 64 * ROWS
+    assert sum(pattern.startswith("dequantize+") for pattern in patterns(workload)) == 2
+    narrow = [one for one in workload.accesses if one.role == "weight" and not one.item_bytes]
+    assert sum(one.fused_byte_count for one in narrow) == stored
+    assert stored <= fused_weights(workload) < 1.1 * stored

@@ -219,10 +219,11 @@ class Scope:
         """Return how weights are stored that are narrower than activations."""
         pairs = (find_weight_format(*pair) for pair in self.precisions)
         told = dict.fromkeys(weights.describe() for weights in pairs if weights is not None)
+        if not told:
+            return []
         return [
-            f"weights of products are stored as {one}, and converted by the kernel that multiplies by them; norms, "
-            "biases and tables keep the precision of activations"
-            for one in told
+            f"weights of products are stored as {'; '.join(told)}; the kernel that multiplies by them converts them, "
+            "and norms, biases and tables keep the precision of activations"
         ]
 
     def _describe_unavailable(self) -> list[str]:

@@ -17,7 +17,7 @@ from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.table import Table
-from joulemap.domain.weight import spell_precision
+from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
 
@@ -278,7 +278,8 @@ class ArchitecturesAnswer(RunAnswer):
             steps.append(["explain", model, *pair, *spell_precision(most.precision), *repeated])
         if "--batch" not in repeated and "--input" not in repeated:
             precision = [] if self.asked == COMMON_PRECISION else ["--precision", self.asked]
-            weights = ",".join(self.scope.settings.weight_precision)
+            stored = (split_precision(row.precision)[1] for row in self.answered)
+            weights = ",".join(dict.fromkeys(filter(None, stored)))
             precision += ["--weight-precision", weights] if weights else []
             hardware = [self.scope.spell(row.hardware) for row in self.rows]
             chosen = [] if hardware == list(CLASS_HARDWARE.values()) else ["--hardware", ",".join(hardware)]
