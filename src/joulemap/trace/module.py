@@ -26,6 +26,7 @@ from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
 from joulemap.trace.limit import limited_time
 from joulemap.trace.record import Recorder, Site
+from joulemap.trace.tensor import dense_parts
 
 MOST_ANSWERS: Final = 8
 """Questions about data that are answered True at most."""
@@ -98,8 +99,17 @@ def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
         for parameter in module.parameters()
     )
     memo.update((id(buffer), _to_meta(buffer)) for buffer in module.buffers())
+    memo.update((id(tensor), tensor.detach()) for tensor in _uncopyable(module) if id(tensor) not in memo)
     made = copy.deepcopy(module, memo)
     return made if _is_on_meta(made) else made.to("meta")
+
+
+def _uncopyable(module: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """Yield tensors that are attributes and refuse to be copied: computed and sparse ones."""
+    for child in module.modules():
+        for leaf in tree_leaves(dict(vars(child))):
+            if isinstance(leaf, torch.Tensor) and (leaf.layout != torch.strided or not leaf.is_leaf):
+                yield leaf
 
 
 def _is_on_meta(module: torch.nn.Module) -> bool:
@@ -150,7 +160,8 @@ def _run_once(
 ) -> Any:
     for leaf in tree_leaves(inputs):
         if isinstance(leaf, torch.Tensor):
-            recorder.add_input(leaf)
+            for part in dense_parts(leaf):
+                recorder.add_input(part)
     positional, named = inputs
     with (
         refusing(lambda error: f"{model}: the forward pass failed: {explain(error, recorder)}"),
@@ -192,7 +203,7 @@ def trace_module(
     else:
         module = _copy_on_meta(module).eval()
     recorder, result = _run(module, tree_map(_to_meta, (tuple(args), dict(kwargs or {}))), model)
-    outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    outputs = [part for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) for part in dense_parts(leaf)]
     if not recorder.calls:
         raise ModelError(f"{model}: the forward pass ran no operator")
     return assemble(
