@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import prune
 
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError, UsageError
@@ -239,6 +240,32 @@ def test_a_jagged_tensor_is_counted_by_what_it_holds() -> None:
         return lin(torch.nested.as_nested_tensor([x[0, :3], x[1, :4]], layout=torch.jagged)).values()
 
     assert macs(traced(jag, torch.zeros(2, 8, 16))) == 7 * 16 * 16
+
+
+def test_a_jagged_input_is_counted_by_what_it_holds() -> None:
+    rows = torch.nested.nested_tensor([torch.zeros(3, 16), torch.zeros(5, 16)], layout=torch.jagged)
+    workload = traced(lambda lin, x: lin(x), rows)
+    assert macs(workload) == 8 * 16 * 16
+    assert not any(one.is_foldable for one in workload.operators if one.kind == "linear")
+
+
+def test_a_pruned_module_is_counted() -> None:
+    module = nn.Linear(16, 16)
+    prune.l1_unstructured(module, "weight", 0.5)
+    assert macs(trace_module(module, (torch.zeros(2, 16),), key=KEY, model="pruned", batch=2)) == MACS
+
+
+def test_a_sparse_attribute_is_refused() -> None:
+    class Graph(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.edges = torch.eye(8).to_sparse_csr()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.edges @ x
+
+    with pytest.raises(ModelError, match="8x8 is sparse_csr: only dense tensors are counted"):
+        trace_module(Graph(), (torch.zeros(8, 16),), key=KEY, model="graph", batch=8)
 
 
 REFUSED: dict[str, tuple[Forward, str]] = {

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 from unittest.mock import patch
 
 import torch
-from torch.utils._pytree import tree_map
 
 from joulemap.errors import ModelError
 from joulemap.trace.inference import some_number
@@ -50,20 +49,21 @@ def on_one_device(tape: Tape) -> Iterator[None]:
         torch._C._set_only_lift_cpu_tensors(before)
 
 
-def stay(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of an operator with every device as the one that a trace has for it.
 
     What has no storage keeps none. Anything else is made on the CPU, whatever device was asked for.
     """
+    named = kwargs.get("device")
+    if named is None and not any(isinstance(one, torch.device) for one in args):
+        return args, kwargs
     first = next((one for one in args if isinstance(one, torch.Tensor)), None)
-    is_meta = first is not None and first.is_meta
+    here = _META if first is not None and first.is_meta else _CPU
 
     def move(value: Any) -> Any:
-        if isinstance(value, torch.device) and value.type != "meta":
-            return _META if is_meta else _CPU
-        return value
+        return here if isinstance(value, torch.device) and value.type != "meta" else value
 
-    return tree_map(move, args), tree_map(move, dict(kwargs))
+    return tuple(map(move, args)), {name: move(value) for name, value in kwargs.items()}
 
 
 _META: Final = torch.device("meta")

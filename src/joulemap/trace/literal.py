@@ -29,7 +29,7 @@ class HostValues(TorchFunctionMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         if (
-            func in _MAKERS
+            func in (*_MAKERS, torch.tensor, torch.as_tensor, torch.asarray)
             and _is_meta(kwargs.get("device"))
             and not isinstance(args[0] if args else None, torch.Tensor)
         ):
@@ -38,7 +38,7 @@ class HostValues(TorchFunctionMode):
             kwargs = {"dtype": args[0].dtype, **kwargs, "device": "cpu"}
             if not isinstance(args[1], torch.Tensor):
                 return torch.tensor(*args[1:], **kwargs)
-        elif func is _TOLIST:
+        elif func in (_TOLIST, torch.Tensor.tolist):
             self.recorder.read(args[0])
         return func(*args, **kwargs)
 

@@ -26,6 +26,7 @@ from joulemap.trace.limit import limited_time
 from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder, Site
+from joulemap.trace.tensor import dense_parts
 from joulemap.trace.way import LARGE, building, take
 
 MOST_ANSWERS: Final = 8
@@ -102,7 +103,7 @@ def _copying_any_tensor() -> Iterator[None]:
             return memo[id(tensor)]
         if isinstance(tensor, FakeTensor) or (tensor.numel() > LARGE and tensor.layout == torch.strided):
             made = _to_meta(tensor.detach())
-        elif tensor.is_leaf:
+        elif tensor.is_leaf and tensor.layout == torch.strided:
             return usual(tensor, memo)  # type: ignore[no-untyped-call]
         else:
             made = tensor.detach().clone()
@@ -122,21 +123,6 @@ def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
     if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # those of TorchScript cannot be replaced
         return module
     return module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
-
-
-def _is_on_meta(module: torch.nn.Module) -> bool:
-    return all(tensor.is_meta for tensor in (*module.parameters(), *module.buffers()))
-
-
-def _script_on_meta(module: torch.jit.ScriptModule) -> torch.nn.Module:
-    """Return a copy of a TorchScript module without storage: its parameters are no Python objects that could move."""
-    if _is_on_meta(module):
-        return module
-    buffer = io.BytesIO()
-    torch.jit.save(module, buffer)
-    buffer.seek(0)
-    loaded: torch.nn.Module = torch.jit.load(buffer, map_location="meta")
-    return loaded
 
 
 def _run(module: torch.nn.Module, inputs: tuple[Any, Any], model: str) -> tuple[Recorder, Any]:
@@ -171,7 +157,8 @@ def _run_once(
     mode: Callable[[], contextlib.AbstractContextManager[Any]],
 ) -> Any:
     for leaf in tensors_in(inputs):
-        recorder.add_input(leaf)
+        for part in dense_parts(leaf):
+            recorder.add_input(part)
     positional, named = inputs
     with (
         refusing(lambda error: f"{model}: the forward pass failed: {explain(error, recorder)}"),
@@ -242,7 +229,7 @@ def trace_module(
         module = module.eval()
     inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_it_is if keeps_values else _as_input)
     recorder, result = _run(module, inputs, model)
-    outputs = tensors_in(result)
+    outputs = [part for leaf in tensors_in(result) for part in dense_parts(leaf)]
     _refuse_empty(model, recorder, inputs, outputs)
     return assemble(
         recorder,

@@ -41,6 +41,14 @@ def storage_of(tensor: torch.Tensor) -> int:
     return storage
 
 
+def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the tensors that one is made of, as a jagged one is of its values and offsets; itself for any other."""
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is None:
+        return [tensor]
+    return [part for name in flatten()[0] for part in dense_parts(getattr(tensor, name))]
+
+
 def touched_bytes(tensor: torch.Tensor) -> int:
     """Return the bytes that reading all of `tensor` touches: an expanded dimension is read once."""
     dense = math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
