@@ -210,8 +210,8 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
         return tuple(sized), {}
     if not tensors_in(sized):
         raise ModelError(
-            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, a "
-            "dictionary of keyword arguments or one object that holds tensors"
+            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, "
+            "a dictionary of keyword arguments or one object that holds tensors"
         )
     return (sized,), {}
 
@@ -229,8 +229,8 @@ def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
         shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_TOLD])
         more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
         raise ModelError(
-            f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out to "
-            "take them as they are, or give --input"
+            f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out "
+            "to take them as they are, or give --input"
         )
 
     def resize(value: torch.Tensor) -> torch.Tensor:

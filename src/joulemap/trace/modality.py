@@ -1,4 +1,4 @@
-"""The inputs of a model of transformers: by the names that its forward pass takes and the settings of its configuration.
+"""The inputs of a model of transformers: by the names that its forward pass takes and the sizes of its configuration.
 
 signature, main_input_name, input_modalities ──► names
 configuration and its parts for text, images, audio, time ──► sizes
@@ -95,6 +95,10 @@ class Guess:
     is_turned: bool = False
     """Whether inputs have the rarer of two layouts: several images for each sample, frames of sound before bins."""
     scale: int = 1
+    size: int = 0
+    """Of an image, where an error told it; 0 for that of the configuration."""
+    counts: dict[str, int] = attrs.field(factory=dict)
+    """Modality -> features of it, where an error told them."""
     made: Inputs = attrs.field(factory=dict)
 
     @property
@@ -128,13 +132,13 @@ class Guess:
         spec = next((spec for name, spec in self.given.items() if "pixel" in name and len(spec.shape) > 3), None)
         if spec is not None:
             return spec.shape[-2], spec.shape[-1]
-        size = self.setting("image", "image_size") or IMAGE
+        size = self.size or self.setting("image", "image_size") or IMAGE
         if isinstance(size, Mapping):
             size = size.get("height", IMAGE)
         height, width = (size[-2], size[-1]) if isinstance(size, list | tuple) and len(size) > 1 else (size, size)
-        if isinstance(height, list | tuple):
+        if not isinstance(height, int) or not isinstance(width, int):
             height = width = IMAGE
-        return int(height) * self.scale, int(width) * self.scale
+        return height * self.scale, width * self.scale
 
     def channels(self) -> int:
         """Return the channels of an image."""
@@ -278,7 +282,7 @@ def _pixels(guess: Guess) -> torch.Tensor:
 
 
 def _several(guess: Guess, image: tuple[int, ...]) -> torch.Tensor:
-    """Return the images of each sample: a pair, the tiles of one, or one; with values, for some models look for empty ones."""
+    """Return the images of each sample: a pair, tiles, or one; with values, for some models look for empty ones."""
     count = 2 if "labels" in guess.accepted and "input_ids" not in guess.accepted else 1
     tiled = _tiled(guess)
     if tiled is not None:
@@ -322,6 +326,7 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
         "audio", "num_mel_bins", "feature_projection_input_dim", "input_feat_size", "input_feat_per_channel", "n_mels",
         "mel_bins", "num_mels", "feature_size", "input_dim", "input_channels",
     )  # fmt: skip
+    bins = bins or _first_width(guess)
     if not bins:
         return None
     if (
@@ -330,6 +335,14 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
     ):
         return _floats(guess.batch, bins, guess.frames())
     return _floats(guess.batch, guess.frames(), bins)
+
+
+def _first_width(guess: Guess) -> int:
+    """Return the width that the first layer takes; 0 where there is none that has one."""
+    for layer in guess.module.modules():
+        if isinstance(layer, torch.nn.Linear | torch.nn.Conv1d):
+            return int(layer.weight.shape[1])
+    return 0
 
 
 def _wave(guess: Guess) -> torch.Tensor:
@@ -491,11 +504,20 @@ def _embeddings(guess: Guess, length: int) -> torch.Tensor | None:
     return _floats(guess.batch, length, width) if width else None
 
 
+def _by_ending(guess: Guess, name: str) -> torch.Tensor | None:
+    """Return what a name without a rule says by its ending: ids, a mask, or what text becomes."""
+    if name.endswith("_ids"):
+        return _zeros(guess.batch, guess.tokens())
+    if name.endswith("_mask"):
+        return _ones(guess.batch, guess.tokens())
+    return _embeddings(guess, guess.tokens()) if name.endswith(("_embeds", "hidden_states")) else None
+
+
 def _make(guess: Guess, name: str) -> torch.Tensor | None:
     spec = guess.given.get(name)
     rule = RULES.get(name)
     try:
-        made = rule(guess) if rule is not None else None
+        made = rule(guess) if rule is not None else _by_ending(guess, name)
     except KeyError:
         made = None
     if spec is None:
@@ -546,7 +568,7 @@ def _fill_placeholders(guess: Guess) -> None:
             name = "input_values"
         if token is None or name not in guess.made:
             continue
-        count = _count_features(guess, method)
+        count = guess.counts.get(kind) or _count_features(guess, method)
         needed += count // guess.batch
         row += [token] * (count // guess.batch)
     if not row:
@@ -610,6 +632,18 @@ _NEEDED_BY_FEATURES: Final = ("image_sizes", "image_grid_thw", "pixel_attention_
     "input_features_mask", "feature_attention_mask", "target_sizes", "attention_mask", "image_merge_sizes")  # fmt: skip
 
 
+def _follow(guess: Guess) -> None:
+    """Put placeholders among the ids, and make what is as long as they are."""
+    _fill_placeholders(guess)
+    for entry in ("mm_token_type_ids", "moe_mm_token_type_ids", "attention_mask", "token_type_ids", "bbox"):
+        ids = guess.made.get("input_ids")
+        if entry not in guess.made or ids is None or entry in guess.given:
+            continue
+        made = _zeros(*ids.shape, 4) if entry == "bbox" else _make(guess, entry)
+        if made is not None:
+            guess.made[entry] = made
+
+
 def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
     """Return the inputs of these names; ModelError names those whose sizes are not known."""
     order = [*RULES]
@@ -617,12 +651,7 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
         made = _make(guess, entry)
         if made is not None:
             guess.made[entry] = made
-    _fill_placeholders(guess)
-    for entry in ("mm_token_type_ids", "moe_mm_token_type_ids", "attention_mask", "token_type_ids", "bbox"):
-        if entry in guess.made and "input_ids" in guess.made and entry not in guess.given:
-            made = _zeros(*guess.made["input_ids"].shape, 4) if entry == "bbox" else _make(guess, entry)
-            if made is not None:
-                guess.made[entry] = made
+    _follow(guess)
     required = {
         entry for entry, parameter in _parameters(guess.module).items() if parameter.default is inspect.Parameter.empty
     }
@@ -631,7 +660,7 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
     if missing or not guess.made:
         raise ModelError(
             f"{name} takes {', '.join(missing) or 'inputs'}, of sizes that its configuration does not tell: "
-            f"give each of {', '.join(names) or ', '.join(guess.accepted)} as --input NAME=sizes[:dtype], batch first"
+            f"give each of {', '.join(names or guess.accepted)} as --input NAME=sizes[:dtype], batch first"
         )
     return {entry: guess.made[entry] for entry in guess.accepted if entry in guess.made}
 
@@ -664,7 +693,9 @@ def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str
         (more, True, 1),
         (names, False, 2),
         (names, True, 2),
+        (names, False, 4),
     )
+    tries = tuple(one for index, one in enumerate(tries) if one not in tries[:index])
     for index, (entries, is_turned, scale) in enumerate(tries):
         guess = Guess(
             module=module, configuration=configuration, batch=batch, given=given, is_turned=is_turned, scale=scale
@@ -676,11 +707,30 @@ def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str
                 raise
             continue
         error = yield inputs
+        size = _SIZES.search(error or "")
+        if size is not None and not guess.size:
+            with contextlib.suppress(ModelError):
+                inputs = _complete(attrs.evolve(guess, size=int(size[1]), made={}), entries, name)
+                error = yield inputs
+        features = _FEATURES_FOUND.search(error or "")
+        if features is not None:
+            guess.counts[features[1].lower()] = int(features[2])
+            with contextlib.suppress(ModelError):
+                _follow(guess)
+            inputs = {entry: guess.made[entry] for entry in accepted if entry in guess.made}
+            error = yield inputs
         while (widened := _widen(inputs, error or "", given)) is not None:
-            inputs = widened
+            guess.made = widened
+            with contextlib.suppress(ModelError):
+                _follow(guess)
+            inputs = {entry: guess.made[entry] for entry in accepted if entry in guess.made}
             error = yield inputs
 
 
+_SIZES: Final = re.compile(r"doesn't match model \((\d+)")
+_FEATURES_FOUND: Final = re.compile(
+    r"(Image|Video|Audio) features and \w+ tokens do not match, tokens: \d+, features: (\d+)"
+)
 _WIDTHS: Final = re.compile(r"got \[\d+, (\d+)\] X \[(\d+), \d+\]")
 
 
@@ -691,8 +741,14 @@ def _widen(inputs: Inputs, error: str, given: Mapping[str, InputSpec]) -> Inputs
         return None
     own, width = int(found[1]), int(found[2])
     for name, value in inputs.items():
-        if name not in given and value.is_floating_point() and value.dim() > 1 and value.shape[-1] == own:
+        if name in given or not value.is_floating_point() or value.dim() < 2 or value.shape[-1] != own:
+            continue
+        if value.dim() != 4:
             return {**inputs, name: _floats(*value.shape[:-1], width)}
+        batch, channels, rows, columns = value.shape
+        patch = math.isqrt(width // channels)
+        if 0 < patch <= min(rows, columns):
+            return {**inputs, name: _floats(batch, (rows // patch) * (columns // patch), width)}
     return None
 
 

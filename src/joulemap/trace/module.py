@@ -20,8 +20,8 @@ from joulemap.errors import ModelError
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
 from joulemap.trace.guest import describe_place, first_line, refusing
-from joulemap.trace.literal import HostValues
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
+from joulemap.trace.literal import HostValues
 from joulemap.trace.record import MOST_REAL, Recorder
 
 
@@ -98,8 +98,9 @@ def _copy_on_meta(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
-    """Return the module with its tensors on meta, but for small whole numbers: strides and sizes that it computes with."""
-    return module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
+    """Return the module with its tensors on meta, but for small whole numbers: sizes that it computes with."""
+    module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
+    return module
 
 
 def _explain(error: BaseException, recorder: Recorder) -> str:
