@@ -14,8 +14,8 @@ from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace import block, file, hub, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
+from joulemap.trace.guess import Guesses, describe_inputs
 from joulemap.trace.guest import hosting
-from joulemap.trace.modality import Guesses, describe_inputs
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported

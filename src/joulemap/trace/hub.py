@@ -11,8 +11,9 @@ from typing import Any, Final
 import torch
 
 from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.trace.guess import Guesses, guess_inputs
 from joulemap.trace.guest import first_line
-from joulemap.trace.modality import Guesses, find_setting, guess_inputs, is_configuration
+from joulemap.trace.modality import find_setting, is_configuration
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import InputSpec, ModelRequest
 
