@@ -33,6 +33,9 @@ EVEN_SAMPLES: Final = 38_400
 FRAMES: Final = 3_000
 """Frames of a spectrogram where a configuration has no limit: 30 seconds at 10 ms."""
 
+TEN_SECONDS: Final = 1_001
+"""Frames of a spectrogram of fixed length, at 10 ms."""
+
 WORDS: Final = 16
 """Tokens of text beside an image or a sound that takes all of a short sequence."""
 
@@ -289,6 +292,8 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
     bins = bins or _first_width(guess)
     if not bins:
         return None
+    if "is_longer" in guess.accepted:  # cut or repeated to ten seconds, as one channel of an image
+        return floats(guess.batch, 1, TEN_SECONDS, bins)
     if (
         bool(guess.setting("audio", "max_source_positions") and guess.number("audio", "num_mel_bins"))
         != guess.is_turned
@@ -353,6 +358,11 @@ def _hidden(guess: Guess) -> torch.Tensor | None:
     width = guess.number("text", "hidden_size", "d_model")
     sizes = (width, guess.tokens()) if guess.is_turned else (guess.tokens(), width)
     return floats(guess.batch, *sizes) if width else None
+
+
+def _encoded(guess: Guess) -> torch.Tensor | None:
+    width = guess.number("text", "encoder_hidden_size", "cross_attention_dim", "hidden_size", "d_model")
+    return floats(guess.batch, guess.tokens(), width) if width else None
 
 
 def _past(guess: Guess) -> torch.Tensor | None:
@@ -446,6 +456,7 @@ RULES: Final[dict[str, Rule]] = {
     "inputs_embeds": lambda guess: _embeddings(guess, guess.tokens()),
     "inputs": lambda guess: _embeddings(guess, guess.tokens()),
     "hidden_states": _hidden,
+    "encoder_hidden_states": _encoded,
     "query_embeds": lambda guess: _embeddings(guess, guess.number("text", "num_query_tokens") or 32),
     "visual_feats": lambda guess: floats(guess.batch, 36, guess.number("image", "visual_feat_dim")),
     "visual_pos": lambda guess: floats(guess.batch, 36, guess.number("image", "visual_pos_dim") or 4),
