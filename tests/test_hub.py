@@ -86,7 +86,7 @@ class TextModel(Model):
         self.layers = nn.ModuleList(nn.Linear(width, config.hidden_size, bias=False) for width in config.layer_widths)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        hidden = self.embed(input_ids)
+        hidden: Tensor = self.embed(input_ids)
         for layer in self.layers:
             hidden = layer(hidden)
         return hidden if attention_mask is None else hidden * attention_mask[..., None]
@@ -98,7 +98,8 @@ class TextForCausalLM(TextModel):
         self.head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        return self.head(super().forward(input_ids, attention_mask))
+        logits: Tensor = self.head(super().forward(input_ids, attention_mask))
+        return logits
 
 
 class SeeingModel(Model):
@@ -115,7 +116,7 @@ class SeeingModel(Model):
         return SimpleNamespace(pooler_output=list(self.patches(pixel_values).flatten(2).transpose(1, 2)))
 
     def forward(self, input_ids: Tensor, pixel_values: Tensor | None = None) -> Tensor:
-        text = self.text(input_ids)
+        text: Tensor = self.text(input_ids)
         if pixel_values is None:
             return text
         features = torch.cat(self.get_image_features(pixel_values).pooler_output)
@@ -139,7 +140,8 @@ class PaddedModel(Model):
     config_class = PaddedConfig
 
     def forward(self, input_ids: Tensor, attention_mask: Any = None) -> Tensor:
-        return input_ids * attention_mask.sum(-1)
+        masked: Tensor = input_ids * attention_mask.sum(-1)
+        return masked
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,8 @@ class Packed(nn.Module):
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         packed = nn.utils.rnn.pack_padded_sequence(self.embed(ids), lengths, batch_first=True, enforce_sorted=False)
         padded, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
-        return self.head(padded[:, -1])
+        last: Tensor = self.head(padded[:, -1])
+        return last
 
 
 def test_lengths_keep_their_values() -> None:
@@ -61,7 +62,8 @@ class Masked(nn.Module):
     def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
         most = int(torch.max(lengths).item())
         mask = torch.arange(most, device=lengths.device)[None] >= lengths[:, None]
-        return self.linear(features[:, :most].masked_fill(mask[..., None], 0.0))
+        hidden: Tensor = self.linear(features[:, :most].masked_fill(mask[..., None], 0.0))
+        return hidden
 
 
 def test_a_length_that_is_read_decides_sizes() -> None:
@@ -115,9 +117,9 @@ class Rebuilt(nn.Module):
         self.embed = nn.Embedding(50, 16)
 
     def forward(self, ids: Tensor) -> Tensor:
-        return self.embed(torch.tensor(ids.tolist(), device=self.embed.weight.device)) + torch.full(
-            (16,), int(ids.sum())
-        )
+        again = torch.tensor(ids.tolist(), device=self.embed.weight.device)
+        joined: Tensor = self.embed(again) + torch.full((16,), int(ids.sum()))
+        return joined
 
 
 def test_what_is_made_of_numbers_read_from_an_input_depends_on_it() -> None:
@@ -253,7 +255,9 @@ class Moved(nn.Module):
         self.embed = nn.Embedding(8, 4)
 
     def forward(self, ids: Tensor) -> Tensor:
-        return self.embed(ids).to(ids.device) * (ids != 0).to(self.embed.weight.device)[..., None].to(torch.float16)
+        mask = (ids != 0).to(self.embed.weight.device)[..., None]
+        joined: Tensor = self.embed(ids).to(ids.device) * mask.to(torch.float16)
+        return joined
 
 
 def test_all_devices_are_one() -> None:

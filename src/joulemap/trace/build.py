@@ -15,8 +15,8 @@ from joulemap.errors import ModelError
 from joulemap.trace import block, file, hub, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
+from joulemap.trace.guess import Guesses, describe_inputs
 from joulemap.trace.guest import hosting
-from joulemap.trace.modality import Guesses, describe_inputs
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported
@@ -228,8 +228,8 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
         return tuple(sized), {}
     if not tensors_in(sized):
         raise ModelError(
-            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, a "
-            "dictionary of keyword arguments or one object that holds tensors"
+            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, "
+            "a dictionary of keyword arguments or one object that holds tensors"
         )
     return (sized,), {}
 
@@ -247,8 +247,8 @@ def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
         shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_TOLD])
         more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
         raise ModelError(
-            f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out to "
-            "take them as they are, or give --input"
+            f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out "
+            "to take them as they are, or give --input"
         )
 
     def resize(value: torch.Tensor) -> torch.Tensor:

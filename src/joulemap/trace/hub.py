@@ -11,8 +11,9 @@ from typing import Any, Final
 import torch
 
 from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.trace.guess import Guesses, guess_inputs
 from joulemap.trace.guest import first_line
-from joulemap.trace.modality import Guesses, find_setting, guess_inputs, is_configuration
+from joulemap.trace.modality import find_setting, is_configuration
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import InputSpec, ModelRequest
 
@@ -170,14 +171,14 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
     merged = dict(values or {})
     for setting, value in changes.items():
         _check_setting(kind, usual, setting, name)
-        part = getattr(usual, setting, None)
+        part: Any = getattr(usual, setting, None)
         if isinstance(value, dict) and is_configuration(part):
             own = dict(merged[setting]) if isinstance(merged.get(setting), Mapping) else part.to_diff_dict()
             changed = configure(type(part), _plain(own), value, f"{name}: {setting}")
             merged[setting] = changed.to_dict()
         elif isinstance(value, dict) and isinstance(part, Mapping):
             merged[setting] = {**part, **value}
-        elif isinstance(value, dict) and not is_literal(value, part):
+        elif isinstance(value, dict) and part is not None and not isinstance(part, Mapping):
             raise UsageError(f"{name}: {setting} is {part!r} and has no settings of its own")
         else:
             merged[setting] = value
@@ -210,11 +211,6 @@ def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...
             setattr(place, name, width)
             notes.append(f"{part}.{name} is taken to be {width}, as wide as the text: its default {own} does not fit")
     return tuple(notes)
-
-
-def is_literal(value: Mapping[str, Any], part: Any) -> bool:
-    """Whether a dictionary was written as the value of a setting that is empty or a dictionary."""
-    return part is None or isinstance(part, Mapping)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

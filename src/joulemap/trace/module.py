@@ -118,11 +118,12 @@ def _copying_any_tensor() -> Iterator[None]:
 
 
 def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
-    """Return the module with its tensors on meta, but for small whole numbers: strides and sizes that it computes with."""
+    """Return the module with its tensors on meta, but for small whole numbers: sizes that it computes with."""
     tensors = (*module.parameters(), *module.buffers())
     if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # those of TorchScript cannot be replaced
         return module
-    return module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
+    module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
+    return module
 
 
 def _run(module: torch.nn.Module, inputs: tuple[Any, Any], model: str) -> tuple[Recorder, Any]:

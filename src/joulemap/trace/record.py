@@ -587,8 +587,8 @@ def _is_mask(index: Any) -> bool:
 
 
 def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
-    """Return where a tensor is made: where it was asked for, but small whole numbers with values, large ones without."""
-    device = kwargs["device"]
+    """Return where a tensor is made: as asked for, but small whole numbers with values and large ones without."""
+    device: torch.device | None = kwargs["device"]
     is_span = name.startswith("arange")
     spans = args if is_span else args[0] if args and isinstance(args[0], list | tuple) else ()
     if not all(isinstance(size, int) for size in spans):

@@ -194,9 +194,9 @@ def resolve_model(
 ) -> ModelRequest:
     """Return the request for a name: known, of an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
 
-    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`. Raises UnknownNameError for a name that is none of these, ModelError for
-    a file or package that is not there, UsageError for a name that cannot be stored, a batch that contradicts the
-    inputs or inputs that the model does not take.
+    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`. Raises
+    UnknownNameError for a name that is none of these, ModelError for a file or package that is not there, UsageError
+    for a name that cannot be stored, a batch that contradicts the inputs or inputs that the model does not take.
     """
     if not is_text(name):
         raise UsageError(f"the model {quote(name)} is no text: it cannot be stored as UTF-8")
@@ -235,7 +235,7 @@ def resolve_model(
 
 
 def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
-    """Return the request for a hub's model with the file of its configuration: given, or the folder or file it names."""
+    """Return the request for a hub's model with its configuration: of the file given, or the folder or file named."""
     named = Path(request.factory)
     is_path = named.is_dir() or named.suffix == ".json"
     if not config and not is_path:

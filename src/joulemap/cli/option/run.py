@@ -91,7 +91,7 @@ class ModelOptions:
         list[str] | None,
         typer.Option(
             "--model-arg",
-            help="name=value for a factory, a building block or the configuration of hf:NAME, as num_hidden_layers=2 or "
+            help="name=value for a factory, a building block or the configuration of hf:NAME, as num_layers=2 or "
             "text_config.num_hidden_layers=2; repeat for several.",
         ),
     ] = None

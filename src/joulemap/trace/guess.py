@@ -1,0 +1,313 @@
+"""What a model of transformers may be called with: the likeliest inputs, and others where it does not take them.
+
+signature, main_input_name, input_modalities ──► names ──► rules ──► inputs
+get_image_features … run once without values ──► how many placeholders the ids need
+what a failure says of sizes ──► the next inputs
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import inspect
+import math
+import re
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import torch
+
+from joulemap.errors import ModelError
+from joulemap.trace.argument import tensors_in
+from joulemap.trace.literal import HostValues
+from joulemap.trace.modality import (
+    ALONE,
+    RULES,
+    WORDS,
+    Guess,
+    Inputs,
+    find_placeholder,
+    find_setting,
+    find_word,
+    floats,
+    make_input,
+    parameters_of,
+    zeros,
+)
+from joulemap.trace.record import Recorder
+from joulemap.trace.source import InputSpec
+
+Guesses = Generator[Inputs, str | None, None]
+"""What a model may be called with; each is asked for with the error that the one before ended in."""
+
+
+def wanted_names(module: Any, configuration: Any) -> list[str]:
+    """Return the names of the inputs that a model cannot do without, in the order of its forward pass."""
+    parameters = parameters_of(module)
+    modalities = _modalities(module)
+    main = getattr(module, "main_input_name", ())
+    wanted = {main} if isinstance(main, str) else set(main)
+    wanted |= {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+    has_images = getattr(configuration, "vision_config", configuration) is not None
+    if modalities & {"image", "video"} and has_images:
+        wanted.add("pixel_values")
+        if "pixel_values" not in parameters:
+            wanted.update(("pixel_values_videos", "image_pixel_values"))
+    if "audio" in modalities and getattr(configuration, "audio_config", configuration) is not None:
+        wanted.update(("input_features", "input_values", "audio_input_features"))
+    if getattr(configuration, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
+        wanted.add("decoder_input_ids")
+    elif "text" in modalities:
+        wanted.add("input_ids")
+    if wanted & {"pixel_values", "pixel_values_videos"}:
+        wanted.update(_WITH_IMAGES)
+        if "pixel_values" in parameters:
+            wanted.discard("pixel_values_videos" if main != "pixel_values_videos" else "")
+    if wanted & {"input_features", "audio_input_features"}:
+        wanted.update(_WITH_AUDIO)
+    if "inputs_embeds" in wanted and "input_ids" in parameters:
+        wanted.discard("inputs_embeds")
+    if "token_index" in wanted or "inputs" in wanted:
+        wanted.add("input_ids")
+    return [name for name in parameters if name in wanted]
+
+
+_WITH_IMAGES: Final = (
+    "image_grid_thw",
+    "grid_thw",
+    "mm_token_type_ids",
+    "moe_mm_token_type_ids",
+    "spatial_shapes",
+    "image_embeds_position_mask",
+    "aspect_ratio_ids",
+    "aspect_ratio_mask",
+)
+_WITH_AUDIO: Final = ("input_features_mask", "feature_attention_mask", "audio_feature_lengths")
+"""Inputs that tell what lies in others."""
+
+
+def _modalities(module: Any) -> set[str]:
+    found = getattr(module, "input_modalities", ())
+    return {found} if isinstance(found, str) else set(found or ())
+
+
+def _name_placeholders(configuration: Any) -> None:
+    """Give a placeholder an id where a configuration leaves it open: the last ones of the vocabulary."""
+    most = find_setting(configuration, "text", "vocab_size")
+    for back, kind in enumerate(_FEATURES, 1):
+        for name in (f"{kind}_token_id", f"{kind}_token_index"):
+            if isinstance(most, int) and name in vars(configuration) and getattr(configuration, name) is None:
+                setattr(configuration, name, most - back)
+
+
+_FEATURES: Final = {
+    "image": ("pixel_values", "get_image_features"),
+    "video": ("pixel_values_videos", "get_video_features"),
+    "audio": ("input_features", "get_audio_features"),
+}
+"""Modality -> (its input, the method that makes features of it, one for each placeholder)."""
+
+
+def _fill_placeholders(guess: Guess) -> None:
+    """Put as many placeholders among the ids as images and sounds have features; ModelError where they do not fit."""
+    ids = guess.made.get("input_ids")
+    if ids is None:
+        return
+    needed = 0
+    row: list[int] = []
+    for kind, (name, method) in _FEATURES.items():
+        token = find_placeholder(guess, kind)
+        if kind == "audio" and name not in guess.made:
+            name = "input_values"
+        if token is None or name not in guess.made:
+            continue
+        count = guess.counts.get(kind) or _count_features(guess, method)
+        needed += count // guess.batch
+        row += [token] * (count // guess.batch)
+    if not row:
+        return
+    length = ids.shape[1] if "input_ids" in guess.given else max(ids.shape[1], len(row) + WORDS)
+    if length < len(row):
+        raise ModelError(
+            f"input_ids has {length} tokens, of which images, video and sound take {len(row)}: "
+            f"give --input input_ids={guess.batch},{len(row) + WORDS} or more, or smaller ones of these"
+        )
+    words = [find_word(guess)] * (length - len(row))
+    guess.made["input_ids"] = torch.tensor([words[:1] + row + words[1:]] * guess.batch)
+
+
+def _text_width(guess: Guess) -> int:
+    """Return the width of what text becomes, as the layer has it that text enters."""
+    with contextlib.suppress(Exception):
+        return int(guess.module.get_input_embeddings().weight.shape[-1])
+    return guess.number("text", "hidden_size", "d_model")
+
+
+@contextlib.contextmanager
+def _running(module: Any) -> Iterator[None]:
+    """Have what runs inside run as it is traced."""
+    recorder = Recorder(module)
+    with warnings.catch_warnings(), torch.inference_mode(), recorder, HostValues(recorder):
+        yield
+
+
+def _count_features(guess: Guess, method: str) -> int:
+    """Return how many features a model makes of its images or sounds; 0 where it does not say."""
+    make = getattr(guess.module, method, None) or getattr(getattr(guess.module, "model", None), method, None)
+    if make is None:
+        return 0
+    taken = inspect.signature(make).parameters
+    arguments = {name: value for name, value in guess.made.items() if name in taken and name != "input_ids"}
+    extra = {name: make_input(guess, name) for name in taken if name in _NEEDED_BY_FEATURES and name not in arguments}
+    found = None
+    for more in ({}, {name: value for name, value in extra.items() if value is not None}):
+        with contextlib.suppress(Exception), _running(guess.module):
+            warnings.simplefilter("ignore")
+            found = make(**arguments, **more)
+        if found is not None:
+            guess.made.update((name, value) for name, value in more.items() if name in guess.accepted)
+            break
+    if found is None:
+        return 0
+    pooled = getattr(found, "pooler_output", None)
+    if pooled is None:
+        pooled = getattr(found, "last_hidden_state", None)
+    if pooled is None:
+        pooled = found[0] if isinstance(found, tuple) and found and isinstance(found[0], list | tuple) else found
+    width = _text_width(guess)
+    values = sum(tensor.numel() for tensor in tensors_in(pooled))
+    if width and values % width == 0:
+        return values // width
+    return sum(math.prod(tensor.shape[:-1]) for tensor in tensors_in(pooled))
+
+
+_NEEDED_BY_FEATURES: Final = ("image_sizes", "image_grid_thw", "pixel_attention_mask", "pixel_mask", "spatial_shapes",
+    "input_features_mask", "feature_attention_mask", "target_sizes", "attention_mask", "image_merge_sizes")  # fmt: skip
+
+
+def _follow(guess: Guess) -> None:
+    """Put placeholders among the ids, and make what is as long as they are."""
+    _fill_placeholders(guess)
+    for entry in ("mm_token_type_ids", "moe_mm_token_type_ids", "attention_mask", "token_type_ids", "bbox"):
+        ids = guess.made.get("input_ids")
+        if entry not in guess.made or ids is None or entry in guess.given:
+            continue
+        made = zeros(*ids.shape, 4) if entry == "bbox" else make_input(guess, entry)
+        if made is not None:
+            guess.made[entry] = made
+
+
+def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
+    """Return the inputs of these names; ModelError names those whose sizes are not known."""
+    order = [*RULES]
+    for entry in sorted(names, key=lambda entry: order.index(entry) if entry in order else len(order)):
+        made = make_input(guess, entry)
+        if made is not None:
+            guess.made[entry] = made
+    _follow(guess)
+    required = {
+        entry
+        for entry, parameter in parameters_of(guess.module).items()
+        if parameter.default is inspect.Parameter.empty
+    }
+    main = getattr(guess.module, "main_input_name", "")
+    missing = [entry for entry in names if entry not in guess.made and (entry in required or entry == main)]
+    if missing or not guess.made:
+        raise ModelError(
+            f"{name} takes {', '.join(missing) or 'inputs'}, of sizes that its configuration does not tell: "
+            f"give each of {', '.join(names or guess.accepted)} as --input NAME=sizes[:dtype], batch first"
+        )
+    return {entry: guess.made[entry] for entry in guess.accepted if entry in guess.made}
+
+
+def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str) -> Guesses:
+    """Yield what a model may be called with, the likeliest first; ModelError where a configuration tells too little.
+
+    Inputs that are given are among them. What follows is for models that the first does not do for, and is asked for
+    with the error that it ended in: as wide as the error says that a layer takes it, with the masks, sizes and boxes
+    that the forward pass takes, and with several images for each sample, or larger ones.
+    """
+    _name_placeholders(configuration)
+    wanted = wanted_names(module, configuration)
+    accepted = parameters_of(module)
+    unknown = [entry for entry in given if entry not in accepted]
+    if unknown and accepted:
+        near = difflib.get_close_matches(unknown[0], accepted, n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; it takes {', '.join(accepted)}"
+        raise ModelError(f"{name} takes no input {unknown[0]}{hint}")
+    names = [entry for entry in accepted if entry in wanted or entry in given]
+    more = [entry for entry in accepted if entry in names or (entry in RULES and entry not in ALONE)]
+    if "pixel_values_videos" in accepted and "pixel_values" not in accepted and "pixel_values_videos" not in more:
+        more.append("pixel_values_videos")
+    tries: Sequence[tuple[list[str], bool, int]] = (
+        (names, False, 1),
+        (more, False, 1),
+        (names, True, 1),
+        (more, True, 1),
+        (names, False, 2),
+        (names, True, 2),
+        (names, False, 4),
+    )
+    tries = tuple(one for index, one in enumerate(tries) if one not in tries[:index])
+    for index, (entries, is_turned, scale) in enumerate(tries):
+        guess = Guess(
+            module=module, configuration=configuration, batch=batch, given=given, is_turned=is_turned, scale=scale
+        )
+        try:
+            inputs = _complete(guess, entries, name)
+        except ModelError:
+            if not index:
+                raise
+            continue
+        error = yield inputs
+        size = _SIZES.search(error or "")
+        if size is not None and not guess.size:
+            with contextlib.suppress(ModelError):
+                inputs = _complete(attrs.evolve(guess, size=int(size[1]), made={}), entries, name)
+                error = yield inputs
+        features = _FEATURES_FOUND.search(error or "")
+        if features is not None:
+            guess.counts[features[1].lower()] = int(features[2])
+            with contextlib.suppress(ModelError):
+                _follow(guess)
+            inputs = {entry: guess.made[entry] for entry in accepted if entry in guess.made}
+            error = yield inputs
+        while (widened := _widen(inputs, error or "", given)) is not None:
+            guess.made = widened
+            with contextlib.suppress(ModelError):
+                _follow(guess)
+            inputs = {entry: guess.made[entry] for entry in accepted if entry in guess.made}
+            error = yield inputs
+
+
+_SIZES: Final = re.compile(r"doesn't match model \((\d+)")
+_FEATURES_FOUND: Final = re.compile(
+    r"(Image|Video|Audio) features and \w+ tokens do not match, tokens: \d+, features: (\d+)"
+)
+_WIDTHS: Final = re.compile(r"got \[\d+, (\d+)\] X \[(\d+), \d+\]")
+
+
+def _widen(inputs: Inputs, error: str, given: Mapping[str, InputSpec]) -> Inputs | None:
+    """Return inputs with the one widened whose width an error says that a layer does not take; None for any other."""
+    found = _WIDTHS.search(error)
+    if found is None:
+        return None
+    own, width = int(found[1]), int(found[2])
+    for name, value in inputs.items():
+        if name in given or not value.is_floating_point() or value.dim() < 2 or value.shape[-1] != own:
+            continue
+        if value.dim() != 4:
+            return {**inputs, name: floats(*value.shape[:-1], width)}
+        batch, channels, rows, columns = value.shape
+        patch = math.isqrt(width // channels)
+        if 0 < patch <= min(rows, columns):
+            return {**inputs, name: floats(batch, (rows // patch) * (columns // patch), width)}
+    return None
+
+
+def describe_inputs(module: torch.nn.Module, given: Mapping[str, torch.Tensor]) -> str:
+    """Return what a model was given and what it takes, for the message of a forward pass that failed."""
+    shown = ", ".join(f"{name}={'x'.join(map(str, value.shape))}" for name, value in given.items()) or "nothing by name"
+    return f"given {shown}; its --input NAME=sizes[:dtype] may name {', '.join(parameters_of(module))}"
