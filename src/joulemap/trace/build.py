@@ -89,7 +89,7 @@ def _make(request: ModelRequest) -> _Made:
     """Return the module of a request, with what it is to be called with where it knows."""
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
-        notes = () if name == request.model else (library.QUANTIZED_NOTE,)
+        notes: tuple[str, ...] = () if name == request.model else (library.QUANTIZED_NOTE,)
         return _Made(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
     if request.kind == "hf":
         module, guesses, notes = hub.build_transformers(request)
