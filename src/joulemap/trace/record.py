@@ -178,7 +178,7 @@ class Recorder(TorchDispatchMode):
         name = qualified.split(".")[0]
         if namespace in _IGNORED_NAMESPACES or name in _IGNORED:
             result = func(*args, **kwargs)
-            self.values.follow(func, name, args, kwargs, result)
+            self.values.follow(func, name, args, kwargs, [one for one in args if isinstance(one, torch.Tensor)], result)
             return result
         if name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
@@ -193,7 +193,7 @@ class Recorder(TorchDispatchMode):
                 args = copied_operands(*args)
         reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
-        result = self._tell(func, name, args, kwargs)
+        result = self._tell(func, name, args, kwargs, reads)
         outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
@@ -219,10 +219,12 @@ class Recorder(TorchDispatchMode):
 
         return tree_map(move, args), tree_map(move, kwargs)
 
-    def _tell(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _tell(
+        self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reads: list[torch.Tensor]
+    ) -> Any:
         """Return what the operator gives: by known values where they decide it, and else as `_run` finds."""
-        on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
-        if on_meta and (name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))):
+        is_decided = name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))
+        if is_decided and any(tensor.is_meta for tensor in reads):
             computed = self.values.compute(func, args, kwargs)
             if computed is not None:
                 return self._told(name, computed, on_host=name in _TO)
@@ -231,11 +233,12 @@ class Recorder(TorchDispatchMode):
         try:
             result = self._run(func, name, args, kwargs)
         except (RuntimeError, NotImplementedError):
+            on_meta = any(tensor.is_meta for tensor in reads)
             computed = self.values.compute(func, args, kwargs) if on_meta else None
             if computed is None:
                 raise
             return self._told(name, computed)
-        self.values.follow(func, name, args, kwargs, result)
+        self.values.follow(func, name, args, kwargs, reads, result)
         return result
 
     def _selected(self, name: str, index: Any) -> list[Any]:
