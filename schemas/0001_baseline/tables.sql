@@ -359,7 +359,7 @@ COMMENT ON COLUMN workload_access.tensor_index IS 'What';
 COMMENT ON COLUMN workload_access.role IS 'input, weight or output';
 COMMENT ON COLUMN workload_access.byte_count IS 'When the operator is a kernel of its own, at the traced dtype';
 COMMENT ON COLUMN workload_access.fused_byte_count IS 'When its subgraph is one kernel';
-COMMENT ON COLUMN workload_access.item_bytes IS 'Of one element if floating point, else 0';
+COMMENT ON COLUMN workload_access.item_bytes IS 'Of one element if floating point of 16 bits or more, else 0';
 COMMENT ON COLUMN workload_access.is_boundary IS 'Enters or leaves the model';
 
 CREATE TABLE workload_edge (
@@ -394,7 +394,7 @@ COMMENT ON COLUMN workload_buffer.buffer_index IS 'Number used in workload_tenso
 COMMENT ON COLUMN workload_buffer.birth_index IS 'Operator that allocates it';
 COMMENT ON COLUMN workload_buffer.death_index IS 'Last operator that reads it';
 COMMENT ON COLUMN workload_buffer.byte_count IS 'At the traced dtype';
-COMMENT ON COLUMN workload_buffer.item_bytes IS 'Of one element if floating point, else 0';
+COMMENT ON COLUMN workload_buffer.item_bytes IS 'Of one element if floating point of 16 bits or more, else 0';
 COMMENT ON COLUMN workload_buffer.is_hidden IS 'Never leaves its subgraph, so a fused kernel does not allocate it';
 COMMENT ON COLUMN workload_buffer.release_index IS 'Last operator during which a program that runs operator by operator holds it';
 

@@ -102,7 +102,7 @@ class Access:
     fused_byte_count: int
     """When its subgraph is one kernel: 0 for what stays on chip, once for what several members read."""
     item_bytes: int
-    """Of one element if floating point, else 0: such traffic does not scale with precision."""
+    """Of one element if floating point of 16 bits or more, else 0: such traffic does not scale with precision."""
     is_boundary: bool
     """Whether the tensor enters or leaves the model."""
 

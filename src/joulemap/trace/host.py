@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -19,6 +21,11 @@ import torch
 from joulemap.errors import ModelError
 from joulemap.trace.inference import some_number
 from joulemap.trace.tape import Tape
+
+_NESTED: Final = str(Path(torch.nested.__file__).parent)
+"""Code that wants offsets where values are."""
+
+_HERE: Final = str(Path(__file__).parent)
 
 MOST: Final = 2**27
 """Numbers that leave torch at once, as zeros."""
@@ -64,6 +71,14 @@ def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...]
         return here if isinstance(value, torch.device) and value.type != "meta" else value
 
     return tuple(map(move, args)), {name: move(value) for name, value in kwargs.items()}
+
+
+def is_asked_by_nested() -> bool:
+    """Whether torch's code for nested tensors makes a tensor now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_NESTED)
 
 
 _META: Final = torch.device("meta")

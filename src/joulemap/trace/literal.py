@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from joulemap.trace.host import is_asked_by_nested
 from joulemap.trace.record import Recorder
 
 _MAKERS: Final = (torch.tensor, torch.as_tensor, torch.asarray)
 _TOLIST: Final = torch.Tensor.tolist
-_NESTED: Final = str(Path(torch.nested.__file__).parent)
-"""Code that wants its offsets where its values are."""
-
-_HERE: Final = str(Path(__file__).parent)
 
 
 class HostValues(TorchFunctionMode):
@@ -38,7 +32,7 @@ class HostValues(TorchFunctionMode):
         if (
             func in (*_MAKERS, torch.tensor, torch.as_tensor, torch.asarray)
             and _is_meta(kwargs.get("device"))
-            and not _is_asked_by(_NESTED)
+            and not is_asked_by_nested()
             and not isinstance(args[0] if args else None, torch.Tensor)
         ):
             kwargs["device"] = "cpu"
@@ -53,11 +47,3 @@ class HostValues(TorchFunctionMode):
 
 def _is_meta(device: Any) -> bool:
     return device is not None and torch.device(device).type == "meta"
-
-
-def _is_asked_by(folder: str) -> bool:
-    """Whether the code that calls torch now lies in a folder."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith(folder)

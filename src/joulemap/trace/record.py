@@ -261,7 +261,7 @@ class Recorder(TorchDispatchMode):
         name = qualified.split(".")[0]
         if namespace in _IGNORED_NAMESPACES or name in _IGNORED:
             result = func(*args, **kwargs)
-            self.values.follow(func, name, args, kwargs, result)
+            self.values.follow(func, name, args, kwargs, [one for one in args if isinstance(one, torch.Tensor)], result)
             return result
         is_told = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
         if not is_told:
@@ -284,7 +284,7 @@ class Recorder(TorchDispatchMode):
         reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
         if result is None:
-            result = self._tell(func, name, args, kwargs)
+            result = self._tell(func, name, args, kwargs, reads)
         outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
@@ -388,10 +388,12 @@ class Recorder(TorchDispatchMode):
             self.values.learn(twin, value)
         return twin
 
-    def _tell(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _tell(
+        self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reads: list[torch.Tensor]
+    ) -> Any:
         """Return what the operator gives: by known values where they decide it, and else as `_run` finds."""
-        on_meta = any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in tree_leaves((args, kwargs)))
-        if on_meta and (name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))):
+        is_decided = name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))
+        if is_decided and any(tensor.is_meta for tensor in reads):
             computed = self.values.compute(func, args, kwargs)
             if computed is not None:
                 return self._told(name, computed, on_host=name in _TO)
@@ -400,6 +402,7 @@ class Recorder(TorchDispatchMode):
         try:
             result = self._run(func, name, args, kwargs)
         except (RuntimeError, NotImplementedError) as error:
+            on_meta = any(tensor.is_meta for tensor in reads)
             computed = self.values.compute(func, args, kwargs) if on_meta else None
             if computed is not None:
                 return self._told(name, computed)
@@ -409,7 +412,7 @@ class Recorder(TorchDispatchMode):
             if result is NotImplemented:
                 raise
             self.note(name, "its result has the shape that it has for zeros")
-        self.values.follow(func, name, args, kwargs, result)
+        self.values.follow(func, name, args, kwargs, reads, result)
         return result
 
     def _selected(self, name: str, index: Any) -> list[Any]:

@@ -172,29 +172,51 @@ class Values:
             return None
         return Computed(given.to(args[0].dtype), assumptions) if isinstance(given, torch.Tensor) else None
 
-    def follow(self, func: Any, name: str, args: Any, kwargs: Mapping[str, Any], result: Any) -> None:
+    def follow(
+        self,
+        func: Any,
+        name: str,
+        args: Any,
+        kwargs: Mapping[str, Any],
+        reads: Sequence[torch.Tensor],
+        result: Any,
+    ) -> None:
         """Learn what an operator on meta gave, where that follows from known values; forget what it overwrote."""
+        follows = all(id(tensor) in self._known or not tensor.is_meta for tensor in reads) and name not in _UNTOLD
+        if not follows and name not in _CHOICES and not (self._known and func._schema.is_mutable):
+            return
         outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         if not outputs or not outputs[0].is_meta:
             return
-        reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        known = [self.find(leaf) for leaf in reads] if self._known or not reads else [None]
-        is_routed = any(one is not None and one.assumptions for one in known)
-        most = MOST_ELEMENTS if is_routed else MOST_PLAIN
-        follows = all(one is not None for one in known) and name not in _UNTOLD
-        if follows and all(output.numel() <= most for output in outputs):
-            computed = self.compute(func, args, kwargs)
-            if computed is not None:
-                owned = {one.value.untyped_storage().data_ptr() for one in known if one is not None}
-                values = [leaf for leaf in tree_leaves(computed.result) if isinstance(leaf, torch.Tensor)]
-                for output, value in zip(outputs, values, strict=False):
-                    shared = value.untyped_storage().data_ptr() in owned
-                    self.learn(output, value, computed.assumptions, is_shared=shared)
-                return
+        if follows and self._learn_computed(func, args, kwargs, reads, outputs):
+            return
         if func._schema.is_mutable:
             for output in outputs:
                 self.forget(output)
         self._choose(name, args, kwargs, outputs)
+
+    def _learn_computed(
+        self,
+        func: Any,
+        args: Any,
+        kwargs: Mapping[str, Any],
+        reads: Sequence[torch.Tensor],
+        outputs: Sequence[torch.Tensor],
+    ) -> bool:
+        """Learn the outputs of an operator on known values; whether that was possible."""
+        known = [one for one in map(self.find, reads) if one is not None]
+        most = MOST_ELEMENTS if any(one.assumptions for one in known) else MOST_PLAIN
+        if any(output.numel() > most for output in outputs):
+            return False
+        computed = self.compute(func, args, kwargs)
+        if computed is None:
+            return False
+        owned = {one.value.untyped_storage().data_ptr() for one in known}
+        values = [leaf for leaf in tree_leaves(computed.result) if isinstance(leaf, torch.Tensor)]
+        for output, value in zip(outputs, values, strict=False):
+            shared = value.untyped_storage().data_ptr() in owned
+            self.learn(output, value, computed.assumptions, is_shared=shared)
+        return True
 
     def _choose(self, name: str, args: Any, kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]) -> None:
         """Learn a balanced answer to a choice that depends on data."""
