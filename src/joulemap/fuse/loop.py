@@ -65,10 +65,11 @@ def find_loops(workload: Workload) -> tuple[Loop, ...]:
         producers[edge.consumer_index].append(edge.producer_index)
         consumers[edge.producer_index].append(edge.consumer_index)
     ends: dict[int, int] = {}
+    refused: dict[int, int] = {}
     found: list[Loop] = []
     start = 0
     while start < len(operators):
-        stop, steps = _repetitions(start, marks, following, ends, producers, operators)
+        stop, steps = _repetitions(start, marks, following, ends, refused, producers, operators)
         if steps:
             members = [*range(start, stop), *_joins(start, stop, operators, producers, consumers)]
             found.append(Loop(operator_indices=tuple(members), step_count=steps))
@@ -130,10 +131,15 @@ def _repetitions(
     marks: Sequence[int],
     following: Sequence[int],
     ends: dict[int, int],
+    refused: dict[int, int],
     producers: Sequence[Sequence[int]],
     operators: Sequence[Operator],
 ) -> tuple[int, int]:
-    """Return where the loop that begins at `start` stops and how many steps it has; (`start`, 0) where none begins."""
+    """Return where the loop that begins at `start` stops and how many steps it has; (`start`, 0) where none begins.
+
+    Of each period, `ends` has where the run of marks ends that was compared last, and `refused` that of the last run
+    whose repetitions are no loop.
+    """
     second = following[start]
     for _ in range(CANDIDATES):
         period = second - start
@@ -144,8 +150,10 @@ def _repetitions(
                 ends[period] = _end(start, period, marks)
             stop = ends[period] + period
             steps = (stop - start) // period
-            if steps >= LEAST_STEPS and _carries(start, period, steps, producers, operators):
-                return stop, steps
+            if steps >= LEAST_STEPS and refused.get(period) != stop:
+                if _carries(start, period, steps, producers, operators):
+                    return stop, steps
+                refused[period] = stop
         second = following[second]
     return start, 0
 
