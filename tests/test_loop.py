@@ -247,6 +247,16 @@ def test_a_large_product_ends_a_loop() -> None:
     assert not scans(trace(Shared(nn.Conv2d(4, 4, 3, padding=1), STEPS), meta(1, 4, 8, 8)))
 
 
+def test_a_state_that_no_chip_holds_ends_a_loop() -> None:
+    def balance(x: Tensor) -> Tensor:
+        for _ in range(STEPS):
+            x = x - torch.logsumexp(x, 0, keepdim=True)
+        return x
+
+    assert scans(trace(Function(balance), meta(300, 300)))
+    assert not scans(trace(Function(balance), meta(3000, 3000)))
+
+
 def test_what_hands_nothing_on_is_no_loop() -> None:
     def apart(x: Tensor) -> list[Tensor]:
         return [torch.tanh(x[step]) for step in range(STEPS)]

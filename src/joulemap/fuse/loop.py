@@ -35,6 +35,13 @@ PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
 """MACs of a product of a step at most: a larger one keeps a chip busy for longer than a launch takes."""
 
+ROWWISE: Final = frozenset({"reduction", "softmax", "normalization"})
+LONG_ROW: Final = 256
+"""Elements that one unit reduces by itself; of longer rows the units of a chip exchange their parts."""
+
+LARGEST_STATE: Final = 2**20
+"""Elements of which rows may be exchanged in a step at most: what must stay on chip from step to step."""
+
 PATTERN: Final = "scan"
 """Of a loop."""
 
@@ -103,8 +110,14 @@ def _signatures(workload: Workload) -> list[Hashable]:
 
 
 def _is_inner(operator: Operator) -> bool:
-    is_product = operator.kind in PRODUCTS and operator.mac_count <= LARGEST_PRODUCT
-    return operator.step_count == 1 and (operator.kind in INNER_KINDS or is_product)
+    if operator.step_count > 1:
+        return False
+    if operator.kind in ROWWISE:
+        outputs = operator.output_element_count
+        read = operator.elementwise_count if operator.kind == "reduction" else outputs
+        row = read // max(outputs, 1) if operator.kind == "reduction" else (1, *operator.output_shape)[-1]
+        return row <= LONG_ROW or read <= LARGEST_STATE
+    return operator.kind in INNER_KINDS or (operator.kind in PRODUCTS and operator.mac_count <= LARGEST_PRODUCT)
 
 
 def _number(signatures: Sequence[Hashable]) -> list[int]:
