@@ -35,6 +35,13 @@ PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
 """MACs of a product of a step at most: a larger one keeps a chip busy for longer than a launch takes."""
 
+ROWWISE: Final = frozenset({"reduction", "softmax", "normalization"})
+LONG_ROW: Final = 256
+"""Elements that one unit reduces by itself; of longer rows the units of a chip exchange their parts."""
+
+LARGEST_STATE: Final = 2**20
+"""Elements of which rows may be exchanged in a step at most: what must stay on chip from step to step."""
+
 PATTERN: Final = "scan"
 """Of a loop."""
 
@@ -65,10 +72,11 @@ def find_loops(workload: Workload) -> tuple[Loop, ...]:
         producers[edge.consumer_index].append(edge.producer_index)
         consumers[edge.producer_index].append(edge.consumer_index)
     ends: dict[int, int] = {}
+    refused: dict[int, int] = {}
     found: list[Loop] = []
     start = 0
     while start < len(operators):
-        stop, steps = _repetitions(start, marks, following, ends, producers, operators)
+        stop, steps = _repetitions(start, marks, following, ends, refused, producers, operators)
         if steps:
             members = [*range(start, stop), *_joins(start, stop, operators, producers, consumers)]
             found.append(Loop(operator_indices=tuple(members), step_count=steps))
@@ -102,8 +110,14 @@ def _signatures(workload: Workload) -> list[Hashable]:
 
 
 def _is_inner(operator: Operator) -> bool:
-    is_product = operator.kind in PRODUCTS and operator.mac_count <= LARGEST_PRODUCT
-    return operator.step_count == 1 and (operator.kind in INNER_KINDS or is_product)
+    if operator.step_count > 1:
+        return False
+    if operator.kind in ROWWISE:
+        outputs = operator.output_element_count
+        read = operator.elementwise_count if operator.kind == "reduction" else outputs
+        row = read // max(outputs, 1) if operator.kind == "reduction" else (1, *operator.output_shape)[-1]
+        return row <= LONG_ROW or read <= LARGEST_STATE
+    return operator.kind in INNER_KINDS or (operator.kind in PRODUCTS and operator.mac_count <= LARGEST_PRODUCT)
 
 
 def _number(signatures: Sequence[Hashable]) -> list[int]:
@@ -130,10 +144,15 @@ def _repetitions(
     marks: Sequence[int],
     following: Sequence[int],
     ends: dict[int, int],
+    refused: dict[int, int],
     producers: Sequence[Sequence[int]],
     operators: Sequence[Operator],
 ) -> tuple[int, int]:
-    """Return where the loop that begins at `start` stops and how many steps it has; (`start`, 0) where none begins."""
+    """Return where the loop that begins at `start` stops and how many steps it has; (`start`, 0) where none begins.
+
+    Of each period, `ends` has where the run of marks ends that was compared last, and `refused` that of the last run
+    whose repetitions are no loop.
+    """
     second = following[start]
     for _ in range(CANDIDATES):
         period = second - start
@@ -144,8 +163,10 @@ def _repetitions(
                 ends[period] = _end(start, period, marks)
             stop = ends[period] + period
             steps = (stop - start) // period
-            if steps >= LEAST_STEPS and _carries(start, period, steps, producers, operators):
-                return stop, steps
+            if steps >= LEAST_STEPS and refused.get(period) != stop:
+                if _carries(start, period, steps, producers, operators):
+                    return stop, steps
+                refused[period] = stop
         second = following[second]
     return start, 0
 

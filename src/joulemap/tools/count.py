@@ -37,6 +37,7 @@ SYMBOLS: Final = {
     "dram_read_bytes": "DRAM read",
     "dram_write_bytes": "DRAM write",
     "host_launch_count": "launches by the host",
+    "start_count": "1 per kernel",
     "has_macs": "with MACs",
     "is_gemm": "a GEMM",
     "tile_count": "tiles",

@@ -209,6 +209,7 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
 
 _SORTS: Final[Mapping[str, str]] = {
     "attention": "scores and weighted sum of a fused attention: see below",
+    "recurrence": "product of a recurrent layer's steps, or of two activations in a step of a loop: no kernel tiles it",
     "few_rows": "product of at most 4 rows, vector lanes: bytes alone bound it",
     "product": "linear layer, batched product; alone its K may be split",
     "patch": "convolution of fewer than 8 channels whose windows do not overlap, tensor cores",

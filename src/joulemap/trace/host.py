@@ -25,7 +25,7 @@ from joulemap.trace.tape import Tape
 _NESTED: Final = str(Path(torch.nested.__file__).parent)
 """Code that wants offsets where values are."""
 
-_HERE: Final = str(Path(__file__).parent)
+_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 
 MOST: Final = 2**27
 """Numbers that leave torch at once, as zeros."""
@@ -76,9 +76,11 @@ def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...]
 def is_asked_by_nested() -> bool:
     """Whether torch's code for nested tensors makes a tensor now."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        if frame.f_code.co_filename.startswith(_NESTED):
+            return True
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith(_NESTED)
+    return False
 
 
 _META: Final = torch.device("meta")

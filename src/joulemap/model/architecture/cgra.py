@@ -134,7 +134,7 @@ class Cgra:
             ("functional_unit", "configuration_read"): operations / lanes,
             ("pmu", "read"): pmu_read,
             ("pmu", "write"): written,
-            ("pmu", "fill"): np.maximum(placement.dram_read_bytes - placement.configuration_bytes, 0.0) * words,
+            ("pmu", "fill"): (placement.dram_read_bytes - placement.configuration_bytes) * words,
             ("pmu", "drain"): placement.dram_write_bytes * words,
             ("pmu", "address"): (pmu_read + written) / (lanes * WORD_BYTES),
             ("switch", "hop"): network * hops,
