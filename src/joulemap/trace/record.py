@@ -32,7 +32,7 @@ from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
 from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
-from joulemap.trace.host import stay
+from joulemap.trace.host import is_asked_by_nested, stay
 from joulemap.trace.inference import (
     INDEX_NOTE,
     STAND_INS,
@@ -592,6 +592,8 @@ def _is_mask(index: Any) -> bool:
 def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
     """Return where a tensor is made: as asked for, but small whole numbers with values and large ones without."""
     device: torch.device | None = kwargs["device"]
+    if is_asked_by_nested():
+        return device
     is_span = name.startswith("arange")
     spans = args if is_span else args[0] if args and isinstance(args[0], list | tuple) else ()
     if not all(isinstance(size, int) for size in spans):
