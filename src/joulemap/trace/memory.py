@@ -82,6 +82,9 @@ def write_bytes(byte_count: float) -> str:
     return f"{byte_count:.3g} B"
 
 
+_META: Final = torch.device("meta")
+
+
 class Meter(TorchDispatchMode):
     """Counts the bytes of tensors as they are allocated, and raises ModelError before they are more than a limit.
 
@@ -101,6 +104,8 @@ class Meter(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if _is_all_meta(args, kwargs):
+            return func(*args, **kwargs)
         args, kwargs = _on_one_device(func, args, kwargs)
         ahead = _foresee(func, args, kwargs)
         if ahead:
@@ -132,6 +137,19 @@ class Meter(TorchDispatchMode):
         if self._held_bytes + ahead_bytes > self.limit_bytes:
             self.needed_bytes = self._held_bytes + ahead_bytes
             raise ModelError(f"more memory is needed than the limit of {write_bytes(self.limit_bytes)}")
+
+
+def _is_all_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the tensors of a call are plain arguments without storage, as they mostly are; False may be either."""
+    found = False
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, torch.Tensor):
+            if not value.is_meta:
+                return False
+            found = True
+        elif isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+            return False
+    return found or kwargs.get("device") == _META
 
 
 def _on_one_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -36,6 +36,12 @@ LARGE: Final = 2**22
 _MAKERS: Final = frozenset(
     {torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint, torch.eye, torch.normal}
 )
+_FILLS: Final = frozenset(
+    getattr(torch.Tensor, f"{name}_")
+    for name in ("uniform", "normal", "fill", "zero", "erfinv", "mul", "add", "clamp", "exponential", "random")
+)
+"""That change values alone; initialisers are made of them."""
+
 _MOVES: Final = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.xpu})
 _SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _HOSTS: Final = ("cpu", "meta")
@@ -62,6 +68,8 @@ class _Tensors(TorchFunctionMode):
         if kwargs.get("device") is not None and _is_accelerator(kwargs["device"]):
             kwargs["device"] = "cpu"
         if self._way == "meta":
+            if func in _FILLS and args[0].is_meta and not any(isinstance(value, torch.Tensor) for value in args[1:]):
+                return args[0]
             if func is torch.empty:
                 kwargs["device"] = "meta"
             elif func in _MAKERS:
@@ -74,6 +82,9 @@ class _Tensors(TorchFunctionMode):
 
 def _make(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Return what a function makes, without storage where it is large."""
+    sizes = args[0] if args and isinstance(args[0], tuple | list) else args
+    if sizes and all(type(size) is int for size in sizes) and math.prod(sizes) <= LARGE:
+        return func(*args, **kwargs)
     try:
         shape = func(*args, **{**kwargs, "device": "meta"})
     except Exception:
