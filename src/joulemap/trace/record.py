@@ -596,7 +596,7 @@ def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return device
     is_span = name.startswith("arange")
     spans = args if is_span else args[0] if args and isinstance(args[0], list | tuple) else ()
-    if not all(isinstance(size, int) for size in spans):
+    if not all(isinstance(size, int) for size in spans) or 0 in spans[: 0 if is_span else None]:
         return device
     count = len(range(*spans)) if is_span and 0 < len(spans) < 4 and 0 not in spans[2:] else math.prod(spans)
     if count > MOST_REAL:
