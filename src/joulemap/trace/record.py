@@ -58,7 +58,7 @@ _READ_BY_HOST: Final = frozenset(
 )
 """Operators whose kernels take lengths from the host's memory."""
 _SENDS: Final = frozenset({"to", "_to_copy", "type_as"})
-_MAKES: Final = frozenset({"arange", "empty", "full", "ones", "zeros"})
+_MAKES: Final = frozenset({"arange", "full", "ones", "zeros"})
 MOST_REAL: Final = 2**22
 """Elements of the largest tensor whose values are computed."""
 _OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
