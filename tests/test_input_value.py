@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
@@ -279,3 +280,26 @@ def test_a_mask_with_values_goes_into_attention() -> None:
     workload = trace(Attending(), torch.zeros(1, 2, 4, 8), torch.ones(4, 4, dtype=torch.int64))
     assert workload.mac_count == 2 * 2 * 4 * 4 * 8
     assert not any(operator.is_foldable for operator in workload.operators if operator.operation == "softmax")
+
+
+class Answer:
+    """What a library's model returns: its parts can be taken, but have no names."""
+
+    def __init__(self, sample: Tensor) -> None:
+        self.sample = sample
+
+
+class Answering(nn.Module):
+    """Returns an object that torch takes apart without names."""
+
+    def forward(self, values: Tensor) -> Answer:
+        return Answer(values * 2)
+
+
+def test_outputs_of_a_registered_type_without_names_are_found() -> None:
+    register_pytree_node(Answer, lambda one: ([one.sample], None), lambda parts, _context: Answer(*parts))
+    try:
+        workload = trace(Answering(), torch.zeros(1, 4))
+    finally:
+        _deregister_pytree_node(Answer)
+    assert [tensor.is_output for tensor in workload.tensors] == [False, True]

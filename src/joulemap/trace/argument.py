@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._pytree import keystr, tree_leaves_with_path, tree_map
+from torch.utils._pytree import keystr, tree_leaves, tree_leaves_with_path, tree_map
 
 from joulemap.errors import ModelError
 from joulemap.trace.guest import first_line
@@ -88,8 +88,12 @@ def has_values(tensor: torch.Tensor) -> bool:
 
 
 def _leaves(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Held]]:
-    for path, leaf in tree_leaves_with_path(value):
-        yield from _held(leaf, place + keystr(path), seen)
+    try:
+        leaves = [(keystr(path), leaf) for path, leaf in tree_leaves_with_path(value)]
+    except ValueError:  # of a type whose library says how to take it apart, but not how its parts are called
+        leaves = [(f"[{number}]", leaf) for number, leaf in enumerate(tree_leaves(value))]
+    for path, leaf in leaves:
+        yield from _held(leaf, place + path, seen)
 
 
 def _held(leaf: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Held]]:

@@ -38,7 +38,9 @@ _movement([f"{name}_copy" for name in ("alias", "as_strided", "diagonal", "expan
 _movement([f"{name}_copy" for name in ("split", "split_with_sizes", "t", "transpose", "unbind", "unfold", "unsqueeze")])
 _movement([f"{name}_copy" for name in ("select", "slice", "view", "detach")])
 _movement(["_efficientzerotensor", "_unsafe_masked_index"])
-_movement(["empty_permuted", "logspace", "lu_unpack", "tril_indices", "triu_indices", "_chunk_cat"])
+_movement(
+    ["_pack_padded_sequence", "empty_permuted", "logspace", "lu_unpack", "tril_indices", "triu_indices", "_chunk_cat"]
+)
 _movement(["_jagged_to_padded_dense_forward", "_padded_dense_to_jagged_forward", "hann_window", "bartlett_window"])
 _movement(["hamming_window", "blackman_window", "kaiser_window"])
 _movement(["gather", "take"], gathers=True)
