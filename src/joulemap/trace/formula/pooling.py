@@ -78,6 +78,8 @@ def adaptive_max_pool(call: Call) -> Cost:
     "amin",
     "prod",
     "any",
+    "_is_any_true",
+    "_is_all_true",
     "all",
     "argmax",
     "argmin",
@@ -112,7 +114,7 @@ def moment(call: Call) -> Cost:
     return Cost(kind="reduction", operation="moment", elementwise_count=4 * call.input_count)
 
 
-@formula("_cdist_forward")
+@formula("_cdist_forward", "_euclidean_dist")
 def distance(call: Call) -> Cost:
     """Subtraction, multiplication and addition for each feature of each pair, one root per pair."""
     pairs = call.output_count
