@@ -121,10 +121,15 @@ def check(name: str) -> Result:
     return Result(
         name=short,
         mac_count=workload.mac_count,
-        torch_mac_count=count_with_torch(name),
+        torch_mac_count=None if routes(workload) else count_with_torch(name),
         uncounted=tuple(sorted({one.aten for one in workload.operators if one.kind == "uncounted"})),
         is_built_with_weights=any(note.startswith("built with its weights") for note in workload.notes),
     )
+
+
+def routes(workload: Workload) -> bool:
+    """Whether a workload has grouped products, which torch's counter takes for nothing."""
+    return any("grouped_mm" in operator.aten for operator in workload.operators)
 
 
 def find_cause(result: Result) -> str:
