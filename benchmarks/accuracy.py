@@ -636,9 +636,11 @@ def readme_paragraph(
     shapes, on other boards, and of the napkin; `apart` the scores of GPUs that no coefficient had seen.
     """
     means = [row["mean_error_fraction"] for row in apart]
+    boards_unseen = "the one GPU" if len(means) == 1 else f"{len(means)} GPUs"
+    spread = f"{min(means):.0%}" if len(means) == 1 else f"{min(means):.0%} to {max(means):.0%}" if means else ""
     unseen = (
-        f" Whole models on {len(means)} GPUs that no coefficient had seen are off by {min(means):.0%} to "
-        f"{max(means):.0%} (`joulemap validate --by split`).".replace("%", " %")
+        f" Whole models on {boards_unseen} that no coefficient had seen are off by {spread} (`joulemap validate --by "
+        "split`).".replace("%", " %")
         if means
         else ""
     )

@@ -193,7 +193,7 @@ def shares_its_call(work: WorkloadColumns) -> Booleans:
 def choose(operation: str, model: Model, rides: Booleans, is_active: Booleans) -> tuple[Booleans, bool]:
     """Return the operators that count for a type, and whether they are hidden.
 
-    Where a model's occurrences all lead kernels of their own, those count, and nothing is hidden.
+    Of `layer_norm` those count that lead kernels of their own, as nearly all do, and nothing is hidden.
     """
     work = model.work
     if operation == BIAS:
@@ -202,7 +202,7 @@ def choose(operation: str, model: Model, rides: Booleans, is_active: Booleans) -
         ), True
     same = np.array([one == operation for one in model.operations]) & ~shares_its_call(work)
     hidden = same & rides
-    return (hidden, True) if hidden.any() or operation != "layer_norm" else (same & is_active, False)
+    return (hidden, True) if operation != "layer_norm" else (same & is_active & ~rides, False)
 
 
 def measure(operation: str, architecture: str, batch: int, models: Sequence[str] = MODELS) -> Cost | None:

@@ -94,13 +94,14 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             ],
         )
         connection.execute(
-            "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, batch, runtime, "
-            "calibration, refusal, units_total_count, peak_ops_per_s, memory_bandwidth_bytes_per_s, weight_bytes, "
+            "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, weight_precision, "
+            "batch, runtime, calibration, refusal, units_total_count, peak_ops_per_s, "
+            "memory_bandwidth_bytes_per_s, weight_bytes, "
             "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest) "
             "VALUES "
             + ", ".join(
                 [
-                    "(?, ?, 1, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 'f', '0', "
+                    "(?, ?, 1, ?, ?, ?, ?, ?, 'fused', 'none', ?, 1, 1.0, 1.0, ?, 0, 1.0, 'f', '0', "
                     "TIMESTAMP '2020-01-01', '')"
                 ]
                 * len(numbered)
@@ -109,8 +110,8 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
                 value
                 for number, run in numbered
                 for value in (
-                    number, f"r{number}", f"d{number}", run.power_mode, run.precision, run.batch, run.refusal,
-                    run.memory_bytes,
+                    number, f"r{number}", f"d{number}", run.power_mode, run.precision, run.precision, run.batch,
+                    run.refusal, run.memory_bytes,
                 )
             ],
         )  # fmt: skip

@@ -99,11 +99,11 @@ class Book:
         )
         for index, part in enumerate(parts):
             self.connection.execute(
-                "INSERT INTO workload_subgraph VALUES (?, ?, ?, ?)", [number, index, f"part{index}", part.pattern]
+                "INSERT INTO workload_subgraph VALUES (?, ?, ?, ?, 1)", [number, index, f"part{index}", part.pattern]
             )
             self.connection.execute(
                 "INSERT INTO workload_operator VALUES "
-                "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '', '')",
+                "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '', '', 1)",
                 [number, index, index, f"part{index}", part.mac_count, part.mac_count],
             )
         return number

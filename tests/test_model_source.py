@@ -374,7 +374,11 @@ def test_given_inputs_replace_those_of_the_configuration() -> None:
     ("name", "inputs", "message"),
     [
         ("hf:Heard", (), "takes input_features, .*: give each of input_features as --input NAME"),
-        ("hf:Paired", ("input_ids=2,5:int64",), "given input_ids=2x5; its --input .* may name input_ids, pixel_values"),
+        (
+            "hf:Paired",
+            ("pixel_values=2,3,9,9",),
+            "pixel_values=2x3x9x9; its --input .* may name input_ids, pixel_values",
+        ),
     ],
 )
 def test_inputs_that_are_needed_are_named(name: str, inputs: tuple[str, ...], message: str) -> None:

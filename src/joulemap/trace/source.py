@@ -8,6 +8,7 @@ import math
 import os
 import re
 import reprlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,6 @@ from joulemap.domain.module import is_module_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
-from joulemap.trace.formula.own import digest_own
 from joulemap.trace.version import operator_version, tracer_version
 
 MAX_BATCH: Final = 1_000_000
@@ -44,6 +44,12 @@ _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x]
 
 _OF_WHOLE_NUMBERS: Final = re.compile(r"(?:\w+_)?(?:ids|mask|lengths|grid_thw)")
 """Names of inputs that are whole numbers unless another dtype is given: `input_ids`, `attention_mask`."""
+
+
+def _digest_own_formulas() -> str:
+    """Return what tells a program's own formulas from others; empty without any, and nothing is imported to see."""
+    own = sys.modules.get("joulemap.trace.formula.own")
+    return "" if own is None else str(own.digest_own())
 
 
 @attrs.frozen
@@ -114,7 +120,7 @@ class ModelRequest:
             own.insert(0, f"config={self.path.name}:{self.content_digest}")
         if own:
             source += f"({', '.join(own)})"
-        formulas = digest_own()
+        formulas = _digest_own_formulas()
         if formulas:
             source += f" formulas={formulas}"
         inputs = " ".join(map(str, self.inputs)) or "example_inputs"
