@@ -377,7 +377,7 @@ def test_given_inputs_replace_those_of_the_configuration() -> None:
         (
             "hf:Paired",
             ("pixel_values=2,3,9,9",),
-            "pixel_values=2x3x9x9; its --input .* may name input_ids, pixel_values",
+            "2x3x9x9; its --input .* may name input_ids, pixel_values",
         ),
     ],
 )
