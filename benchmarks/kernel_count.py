@@ -129,9 +129,10 @@ def count_ours(workload: Workload) -> tuple[int, int]:
     rides = kernels.per_kernel(kernels.rides.astype(float))
     has_softmax = kernels.per_kernel(kernels.work.of_kind("softmax").astype(float)) > 0.0
     has_product = kernels.per_kernel(kernels.work.has_macs.astype(float)) > 0.0
-    passes = (rides > 0.0) & has_product & ~has_softmax
+    is_scan = kernels.step_count > 1.0
+    passes = (rides > 0.0) & has_product & ~has_softmax & ~is_scan
     members = kernels.per_kernel(np.ones(kernels.work.operator_count))
-    apart = np.where(has_softmax, 0.0, members - rides - 1.0)
+    apart = np.where(has_softmax | is_scan, 0.0, members - rides - 1.0)
     return kernels.kernel_count, kernels.kernel_count + int(passes.sum() + apart.sum())
 
 
