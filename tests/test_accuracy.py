@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import attrs
+import pytest
 
 from joulemap.answer.measurement import ListedMeasurement
 from joulemap.answer.validate import OperatorScore, PredictionScore
@@ -107,6 +108,7 @@ class OneModel(Workspace):
         return super().measurements(hardware or "h200_sxm", model or "resnet18")
 
 
+@pytest.mark.slow
 def test_the_page_has_every_table(tmp_path: Path) -> None:
     error = told("cross_validated", 0.1, quantity="energy")
     page: str = benchmark()["write_page"](

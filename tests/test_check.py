@@ -231,6 +231,7 @@ def used_blocks(path: Path) -> list[int]:
     return used
 
 
+@pytest.mark.slow
 def test_a_changed_byte_in_any_block_is_damage(own_database: Path) -> None:
     for block in used_blocks(own_database):
         change_byte(own_database, block)

@@ -33,6 +33,7 @@ def stored(folder: Path, *lines: str) -> Workspace:
     return workspace
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_single_evaluations(tmp_path: Path) -> None:
     chip = Workspace(tmp_path / "runs.duckdb")
     lines, runs = [], {}

@@ -276,6 +276,7 @@ def test_kernels_run_after_those_that_they_read(database: Path, tmp_path: Path) 
     assert order != sorted(order)
 
 
+@pytest.mark.slow
 def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
     adapter = pytest.importorskip(
         "model_explorer.builtin_pytorch_exportedprogram_adapter", reason="ai-edge-model-explorer is not installed"

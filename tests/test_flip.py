@@ -88,6 +88,7 @@ def test_a_price_flips_where_the_ledger_says(workspace: Workspace) -> None:
     assert_close(known(row.flip_ratio), 1.0 + (energy_a - energy_b) / float(static_j), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_takes_fewest_spreads_comes_first_and_what_flips_nothing_last(workspace: Workspace) -> None:
     answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16")
     counts = [row.spread_count for row in answer.rows]
@@ -128,6 +129,7 @@ def test_a_constant_of_the_class_is_one_constant_of_both(workspace: Workspace) -
     assert all(row.side != "both" for row in other.rows)
 
 
+@pytest.mark.slow
 def test_costs_rest_on_use_as_one_constant_of_both(workspace: Workspace) -> None:
     answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16", metric="cost")
     rows = {(row.side, row.constant): row for row in answer.rows}

@@ -150,6 +150,7 @@ def test_a_module_is_handed_over_by_place_or_by_name(workspace: Workspace) -> No
         workspace.compare(hardware=CHIP)  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_a_module_of_views_alone_is_refused_by_every_question(workspace: Workspace) -> None:
     flat, inputs = nn.Flatten(), torch.zeros(1, 3, 4)
     for ask in (workspace.compare, workspace.rank_hardware, workspace.utilization, workspace.architectures):

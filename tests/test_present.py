@@ -209,6 +209,7 @@ def test_formats_for_programs_know_no_width(form: str) -> None:
     ),
     ids=lambda arguments: " ".join(arguments[:2]),
 )
+@pytest.mark.slow
 def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_database: Path) -> None:
     piped = joulemap(*arguments, "--db", own_database).stdout
     assert not folded(piped)

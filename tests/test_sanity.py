@@ -112,6 +112,7 @@ def test_the_cap_is_told_with_what_would_be_drawn_without(everything: list[dict[
         assert "the clock gives way to" in str(row["reason"])
 
 
+@pytest.mark.slow
 def test_sanity_on_the_command_line(joulemap: Run) -> None:
     done = joulemap("hardware", "sanity", "--hardware", "A100,kpu_t64@6W")
     assert done.returncode == ExitCode.OK

@@ -57,6 +57,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_sweep_stores_what_single_questions_store_to_the_last_bit(swept: Path, tmp_path: Path) -> None:
     path = tmp_path / "single.duckdb"
     workspace = Workspace(path)

@@ -418,6 +418,7 @@ def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
 
 
+@pytest.mark.slow
 def test_a_model_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
     folder = tmp_path / "it's; mine"
     folder.mkdir()
