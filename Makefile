@@ -49,7 +49,6 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/stream.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/fusion.py
-	$(BIN)/python benchmarks/digest.py
 	$(BIN)/python benchmarks/durability.py
 	$(BIN)/python benchmarks/report.py
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import joulemap
-from joulemap.answer.scope import Caveat, _describe_caveat
+from joulemap.answer.caveat import Caveat, describe_caveat
 from joulemap.domain.workload import Operator
 from joulemap.errors import ModelError, UsageError
 from joulemap.trace.build import trace_request
@@ -135,6 +135,6 @@ def test_an_uncounted_operator_is_told_with_the_way_to_count_it(tmp_path: Path) 
 
 def test_the_hint_names_the_operator() -> None:
     row = Caveat(kind="uncounted", text="mine.attend.default", operator_count=2)
-    assert _describe_caveat(row) == (
+    assert describe_caveat(row) == (
         'not counted: 2 x mine::attend: only bytes; @joulemap.formula("mine::attend") counts it'
     )

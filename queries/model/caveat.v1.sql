@@ -12,20 +12,8 @@ kind = { type = "VARCHAR", meaning = "uncounted: only its bytes are counted; ass
 text = { type = "VARCHAR", meaning = "ATen operator, or what was assumed and where" }
 operator_count = { type = "BIGINT", meaning = "how many operators are uncounted; null for an assumption" }
 */
-WITH asked AS (
-    SELECT DISTINCT workload_id
-    FROM run
-    WHERE list_contains($run_ids, run_id)
-),
-caveat AS (
-    SELECT 'uncounted' AS kind, u.aten AS text, count(*) AS operator_count
-    FROM uncounted AS u
-    JOIN asked AS a ON a.workload_id = u.workload_id
-    GROUP BY u.aten
-    UNION ALL
-    SELECT 'assumed', n.note, NULL
-    FROM (SELECT DISTINCT unnest(w.notes) AS note FROM workload AS w JOIN asked AS a ON a.workload_id = w.workload_id) AS n
-)
-SELECT kind, text, operator_count
-FROM caveat
+SELECT kind, text, CAST(sum(operator_count) AS BIGINT) AS operator_count
+FROM caveats
+WHERE workload_id IN (SELECT workload_id FROM run WHERE list_contains($run_ids, run_id))
+GROUP BY kind, text
 ORDER BY kind, operator_count DESC NULLS LAST, text

@@ -177,6 +177,18 @@ SELECT n.workload_id, n.model, n.batch, n.assumption
 FROM (SELECT workload_id, model, batch, unnest(notes) AS assumption FROM workload) AS n;
 COMMENT ON VIEW assumptions IS 'What a trace had to assume: worst cases for what depends on data';
 
+CREATE VIEW caveats AS
+SELECT workload_id, 'uncounted' AS kind, aten AS text, count(*) AS operator_count
+FROM uncounted
+GROUP BY workload_id, aten
+UNION ALL
+SELECT workload_id, 'assumed', assumption, NULL
+FROM assumptions;
+COMMENT ON VIEW caveats IS 'What a trace had to assume, or could not count';
+COMMENT ON COLUMN caveats.kind IS 'uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data';
+COMMENT ON COLUMN caveats.text IS 'ATen operator, or what was assumed and where';
+COMMENT ON COLUMN caveats.operator_count IS 'How many operators are uncounted; null for an assumption';
+
 CREATE VIEW run_configurations AS
 SELECT
     r.run_id,

@@ -36,6 +36,10 @@ from joulemap.answer.candidate import (
     Candidate as Candidate,
     Violation as Violation,
 )
+from joulemap.answer.caveat import (
+    Caveat as Caveat,
+    ModelCaveat as ModelCaveat,
+)
 from joulemap.answer.compare.breakdown import (
     BreakdownAnswer as BreakdownAnswer,
     EnergyBranch as EnergyBranch,
@@ -195,7 +199,6 @@ from joulemap.answer.sanity import (
     SanityAnswer as SanityAnswer,
 )
 from joulemap.answer.scope import (
-    Caveat as Caveat,
     RunCalibration as RunCalibration,
     Scope as Scope,
 )

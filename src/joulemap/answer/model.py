@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from joulemap.answer.answer import Answer
+from joulemap.answer.caveat import ModelCaveat, describe_caveat
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
-from joulemap.present.document import Document, Grid, Section, Text, draw_columns, say_rest
+from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns, say_rest
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
 
@@ -135,6 +136,7 @@ class ProfileAnswer(Answer):
     """Most MACs first."""
     patterns: Table[PatternShare]
     """Most MACs first."""
+    caveats: Table[ModelCaveat]
 
     @property
     def profile(self) -> ModelProfile:
@@ -159,6 +161,7 @@ class ProfileAnswer(Answer):
                 Section("", facts),
                 Section("By operation", _draw(self.mix, limit, "operations")),
                 Section("By fusion pattern", _draw(self.patterns, limit, "patterns")),
+                Section("Notes", Lines(tuple(map(describe_caveat, self.caveats)))),
             ),
             data=self.data(),
             table=self.mix,
@@ -178,6 +181,7 @@ def profile(source: Source, model: str, settings: Settings) -> ProfileAnswer:
             totals=fetch(connection, ModelProfile, workload_id=workload_id),
             mix=fetch(connection, OperationShare, workload_id=workload_id),
             patterns=fetch(connection, PatternShare, workload_id=workload_id),
+            caveats=fetch(connection, ModelCaveat, workload_id=workload_id),
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
+from joulemap.answer.caveat import Caveat, describe_caveat
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
@@ -49,18 +50,6 @@ SHOWN_CHANGES: Final = 3
 
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
-
-
-@attrs.frozen
-class Caveat:
-    """Something a trace had to assume, or could not count."""
-
-    query: ClassVar[str] = "model.caveat"
-
-    kind: str
-    """`uncounted` or `assumed`."""
-    text: str
-    operator_count: int | None
 
 
 @attrs.frozen
@@ -212,7 +201,7 @@ class Scope:
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
-            *map(_describe_caveat, self.caveats),
+            *map(describe_caveat, self.caveats),
         ]
 
     def _describe_weights(self) -> list[str]:
@@ -365,13 +354,6 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "boundaries": tuple(sorted({name for _, names in hardware.values() for name in names})),
         "uncalibrated": tuple(name for name, (is_uncalibrated, _) in hardware.items() if is_uncalibrated),
     }
-
-
-def _describe_caveat(row: Caveat) -> str:
-    if row.kind == "uncounted":
-        name = "::".join(row.text.split(".")[:2])
-        return f'not counted: {row.operator_count} x {name}: only bytes; @joulemap.formula("{name}") counts it'
-    return f"traced: {row.text}"
 
 
 def describe_calibration(row: RunCalibration, hardware: Collection[str]) -> list[str]:

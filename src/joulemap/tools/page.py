@@ -19,20 +19,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.model.architecture.gpu.sort import PRODUCTS, SORTS, Sort
 from joulemap.tools.count import find_formula, read_counts, write_counts
-from joulemap.trace.formula import (
-    algebra,
-    elementwise,
-    gemm,
-    gradient,
-    loss,
-    movement,
-    normalization,
-    placement,
-    pooling,
-    product,
-    sampling,
-    transform,
-)
+from joulemap.trace.formula import MODULES
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
@@ -155,23 +142,7 @@ class _One(Call):
         return 1
 
 
-_MODULES: Final = {
-    module.__name__: module.__name__.rsplit(".", 1)[1]
-    for module in (
-        gemm,
-        product,
-        normalization,
-        pooling,
-        elementwise,
-        movement,
-        placement,
-        algebra,
-        transform,
-        loss,
-        sampling,
-        gradient,
-    )
-}
+_MODULES: Final = {module.__name__: module.__name__.rsplit(".", 1)[1] for module in MODULES}
 
 
 def _by_formula() -> dict[Formula, list[str]]:

@@ -126,8 +126,10 @@ def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
-def _run(module: torch.nn.Module, inputs: tuple[Any, Any], model: str) -> tuple[Recorder, Any]:
-    """Return the record of a forward pass and what it gives; ModelError where it fails.
+def _run(
+    module: torch.nn.Module, make_inputs: Callable[[], tuple[Any, Any]], model: str
+) -> tuple[Recorder, tuple[Any, Any], Any]:
+    """Return the record of a forward pass, its inputs and what it gives; ModelError where it fails.
 
     A pass is run again where a question about data was answered False and this ended in an error, or where it wants
     gradients, which inference mode has none of.
@@ -135,9 +137,9 @@ def _run(module: torch.nn.Module, inputs: tuple[Any, Any], model: str) -> tuple[
     answered: set[Site] = set()
     mode: Callable[[], contextlib.AbstractContextManager[Any]] = torch.inference_mode
     while True:
-        recorder = Recorder(module, answered)
+        recorder, inputs = Recorder(module, answered), make_inputs()
         try:
-            return recorder, _run_once(recorder, module, inputs, model, mode)
+            return recorder, inputs, _run_once(recorder, module, inputs, model, mode)
         except ModelError as refusal:
             cause = refusal.__cause__
             if not isinstance(cause, Exception) or len(answered) >= MOST_ANSWERS:
@@ -228,8 +230,10 @@ def trace_module(
         module = _copy_on_meta(module, (*packed, *scripted))
     with contextlib.suppress(NotImplementedError):  # of an exported module
         module = module.eval()
-    inputs = replace_tensors((tuple(args), dict(kwargs or {})), _as_it_is if keeps_values else _as_input)
-    recorder, result = _run(module, inputs, model)
+    as_traced = _as_it_is if keeps_values else _as_input
+    recorder, inputs, result = _run(
+        module, lambda: replace_tensors((tuple(args), dict(kwargs or {})), as_traced), model
+    )
     outputs = [part for leaf in tensors_in(result) for part in dense_parts(leaf)]
     _refuse_empty(model, recorder, inputs, outputs)
     return assemble(

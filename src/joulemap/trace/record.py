@@ -335,7 +335,7 @@ class Recorder(TorchDispatchMode):
         if name == "masked_select" and self._is_known(args[1]):
             count = int(torch.broadcast_to(args[1], torch.broadcast_shapes(args[0].shape, args[1].shape)).sum())
             result = torch.empty(count, dtype=args[0].dtype, device="meta")
-        if name in _BY_MASK and any(_is_mask(index) and self._is_known(index) for index in args[1]):
+        if name in _BY_MASK and any(is_mask(index) and self._is_known(index) for index in args[1]):
             result = func(self._move(args[0], func), [*self._positions(args[1])])
         moved = tree_map(lambda value: self._move(value, func), (args, kwargs))
         return moved[0], moved[1], result
@@ -361,7 +361,7 @@ class Recorder(TorchDispatchMode):
     def _positions(self, indices: Any) -> Iterator[Any]:
         """Yield indices on meta, masks that are known as the positions that they select."""
         for index in indices:
-            if _is_mask(index) and self._is_known(index):
+            if is_mask(index) and self._is_known(index):
                 yield from (position.to("meta") for position in index.nonzero(as_tuple=True))
             else:
                 yield index.to("meta") if isinstance(index, torch.Tensor) else index
@@ -583,10 +583,6 @@ class Recorder(TorchDispatchMode):
                 known=self._asked(name, args, kwargs),
             )
         )
-
-
-def _is_mask(index: Any) -> bool:
-    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
 def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:

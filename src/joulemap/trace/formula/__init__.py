@@ -22,24 +22,10 @@ from joulemap.trace.formula import (
 from joulemap.trace.formula.choice import count
 from joulemap.trace.formula.registry import ATTENTION, FORMULAS, KEPT_COMPOSITES, Call, Cost, formula
 
-__all__ = [
-    "ATTENTION",
-    "FORMULAS",
-    "KEPT_COMPOSITES",
-    "Call",
-    "Cost",
-    "algebra",
-    "count",
-    "elementwise",
-    "formula",
-    "gemm",
-    "gradient",
-    "loss",
-    "movement",
-    "normalization",
-    "placement",
-    "pooling",
-    "product",
-    "sampling",
-    "transform",
-]
+MODULES = (
+    gemm, product, normalization, pooling, elementwise, movement, placement, algebra, transform, loss, sampling,
+    gradient,
+)  # fmt: skip
+"""Where formulas are, as pages list them."""
+
+__all__ = ["ATTENTION", "FORMULAS", "KEPT_COMPOSITES", "MODULES", "Call", "Cost", "count", "formula"]

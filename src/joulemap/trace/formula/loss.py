@@ -61,18 +61,6 @@ def connectionist_loss(call: Call) -> Cost:
     return Cost(kind="reduction", operation="ctc_loss", elementwise_count=9 * states, special_count=4 * states)
 
 
-@formula("_pdist_forward")
-def pair_distance(call: Call) -> Cost:
-    """Subtraction, multiplication and addition for each feature of each pair, one root per pair."""
-    pairs = call.output_count
-    return Cost(
-        kind="reduction",
-        operation="cdist",
-        elementwise_count=3 * pairs * call.shape(0)[-1],
-        special_count=pairs,
-    )
-
-
 @formula("dist", "renorm")
 def difference_norm(call: Call) -> Cost:
     """Subtraction, or scaling, multiplication and addition for each input; one root."""

@@ -114,7 +114,7 @@ def moment(call: Call) -> Cost:
     return Cost(kind="reduction", operation="moment", elementwise_count=4 * call.input_count)
 
 
-@formula("_cdist_forward", "_euclidean_dist")
+@formula("_cdist_forward", "_euclidean_dist", "_pdist_forward")
 def distance(call: Call) -> Cost:
     """Subtraction, multiplication and addition for each feature of each pair, one root per pair."""
     pairs = call.output_count
