@@ -56,7 +56,7 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.tools.model > .zoo.csv
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
 
-zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (about two minutes)
+zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes)
 	$(BIN)/python -m joulemap.tools.zoo
 
 accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md and README's paragraph (minutes)

@@ -293,6 +293,9 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     for step in steps:
         assert joulemap(*step.split()).returncode == 0, step
     assert joulemap("db", "check").stdout == "ok: everything is as it was written, and every part adds up\n"
+    alone = joulemap("compare", "squeezenet1_1", "--hardware", "tpu_v4").stdout
+    assert "Comparison" in alone
+    assert "Recommendations" not in alone
 
 
 def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:

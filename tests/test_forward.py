@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -302,6 +303,12 @@ def spin(_: nn.Module, x: Tensor) -> Tensor:
 def wait(_: nn.Module, x: Tensor) -> Tensor:
     while True:
         pass
+
+
+def test_the_limit_on_time_leaves_nothing_behind() -> None:
+    traced(lambda lin, x: lin(x))
+    # A profiler waits without end where the interpreter is left looking for what another thread may have raised.
+    assert cProfile.Profile().runcall(lambda: 1) == 1
 
 
 def test_a_loop_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:

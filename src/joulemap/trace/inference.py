@@ -18,7 +18,9 @@ from typing import Any, Final
 
 import torch
 from torch.nn import functional
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
+
+from joulemap.trace.tensor import tensors_in
 
 Attention = torch.nn.MultiheadAttention
 
@@ -188,7 +190,7 @@ def run_on_zeros(func: Any, args: Any, kwargs: Any) -> Any:
 
     NotImplemented where they are too many, or one is not dense.
     """
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    tensors = tensors_in((args, kwargs))
     if sum(tensor.numel() for tensor in tensors) > MOST_ZEROS or not _are_dense(tensors):
         return NotImplemented
     real = {id(one): torch.zeros(one.shape, dtype=one.dtype, device="cpu") if one.is_meta else one for one in tensors}
@@ -205,7 +207,7 @@ def run_on_zeros(func: Any, args: Any, kwargs: Any) -> Any:
         return value.to("meta") if mine is None else mine
 
     given = func(*tree_map(swap, args), **tree_map(swap, kwargs))
-    made = [leaf for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)]
+    made = tensors_in(given)
     return tree_map(strip, given) if _are_dense(made) else NotImplemented
 
 

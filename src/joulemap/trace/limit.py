@@ -18,6 +18,9 @@ SECONDS: Final = "JOULEMAP_TRACE_SECONDS"
 MOST_OPERATORS: Final = 1_000_000
 MOST_SECONDS: Final = 300
 
+_STEPS: Final = 1000
+"""More than an interpreter takes between two looks at what others raised in a thread."""
+
 
 class OutOfTimeError(BaseException):
     """The forward pass takes too long; a bare `except Exception` does not catch it."""
@@ -67,11 +70,14 @@ def limited_time() -> Iterator[None]:
     seconds, thread = second_limit(), threading.get_ident()
     lock = threading.Lock()
     is_over = False
+    is_raised = False
 
     def interrupt() -> None:
+        nonlocal is_raised
         with lock:
             if not is_over:
-                _raise_in(thread, OutOfTimeError)
+                is_raised = True
+                _raise_in(thread)
 
     timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
@@ -81,13 +87,23 @@ def limited_time() -> Iterator[None]:
     finally:
         with lock:
             is_over = True
-            _raise_in(thread, None)
+        if is_raised:
+            _let_arrive()
         timer.cancel()
         timer.join()
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have a thread raise an error at its next step, or no longer raise one that it has not raised yet."""
-    raised = ctypes.py_object(error) if error is not None else None
-    if ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised) == 0 and error is not None:
+def _raise_in(thread: int) -> None:
+    """Have a thread raise an OutOfTimeError at its next step."""
+    if ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTimeError)) == 0:
         raise ModelError("the thread that traces has ended")
+
+
+def _let_arrive() -> None:
+    """Take what was raised in this thread and has not arrived, so that it arrives nowhere else.
+
+    To withdraw it instead would leave the interpreter looking for it at every step from then on.
+    """
+    with contextlib.suppress(OutOfTimeError):
+        for _ in range(_STEPS):
+            pass

@@ -14,9 +14,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from joulemap.errors import ModelError
+from joulemap.trace.tensor import tensors_in
 
 SHARE: Final = 0.5
 """Of the memory that is free, that building a model may take unless something else is asked for."""
@@ -111,8 +112,8 @@ class Meter(TorchDispatchMode):
         if ahead:
             self._check(ahead)
         result = func(*args, **kwargs)
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and not leaf.is_meta and not isinstance(leaf, FakeTensor):
+        for leaf in tensors_in(result):
+            if not leaf.is_meta and not isinstance(leaf, FakeTensor):
                 self._hold(leaf)
         return result
 
@@ -154,7 +155,7 @@ def _is_all_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _on_one_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments, without storage where one of them has none; RuntimeError where that would lose a value."""
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    tensors = tensors_in((args, kwargs))
     if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta or not tensor.dim() for tensor in tensors):
         return args, kwargs
     if func._schema.is_mutable and not args[0].is_meta and "batch_norm" not in func.name():
@@ -170,7 +171,7 @@ def _foresee(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Return the bytes that an operator is about to allocate; 0 where its shapes alone do not tell."""
     if func.is_view or func._schema.is_mutable:
         return 0
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    tensors = tensors_in((args, kwargs))
     if any(tensor.is_meta for tensor in tensors):
         return 0
     if not tensors and torch.device(kwargs.get("device") or "cpu").type == "meta":
@@ -182,11 +183,7 @@ def _foresee(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         made = func(*tree_map(_without_storage, args), **tree_map(_without_storage, options))
     except Exception:
         return 0
-    return sum(
-        leaf.numel() * leaf.element_size()
-        for leaf in tree_leaves(made)
-        if isinstance(leaf, torch.Tensor) and leaf.is_meta
-    )
+    return sum(leaf.numel() * leaf.element_size() for leaf in tensors_in(made) if leaf.is_meta)
 
 
 def _is_pointwise(func: Any) -> bool:

@@ -44,7 +44,7 @@ from joulemap.trace.inference import (
 )
 from joulemap.trace.limit import OutOfOperatorsError, operator_limit
 from joulemap.trace.recurrence import CELLS, Recurrence
-from joulemap.trace.tensor import storage_of
+from joulemap.trace.tensor import storage_of, tensors_in
 from joulemap.trace.value import Computed, Values, to_meta
 
 _IGNORED_NAMESPACES = ("prim",)
@@ -281,11 +281,11 @@ class Recorder(TorchDispatchMode):
         if name == "matmul":
             with self:
                 args = copied_operands(*args)
-        reads = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        reads = tensors_in((args, kwargs))
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
         if result is None:
             result = self._tell(func, name, args, kwargs, reads)
-        outputs = tuple(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        outputs = tuple(tensors_in(result))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
         return result
@@ -322,7 +322,7 @@ class Recorder(TorchDispatchMode):
         Tensors that a forward pass makes without naming a device are real, and so are small integer inputs: what is
         computed from shapes, lengths and ids keeps its values until it meets an activation, or is too large.
         """
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_in((args, kwargs))
         if not tensors and "device" in kwargs:
             return args, {**kwargs, "device": _place_of_made(name, args, kwargs)}, None
         real = [tensor for tensor in tensors if not tensor.is_meta]
@@ -347,7 +347,7 @@ class Recorder(TorchDispatchMode):
 
         An operator that is made of others reads whole numbers (lengths, sections): it keeps those.
         """
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_in((args, kwargs))
         if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta for tensor in tensors):
             return args, kwargs
 
@@ -437,7 +437,7 @@ class Recorder(TorchDispatchMode):
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the operator gives, or the worst case of what it could where that depends on data."""
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_in((args, kwargs))
         if not any(tensor.is_meta for tensor in tensors):
             if name == "_local_scalar_dense":
                 self.read(args[0])
@@ -486,8 +486,8 @@ class Recorder(TorchDispatchMode):
         if name not in GROUPED and name not in PLACED and name not in GATHERED:
             return {}
         asked: dict[int, torch.Tensor] = {}
-        for leaf in tree_leaves((args, kwargs)):
-            if isinstance(leaf, torch.Tensor) and not leaf.is_floating_point():
+        for leaf in tensors_in((args, kwargs)):
+            if not leaf.is_floating_point():
                 known = self.values.find(leaf)
                 if known is not None and (known.assumptions or name not in GATHERED):
                     asked[id(leaf)] = known.value

@@ -32,6 +32,17 @@ def dtype_name(dtype: torch.dtype) -> str:
     return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
 
 
+def tensors_in(value: object) -> list[torch.Tensor]:
+    """Return the tensors in what an operator is called with or gives, in order, those of lists and dictionaries too."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return []
+    return [tensor for item in value for tensor in tensors_in(item)]
+
+
 def storage_of(tensor: torch.Tensor) -> int:
     """Return what tells the memory of a tensor from that of others; ModelError for one that is not dense."""
     if tensor.layout != torch.strided:

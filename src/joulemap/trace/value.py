@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import attrs
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
-from joulemap.trace.tensor import storage_of
+from joulemap.trace.tensor import storage_of, tensors_in
 
 MOST_ELEMENTS: Final = 2**25
 """Of a known tensor that follows from a choice; a larger one is not known."""
@@ -142,8 +142,8 @@ class Values:
             return None
         values: dict[int, torch.Tensor] = {}
         assumptions: frozenset[str] = frozenset()
-        for leaf in tree_leaves((args, kwargs)):
-            if isinstance(leaf, torch.Tensor) and id(leaf) not in values:
+        for leaf in tensors_in((args, kwargs)):
+            if id(leaf) not in values:
                 known = self.find(leaf)
                 if known is None:
                     return None
@@ -185,7 +185,7 @@ class Values:
         follows = all(id(tensor) in self._known or not tensor.is_meta for tensor in reads) and name not in _UNTOLD
         if not follows and name not in _CHOICES and not (self._known and func._schema.is_mutable):
             return
-        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        outputs = tensors_in(result)
         if not outputs or not outputs[0].is_meta:
             return
         if follows and self._learn_computed(func, args, kwargs, reads, outputs):
@@ -212,7 +212,7 @@ class Values:
         if computed is None:
             return False
         owned = {one.value.untyped_storage().data_ptr() for one in known}
-        values = [leaf for leaf in tree_leaves(computed.result) if isinstance(leaf, torch.Tensor)]
+        values = tensors_in(computed.result)
         for output, value in zip(outputs, values, strict=False):
             shared = value.untyped_storage().data_ptr() in owned
             self.learn(output, value, computed.assumptions, is_shared=shared)

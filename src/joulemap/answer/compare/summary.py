@@ -176,8 +176,9 @@ class CompareAnswer(RunAnswer):
         """Return it; `metric` is what the next steps go into, csv holds the rows."""
         baseline = self.scope.mark(next(row.baseline_hardware for row in self.rows if row.baseline_hardware))
         scope = "energy per inference, the rest " if "batch" in self.varying else ""
+        recommended = (Section("Recommendations", self._best()),) if len(self.scope.evaluated_ids) > 1 else ()
         sections = (
-            Section("Recommendations", self._best()),
+            *recommended,
             Section(f"Comparison ({scope}per batch, ratios to {baseline})", self._figures()),
         )
         steps, notes = self._steps(metric, repeated), self._sentences()
