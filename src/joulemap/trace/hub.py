@@ -15,6 +15,7 @@ from joulemap.trace.guess import Guesses, guess_inputs
 from joulemap.trace.guest import first_line
 from joulemap.trace.modality import find_setting, is_configuration
 from joulemap.trace.module import build_on_meta
+from joulemap.trace.packed.convert import SETTING, store_weights
 from joulemap.trace.source import InputSpec, ModelRequest
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
@@ -36,13 +37,15 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
     values = _read_file(request)
     head = _find_head(transformers, request, values)
     kind = _find_configuration(transformers, request, values, head)
+    changes = _nest(request.arguments)
+    values, quantization = _take_quantization(values, changes)
     try:
-        changes = _nest(request.arguments)
         configuration = configure(kind, values, changes, request.model)
         notes = _fit_parts(configuration, changes) if values is None else ()
         with build_on_meta():
             make = head._from_config if head is not None else transformers.AutoModel.from_config
             module: torch.nn.Module = make(configuration)
+        notes += store_weights(module, quantization, str(request.path or request.model))
     except (ModelError, UnknownNameError, UsageError):
         raise
     except Exception as error:
@@ -81,6 +84,34 @@ def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if name not in _DTYPES
     }
+
+
+def _take_quantization(
+    values: dict[str, Any] | None, changes: dict[str, Any]
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return settings without how the checkpoint is quantized, and that; what is changed of it is taken from there."""
+    found: Any = None
+    if values is not None:
+        text = values.get("text_config")
+        nested = text.get(SETTING) if isinstance(text, Mapping) else None
+        found = values.get(SETTING) or nested
+        values = {name: value for name, value in values.items() if name != SETTING}
+        if nested is not None and isinstance(text, Mapping):
+            values["text_config"] = {name: value for name, value in text.items() if name != SETTING}
+    if SETTING in changes:
+        changed = changes.pop(SETTING)
+        if changed is not None and not isinstance(changed, dict):
+            raise UsageError(f"{SETTING} is {changed!r}, expected settings of its own: {SETTING}.bits=4, or null")
+        found = None if changed is None else _merge(found, changed)
+    return values, found if isinstance(found, dict) else None
+
+
+def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with some of them changed, also those of parts."""
+    merged = dict(values) if isinstance(values, Mapping) else {}
+    for name, value in changes.items():
+        merged[name] = _merge(merged.get(name), value) if isinstance(value, Mapping) else value
+    return merged
 
 
 def _find_head(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None) -> Any:
