@@ -53,7 +53,7 @@ def store_weights(module: nn.Module, values: Mapping[str, Any] | None, source: s
         )
     if values.get("dequantize"):
         return (f"{SETTING}: {checkpoint.method}, made wide as it is loaded: weights are at the precision asked for",)
-    defaults = (*_find_exceptions(module), *(getattr(module, "_keep_in_fp32_modules", None) or ()))
+    defaults = (*find_exceptions(module), *(getattr(module, "_keep_in_fp32_modules", None) or ()))
     left = []
     is_any = False
     for place in list(_find_places(module)):
@@ -121,7 +121,7 @@ def _find_blocks(model: nn.Module) -> tuple[str, ...]:
     return (max(lists, key=lambda path: lists[path]),) if lists else ()
 
 
-def _find_exceptions(model: Any) -> Iterator[str]:
+def find_exceptions(model: Any) -> Iterator[str]:
     """Yield the modules that a library leaves alone unless it is told which: tied ones, the last, and the output.
 
     Source: transformers, `quantizers/base.py`, `get_keys_to_not_convert`.

@@ -75,8 +75,8 @@ class PackedFormat:
 
     @property
     def weight_operations(self) -> int:
-        """Elementwise operations that make a weight what its product multiplies by."""
-        return CONVERSIONS + bool(self.zero_bits) if self.is_widened else 0
+        """Elementwise operations that make a weight wide."""
+        return CONVERSIONS + bool(self.zero_bits)
 
     @property
     def input_operations(self) -> int:

@@ -115,8 +115,8 @@ def _grouped(x: Any, weight: Any, offs: Any = None, bias: Any = None, **_named: 
 def _multiply(kind: str, x: Tensor, weight: PackedWeight, columns: int, *more: Any) -> Any:
     """Return x times a weight of so many columns, as one call."""
     stored = weight.stored
-    counts = [stored.weight_operations, stored.input_operations, stored.output_operations(x.shape[-1])]
-    way = "packed" if stored.is_widened else "scaled"
+    per_weight, way = (stored.weight_operations, "packed") if stored.is_widened else (0, "scaled")
+    counts = [per_weight, stored.input_operations, stored.output_operations(x.shape[-1])]
     return CALLS[f"{way}_{kind}"](x, list(weight.parts), columns, counts, *more)
 
 
