@@ -271,9 +271,23 @@ def test_a_file_says_how_its_checkpoint_is_quantized(tmp_path: Path) -> None:
     assert weight_bytes(asked) == table + matrix + 4 + matrix * 4
 
 
+def test_a_file_beside_it_may_say_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "words", "num_hidden_layers": 1}))
+    plain = resolve_model(f"hf:{tmp_path}", {}).key
+    beside = tmp_path / "hf_quant_config.json"
+    beside.write_text(json.dumps({"quantization": {"quant_algo": "FP8", "exclude_modules": ["embed"]}}))
+    assert trace(f"hf:{tmp_path}").notes[0].startswith("quantization_config: modelopt, fp8 weights with one scale")
+    assert resolve_model(f"hf:{tmp_path}", {}).key != plain
+    beside.rename(tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 4, "group_size": 16}))
+    assert trace(f"hf:{tmp_path}").notes == ("quantization_config: gptq, 4 bits in groups of 16",)
+
+
 def test_a_part_of_a_file_may_say_it(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     text = {"hidden_size": 16, "quantization_config": {"quant_method": "aqlm"}}
+    path.write_text(json.dumps({"model_type": "seeing", "quantization_config": "int4"}))
+    with pytest.raises(ModelError, match=r"config.json: quantization_config is 'int4', expected settings of its own"):
+        trace(f"hf:{tmp_path}")
     path.write_text(json.dumps({"model_type": "seeing", "text_config": text}))
     (note,) = trace(f"hf:{tmp_path}").notes
     assert note.startswith("quantization_config says aqlm, which is not read: weights are counted at the precision")

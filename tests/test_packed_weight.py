@@ -303,6 +303,11 @@ LEFT: dict[str, tuple[dict[str, Any], str]] = {
         {"quant_method": "modelopt", "quant_algo": "fp8", "exclude_modules": ["lay*"]}, "layers.0 not converted",
     ),
     "matrices of no experts": ({"quant_method": "mxfp4"}, "no weights of this model are converted"),
+    "zeros that are not stored": (
+        compressed(INT8, ignore=["head"], sparsity_config={"format": "sparse-24-bitmask"}),
+        ", zeros of sparse weights counted; head not converted",
+    ),
+    "a part of a model of several inputs": (compressed(INT8, ignore=["language_model.head"]), "; head not converted"),
     "wide as it is loaded": ({**FP8, "dequantize": True}, "weights are at the precision asked for"),
 }  # fmt: skip
 

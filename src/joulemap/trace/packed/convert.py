@@ -26,6 +26,10 @@ _PROJECTIONS: Final = {"gate_up_proj": "gate_proj"}
 """Matrix of all experts -> what a checkpoint calls that of one, or one of the two that it is made of."""
 
 
+_TEXT: Final = "language_model."
+"""Part of a model of several inputs that reads text: its names have changed with the versions of transformers."""
+
+
 @attrs.frozen
 class _Place:
     """A parameter that may be packed."""
@@ -98,8 +102,15 @@ def _find_places(model: nn.Module) -> Iterator[_Place]:
 
 
 def _name(path: str) -> tuple[str, ...]:
-    """Return the names that a checkpoint may have a module by: with and without the part that a head puts before."""
-    return tuple(dict.fromkeys((path, f"model.{path}", path.removeprefix("model."))))
+    """Return the names that a checkpoint may have a module by: with and without what heads put before them."""
+    inner = path.removeprefix("model.")
+    names = [path, inner, f"model.{path}"]
+    if inner.startswith(_TEXT):
+        rest = inner.removeprefix(_TEXT)
+        names += [f"{_TEXT}model.{rest}", f"model.{rest}"]
+    elif "." not in path:
+        names.append(f"{_TEXT}{path}")
+    return tuple(dict.fromkeys(names))
 
 
 def _is_transposed(module: nn.Module, name: str, parameter: torch.Tensor) -> bool:

@@ -192,11 +192,14 @@ def _read_compressed_tensors(settings: Settings) -> Checkpoint:
         groups.append(Group(stored=stored, targets=settings.narrow(group).read_names("targets") or ANY))
     if not groups:
         raise ModelError(f"{settings.source}: the quantization_config has no config_groups with weights")
+    formats = (settings.read_part("sparsity_config").get("format"), settings.values.get("format"))
+    is_sparse = any("24" in str(one) or "sparse" in str(one) for one in formats)
     return Checkpoint(
         method=str(settings.values["quant_method"]),
         groups=tuple(groups),
         skipped=settings.read_names("ignore", "exclude_modules") or (),
         is_exact=True,
+        remark=", zeros of sparse weights counted" if is_sparse else "",
     )
 
 
@@ -303,6 +306,7 @@ def _read_torchao(settings: Settings) -> Checkpoint | None:
         skipped=skipped,
         has_default_skips=has_defaults,
         kinds=frozenset({"linear"}),
+        remark=", embeddings taken to be wide" if settings.values.get("include_input_output_embeddings") else "",
     )
 
 
