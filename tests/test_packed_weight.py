@@ -244,6 +244,18 @@ def test_only_the_experts_that_are_hit_are_read(way: str, hit: int, method: str)
     assert workload.parameter_count == EXPERTS * (COUNT + COLUMNS)
 
 
+def test_experts_may_be_narrower_than_the_rest() -> None:
+    module = Routed("grouped")
+    store_weights(module, {**FP8, "expert_dtype": "fp4", "modules_to_not_convert": []}, "config.json")
+    workload = trace(module, torch.empty(1, COLUMNS, device="meta"))
+    router = EXPERTS * COLUMNS + (COLUMNS // 128) * 4
+    assert columns_of(workload).weight_bytes_at("bf16") == router + EXPERTS * (COUNT // 2 + COUNT // 32 * 4)
+    # made wide to fp8, and multiplied by activations that are made narrow
+    (product,) = (one for one in workload.operators if one.operation == "grouped_mm")
+    assert product.elementwise_count == TAKEN * (4 * COLUMNS + 2 * ROWS)
+    assert [one.elementwise_count for one in workload.operators if one.operation == "dequantize"] == [TAKEN * COUNT * 2]
+
+
 class Transposed(nn.Module):
     """A linear layer whose weight lies the other way, as GPT-2 has it, and one that is used in another way."""
 

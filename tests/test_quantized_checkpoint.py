@@ -14,7 +14,9 @@ from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import columns_of
 from joulemap.trace.build import trace_request
 from joulemap.trace.module import build_on_meta
+from joulemap.trace.packed.checkpoint import Checkpoint, Group, Matrix
 from joulemap.trace.packed.convert import find_exceptions
+from joulemap.trace.packed.format import PackedFormat
 from joulemap.trace.source import parse_argument, parse_input, resolve_model
 
 pytestmark = pytest.mark.slow
@@ -146,3 +148,25 @@ def test_a_library_leaves_the_same_out(is_tied: bool) -> None:
     with build_on_meta():
         model = transformers.LlamaForCausalLM(configuration)
     assert set(find_exceptions(model)) == set(base.get_keys_to_not_convert(model))
+
+
+NAMES = ("model.layers.1.mlp.gate", "model.layers.1.mlp.gate_proj", "model.layers.11.mlp.gate", "visual.fc1", "lm_head")
+KEYS_LEFT = (
+    "model.layers.1",
+    "model.layers.*.mlp.gate",
+    "gate",
+    "fc1",
+    "visual",
+    "lm_head",
+    "layers.1.mlp",
+    "a|visual",
+)
+
+
+@pytest.mark.parametrize("key", KEYS_LEFT)
+def test_a_library_reads_the_same_names(key: str) -> None:
+    utils = pytest.importorskip("transformers.quantizers.quantizers_utils")
+    group = Group(stored=PackedFormat(bits=4))
+    checkpoint = Checkpoint(method="awq", groups=(group,), skipped=(key,))
+    found = [checkpoint.find(Matrix(names=(name,)), ()) is not None for name in NAMES]
+    assert found == [utils.should_convert_module(name, [key]) for name in NAMES]

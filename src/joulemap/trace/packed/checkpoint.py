@@ -168,6 +168,15 @@ class Settings:
                 return tuple(value)
         return None
 
+    def read_block(self, block: Any) -> tuple[int, int]:
+        """Return the rows and columns of a block, all of both for none; ModelError for what are no two sizes."""
+        if block is None:
+            return 0, 0
+        is_pair = isinstance(block, list | tuple) and len(block) == 2 and all(type(one) is int for one in block)
+        if not is_pair or min(block) < 1:
+            raise ModelError(f"{self.source}: the block of the quantization_config is {block!r}, expected two sizes")
+        return block[0], block[1]
+
     def read_part(self, name: str) -> Mapping[str, Any]:
         """Return settings of their own, none where there are none."""
         value = self.values.get(name)

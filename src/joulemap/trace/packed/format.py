@@ -28,6 +28,9 @@ STATIC: Final = 2
 NESTED_GROUP: Final = 256
 """Scales of blocks that share a scale of their own. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
 
+WORD: Final = 32
+"""Bits of what GPTQ, AWQ and compressed-tensors pack codes in."""
+
 
 @attrs.frozen(kw_only=True)
 class Part:
