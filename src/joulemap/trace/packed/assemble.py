@@ -95,7 +95,7 @@ def _dequantize(
     shape: tuple[int, ...],
     share: tuple[int, int],
 ) -> int:
-    """Append the operator that makes weights wide, and return its index. A compiler folds what is not of data."""
+    """Append the operator that makes weights wide, and return its index; foldable unless data chose the weights."""
     cost = Cost(kind="elementwise", operation="dequantize", elementwise_count=per_weight * math.prod(shape))
     recorder = assembly.recorder
     stored = {recorder.find(part) for part in parts}
