@@ -141,6 +141,9 @@ def test_a_product_reads_what_is_stored(name: str) -> None:
         kernels = form_kernels(columns, precision, "fused")
         assert kernels.weight_bytes.sum() == stored + width * head
         assert kernels.kernel_count == form_kernels(columns_of(wide), precision, "fused").kernel_count == 2
+        eager = form_kernels(columns, precision, "eager")
+        assert eager.weight_bytes.sum() == stored + width * head
+        assert eager.kernel_count == form_kernels(columns_of(wide), precision, "eager").kernel_count == 3
     assert workload.mac_count == wide.mac_count == 4 * (COUNT + head)
     assert workload.parameter_count == wide.parameter_count == COUNT + head
     assert patterns(workload) == ["linear+relu" if name in NARROW else "dequantize+linear+relu", "linear"]

@@ -1,6 +1,6 @@
 """The operators of a call that multiplies by packed weights.
 
-    packed_linear(x, parts)  ──►  dequantize(parts) ──► linear(x, wide)
+    packed_linear(x, parts)  ──►  dequantize(parts) ──► linear(x, wide)     one call: `SPLIT_CALLS` of the model
     scaled_linear(x, parts)  ──►  linear(x, parts)
     unpack_weight(parts)     ──►  dequantize(parts)
 
