@@ -241,6 +241,58 @@ def test_a_file_holds_a_configuration(tmp_path: Path) -> None:
         trace("hf:Text", config=str(path))
 
 
+def weight_bytes(workload: Workload) -> int:
+    return sum(access.byte_count for access in workload.accesses if access.role == "weight")
+
+
+def test_a_file_says_how_its_checkpoint_is_quantized(tmp_path: Path) -> None:
+    path = tmp_path / "words.json"
+    settings = {"model_type": "words", "hidden_size": 128, "num_hidden_layers": 1}
+    path.write_text(json.dumps({**settings, "quantization_config": {"quant_method": "gptq", "bits": 4}}))
+    packed = trace("hf:Text", config=str(path))
+    assert packed.notes == ("quantization_config: gptq, 4 bits in groups of 128",)
+    # a table of 50 words, codes, and a scale and a zero point of each row
+    table, matrix = 50 * 128 * 4, 128 * 128
+    assert weight_bytes(packed) == table + matrix // 2 + 128 * 2 + 128 // 2
+    wider = trace("hf:Text", config=str(path), arguments=("quantization_config.bits=8",))
+    assert weight_bytes(wider) == table + matrix + 128 * 2 + 128
+    float_model = trace("hf:Text", config=str(path), arguments=("quantization_config=null",))
+    assert not float_model.notes
+    assert weight_bytes(float_model) == table + matrix * 4
+    assert packed.mac_count == wider.mac_count == float_model.mac_count
+    with pytest.raises(UsageError, match="quantization_config is 4, expected settings of its own"):
+        trace("hf:Text", config=str(path), arguments=("quantization_config=4",))
+    with pytest.raises(ModelError, match=r"words.json: the quantization_config has no bits"):
+        trace("hf:Text", config=str(path), arguments=("quantization_config.bits=null",))
+    asked = trace(
+        "hf:Text", arguments=("quantization_config.quant_method=fp8", "num_hidden_layers=2", "hidden_size=128")
+    )
+    # the last of a model's parameters is left as it is
+    assert weight_bytes(asked) == table + matrix + 4 + matrix * 4
+
+
+def test_a_file_beside_it_may_say_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "words", "num_hidden_layers": 1}))
+    plain = resolve_model(f"hf:{tmp_path}", {}).key
+    beside = tmp_path / "hf_quant_config.json"
+    beside.write_text(json.dumps({"quantization": {"quant_algo": "FP8", "exclude_modules": ["embed"]}}))
+    assert trace(f"hf:{tmp_path}").notes[0].startswith("quantization_config: modelopt, fp8 weights with one scale")
+    assert resolve_model(f"hf:{tmp_path}", {}).key != plain
+    beside.rename(tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 4, "group_size": 16}))
+    assert trace(f"hf:{tmp_path}").notes == ("quantization_config: gptq, 4 bits in groups of 16",)
+
+
+def test_a_part_of_a_file_may_say_it(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    text = {"hidden_size": 16, "quantization_config": {"quant_method": "aqlm"}}
+    path.write_text(json.dumps({"model_type": "seeing", "quantization_config": "int4"}))
+    with pytest.raises(ModelError, match=r"config.json: quantization_config is 'int4', expected settings of its own"):
+        trace(f"hf:{tmp_path}")
+    path.write_text(json.dumps({"model_type": "seeing", "text_config": text}))
+    (note,) = trace(f"hf:{tmp_path}").notes
+    assert note.startswith("quantization_config says aqlm, which is not read: weights are counted at the precision")
+
+
 def test_a_head_and_a_folder_name_a_model(tmp_path: Path) -> None:
     assert trace("hf:TextForCausalLM").mac_count == 64 * 16 * (3 * 16 + 50)
     path = tmp_path / "config.json"

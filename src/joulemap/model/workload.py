@@ -267,7 +267,12 @@ def precision_scale(item_bytes: Floats, precision: str) -> Floats:
     return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
 
 
-SPLIT_CALLS: Final[Mapping[str, int]] = {"aten.scaled_dot_product_attention.default": 3}
+SPLIT_CALLS: Final[Mapping[str, int]] = {
+    "aten.scaled_dot_product_attention.default": 3,
+    "joulemap.packed_linear.default": 2,
+    "joulemap.packed_bmm.default": 2,
+    "joulemap.packed_grouped_mm.default": 2,
+}
 """ATen call -> how many operators a trace splits it into, one behind the other."""
 
 

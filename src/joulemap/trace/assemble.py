@@ -11,6 +11,7 @@ import torch
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import CAUSAL, Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
+from joulemap.trace.packed.assemble import assemble_packed, is_packed
 from joulemap.trace.place import Places, find_places
 from joulemap.trace.record import RecordedCall, Recorder
 from joulemap.trace.recurrence import CELLS
@@ -45,8 +46,12 @@ class _Assembly:
         own_path: bool,
         label: str = "",
         shape: tuple[int, ...] | None = None,
+        is_foldable: bool | None = None,
     ) -> int:
-        """Append an operator; `label` names it in its module, `shape` is its output's if not the call's."""
+        """Append an operator; `label` names it in its module, `shape` is its output's if not the call's.
+
+        It is foldable where the call depends on no input, unless that is given.
+        """
         output = call.outputs[0] if call.outputs else None
         if shape is None:
             shape = tuple(output.shape) if output is not None else ()
@@ -69,7 +74,7 @@ class _Assembly:
                 gemm_k=k,
                 gemm_groups=groups,
                 tap_count=cost.tap_count,
-                is_foldable=not call.depends_on_input,
+                is_foldable=not call.depends_on_input if is_foldable is None else is_foldable,
                 scalars=cost.scalars,
                 variant=cost.variant,
                 step_count=cost.step_count,
@@ -77,7 +82,16 @@ class _Assembly:
         )
         return len(self.operators) - 1
 
-    def add_access(self, operator: int, tensor: torch.Tensor, index: int, role: str, byte_count: int) -> None:
+    def add_access(
+        self,
+        operator: int,
+        tensor: torch.Tensor,
+        index: int,
+        role: str,
+        byte_count: int,
+        item_bytes: int | None = None,
+    ) -> None:
+        """Append an access; `item_bytes` are those of the tensor's dtype unless they are given."""
         base = self.recorder.tensors[index].base
         owner = self.recorder.tensors[base]
         is_state = owner.storage in self.places.states
@@ -90,7 +104,7 @@ class _Assembly:
                 role=role,
                 byte_count=byte_count,
                 fused_byte_count=byte_count,
-                item_bytes=float_bytes(tensor),
+                item_bytes=float_bytes(tensor) if item_bytes is None else item_bytes,
                 is_boundary=owner.role == "input" or is_state,
             )
         )
@@ -135,6 +149,9 @@ class _Assembly:
             return
         if call.name in CELLS:
             assemble_recurrence(self, call)
+            return
+        if is_packed(call):
+            assemble_packed(self, call, own_path=own_path)
             return
         cost = count(call.name, Call(call.args, call.kwargs, call.outputs, call.aten, call.known))
         if cost.written_count is not None and not call.mutates and not self.takes_place(call):

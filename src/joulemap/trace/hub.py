@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -15,7 +16,8 @@ from joulemap.trace.guess import Guesses, guess_inputs
 from joulemap.trace.guest import first_line
 from joulemap.trace.modality import find_setting, is_configuration
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.source import InputSpec, ModelRequest
+from joulemap.trace.packed.convert import SETTING, store_weights
+from joulemap.trace.source import QUANTIZATION_FILES, InputSpec, ModelRequest, find_quantization_files
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
 """How names of classes end that are models, beside those with `For`."""
@@ -36,13 +38,16 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
     values = _read_file(request)
     head = _find_head(transformers, request, values)
     kind = _find_configuration(transformers, request, values, head)
+    changes = _nest(request.arguments)
+    source = str(request.path or request.model)
+    values, quantization = _take_quantization(values, changes, source)
     try:
-        changes = _nest(request.arguments)
         configuration = configure(kind, values, changes, request.model)
         notes = _fit_parts(configuration, changes) if values is None else ()
         with build_on_meta():
             make = head._from_config if head is not None else transformers.AutoModel.from_config
             module: torch.nn.Module = make(configuration)
+        notes += store_weights(module, quantization, source)
     except (ModelError, UnknownNameError, UsageError):
         raise
     except Exception as error:
@@ -66,13 +71,21 @@ def _read_file(request: ModelRequest) -> dict[str, Any] | None:
     """Return the settings in a configuration file, None where there is none."""
     if request.path is None:
         return None
+    values = _without_dtypes(_read_settings(request.path))
+    for file in find_quantization_files(request.path):
+        said = _read_settings(file)
+        values.setdefault(SETTING, {"quant_method": QUANTIZATION_FILES[file.name], **said.get("quantization", said)})
+    return values
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(request.path.read_text())
+        values = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise ModelError(f"{request.path} cannot be read as a configuration: {first_line(error)}") from error
+        raise ModelError(f"{path} cannot be read as a configuration: {first_line(error)}") from error
     if not isinstance(values, dict):
-        raise ModelError(f"{request.path} holds a {type(values).__name__}, expected the settings of a configuration")
-    return _without_dtypes(values)
+        raise ModelError(f"{path} holds a {type(values).__name__}, expected the settings of a configuration")
+    return values
 
 
 def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,6 +94,36 @@ def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if name not in _DTYPES
     }
+
+
+def _take_quantization(
+    values: dict[str, Any] | None, changes: dict[str, Any], name: str
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return settings without how the checkpoint is quantized, and that; what is changed of it is taken from there."""
+    found: Any = None
+    if values is not None:
+        text = values.get("text_config")
+        nested = text.get(SETTING) if isinstance(text, Mapping) else None
+        found = values.get(SETTING) or nested
+        values = {name: value for name, value in values.items() if name != SETTING}
+        if nested is not None and isinstance(text, Mapping):
+            values["text_config"] = {name: value for name, value in text.items() if name != SETTING}
+    if SETTING in changes:
+        changed = changes.pop(SETTING)
+        if changed is not None and not isinstance(changed, dict):
+            raise UsageError(f"{SETTING} is {changed!r}, expected settings of its own: {SETTING}.bits=4, or null")
+        found = None if changed is None else _merge(found, changed)
+    if found is not None and not isinstance(found, dict):
+        raise ModelError(f"{name}: {SETTING} is {found!r}, expected settings of its own")
+    return values, found
+
+
+def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with some of them changed, also those of parts."""
+    merged = dict(values) if isinstance(values, Mapping) else {}
+    for name, value in changes.items():
+        merged[name] = _merge(merged.get(name), value) if isinstance(value, Mapping) else value
+    return merged
 
 
 def _find_head(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None) -> Any:

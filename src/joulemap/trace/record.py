@@ -43,6 +43,7 @@ from joulemap.trace.inference import (
     run_on_zeros,
 )
 from joulemap.trace.limit import OutOfOperatorsError, operator_limit
+from joulemap.trace.packed.weight import name_parts
 from joulemap.trace.recurrence import CELLS, Recurrence
 from joulemap.trace.tensor import storage_of, tensors_in
 from joulemap.trace.value import Computed, Values, to_meta
@@ -135,7 +136,9 @@ class Recorder(TorchDispatchMode):
         self._owner: dict[int, int] = {}
         self._writer: dict[int, tuple[int, int]] = {}
         self._parameters = {
-            storage_of(tensor): (name, tensor) for name, tensor in [*module.named_parameters(), *module.named_buffers()]
+            storage_of(part): (own, part)
+            for name, tensor in [*module.named_parameters(), *module.named_buffers()]
+            for own, part in name_parts(name, tensor)
         }
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._originals: dict[int, int] = {}

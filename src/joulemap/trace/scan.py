@@ -27,12 +27,27 @@ class Assembly(Protocol):
     last_operator: list[int]
 
     def add_operator(
-        self, call: RecordedCall, cost: Cost, *, own_path: bool, label: str = "", shape: tuple[int, ...] | None = None
+        self,
+        call: RecordedCall,
+        cost: Cost,
+        *,
+        own_path: bool,
+        label: str = "",
+        shape: tuple[int, ...] | None = None,
+        is_foldable: bool | None = None,
     ) -> int:
         """Append an operator and return its index."""
         ...
 
-    def add_access(self, operator: int, tensor: torch.Tensor, index: int, role: str, byte_count: int) -> None:
+    def add_access(
+        self,
+        operator: int,
+        tensor: torch.Tensor,
+        index: int,
+        role: str,
+        byte_count: int,
+        item_bytes: int | None = None,
+    ) -> None:
         """Append an access."""
         ...
 
@@ -42,8 +57,8 @@ class Assembly(Protocol):
 
 
 @attrs.define
-class _Held:
-    """A value that a layer hands on to a later operator of the call: made when it is first written."""
+class Held:
+    """A value that an operator of a call hands on to a later one of it: made when it is first written."""
 
     assembly: Assembly
     shape: tuple[int, ...]
@@ -69,6 +84,7 @@ class _Held:
 
     @property
     def byte_count(self) -> int:
+        """Of all of it."""
         return math.prod(self.shape) * self.like.element_size()
 
     def _make(self, operator: int) -> None:
@@ -119,11 +135,11 @@ def assemble_recurrence(assembly: Assembly, call: RecordedCall) -> None:
     products: list[int] = []
     scans: list[int] = []
     layer_count = len(recurrence.weights) // recurrence.directions
-    handed: _Held | None = None
+    handed: Held | None = None
     for layer in range(layer_count):
         is_last = layer == layer_count - 1
         shape = (recurrence.token_count, recurrence.directions * recurrence.width)
-        following = None if is_last else _Held(assembly, shape, recurrence.source)
+        following = None if is_last else Held(assembly, shape, recurrence.source)
         for direction in range(recurrence.directions):
             weights = recurrence.weights[layer * recurrence.directions + direction]
             label = f"l{layer}{'_reverse' if direction else ''}"
@@ -136,7 +152,7 @@ def assemble_recurrence(assembly: Assembly, call: RecordedCall) -> None:
             else:
                 handed.read(product)
             _read_weights(assembly, product, position, weights[::2][: 2 if recurrence.has_biases else 1])
-            projected = _Held(assembly, cost.shape, recurrence.source)
+            projected = Held(assembly, cost.shape, recurrence.source)
             projected.write(product)
             cost = scan_cost(recurrence, weights)
             scan = assembly.add_operator(call, cost, own_path=False, label=f"scan_{label}", shape=cost.shape)

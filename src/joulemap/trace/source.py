@@ -35,6 +35,12 @@ DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """prefix of a model's name -> package that has it."""
 
+CONFIGURATION_FILE: Final = "config.json"
+"""Of a folder that holds a checkpoint."""
+
+QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
+"""File beside it that says how a checkpoint is quantized -> method. Source: Model Optimizer and AutoGPTQ write them."""
+
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
 quote: Final = _SHORT.repr
@@ -253,12 +259,19 @@ def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
         return request
     if config and is_path:
         raise UsageError(f"{request.model} is a configuration itself: leave out --config")
-    path = Path(config) if config else named / "config.json" if named.is_dir() else named
+    path = Path(config) if config else named / CONFIGURATION_FILE if named.is_dir() else named
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        content = b"".join(file.read_bytes() for file in (path, *find_quantization_files(path)))
+        digest = hashlib.sha256(content).hexdigest()[:16]
     except OSError as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error.strerror}") from error
     return attrs.evolve(request, path=path, content_digest=digest, factory="" if is_path else request.factory)
+
+
+def find_quantization_files(path: Path) -> list[Path]:
+    """Return the files beside a configuration that say how its checkpoint is quantized, where it does not."""
+    names = QUANTIZATION_FILES if path.name == CONFIGURATION_FILE else ()
+    return [file for name in names if (file := path.with_name(name)).is_file()]
 
 
 def _refuse_arguments(name: str, arguments: tuple[tuple[str, str], ...]) -> None:

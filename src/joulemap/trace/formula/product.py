@@ -16,9 +16,10 @@ import attrs
 
 from joulemap.trace.formula.gemm import _matmul_cost
 from joulemap.trace.formula.registry import Call, Cost, Shape, formula
+from joulemap.trace.packed.call import GROUPED_NAMES
 from joulemap.trace.value import hit_count
 
-GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2"})
+GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2", *GROUPED_NAMES})
 """Operators whose work depends on where their groups end."""
 
 GROUP_NOTE: Final = (

@@ -1,0 +1,198 @@
+"""What a configuration says of the weights of its checkpoint: which are stored in which format, and which are not.
+
+A reader for each method takes the `quantization_config` of a `config.json`. Which modules a method leaves alone where
+it names none is that of the library: the output embeddings, what is tied, and the last of the parameters.
+Source: transformers, `quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum,
+`gptq/quantizer.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import attrs
+
+from joulemap.errors import ModelError
+from joulemap.trace.packed.format import PackedFormat
+
+Kind = Literal["linear", "conv1d", "experts"]
+"""Of what holds a matrix: a linear layer, one whose weight is transposed (GPT-2), matrices of several experts."""
+
+ANY: Final = ("Linear",)
+"""Targets that are all linear layers, of experts too."""
+
+
+@attrs.frozen(kw_only=True)
+class Matrix:
+    """A weight of a model that a checkpoint may store packed."""
+
+    names: tuple[str, ...]
+    """Of its module, as checkpoints may have it."""
+    kind: Kind = "linear"
+    classes: tuple[str, ...] = ANY
+    """Names of the class of its module and of those that it is derived from."""
+    is_in_blocks: bool = True
+    """Whether it is in one of the layers that repeat."""
+
+
+@attrs.frozen(kw_only=True)
+class Group:
+    """Matrices that are stored in one format."""
+
+    stored: PackedFormat
+    targets: tuple[str, ...] = ANY
+    """Names, classes, or regular expressions behind `re:`."""
+    kinds: frozenset[Kind] = frozenset({"linear", "conv1d", "experts"})
+
+
+@attrs.frozen(kw_only=True)
+class Checkpoint:
+    """How a method stores the weights of a model."""
+
+    method: str
+    groups: tuple[Group, ...]
+    skipped: tuple[str, ...] = ()
+    """What the configuration names as not converted."""
+    has_default_skips: bool = False
+    """Whether the library leaves its own exceptions alone as well."""
+    is_exact: bool = False
+    """Whether names are compared as compressed-tensors does, and not by their beginning, end or as expressions."""
+    kinds: frozenset[Kind] = frozenset({"linear", "experts"})
+    is_in_blocks: bool = False
+    """Whether nothing outside of the layers that repeat is converted."""
+    outside: tuple[str, ...] = ()
+    """Exceptions to that."""
+    only: tuple[str, ...] = ()
+    """Ends of the names that alone are converted, where any are named."""
+    overrides: tuple[tuple[str, PackedFormat | None], ...] = ()
+    """(expression, what is stored of what it matches)."""
+    remark: str = ""
+    """What the counts leave out."""
+
+    def find(self, matrix: Matrix, defaults: Collection[str]) -> PackedFormat | None:
+        """Return how a matrix is stored, None where it is not converted; `defaults` are the library's exceptions."""
+        names = matrix.names
+        if matrix.kind not in self.kinds or self._is_skipped(matrix, defaults):
+            return None
+        if self.only and not any(name.endswith(self.only) for name in names):
+            return None
+        for pattern, stored in self.overrides:
+            if any(_matches(pattern, name) for name in names):
+                return stored
+        for group in self.groups:
+            is_meant = not self.is_exact or any(_targets(target, matrix) for target in group.targets)
+            if is_meant and matrix.kind in group.kinds:
+                return group.stored
+        return None
+
+    def _is_skipped(self, matrix: Matrix, defaults: Collection[str]) -> bool:
+        if self.is_in_blocks and not matrix.is_in_blocks and not set(matrix.names) & set(self.outside):
+            return True
+        if self.is_exact:
+            return any(_targets(target, matrix) for target in self.skipped)
+        skipped = [*self.skipped, *(defaults if self.has_default_skips else ())]
+        return any(_is_named(key, name) for key in skipped for name in matrix.names)
+
+    def describe(self) -> str:
+        """Return it in words: `gptq, 4 bits in groups of 128`."""
+        formats = dict.fromkeys(group.stored for group in self.groups)
+        told = " and ".join(stored.describe() for stored in formats)
+        activations = dict.fromkeys(stored.activations for stored in formats if stored.activations)
+        narrow = "".join(
+            f", activations of {name} in their products (--precision {name} has these at its rate)"
+            for name in activations
+        )
+        return f"{self.method}, {told}{narrow}{self.remark}"
+
+
+def _matches(pattern: str, name: str) -> bool:
+    with contextlib.suppress(re.error):
+        return re.match(pattern, name) is not None
+    return pattern == name
+
+
+def _targets(target: str, matrix: Matrix) -> bool:
+    """Whether a target of compressed-tensors is a matrix."""
+    if target.startswith("re:"):
+        return any(_matches(target.removeprefix("re:"), name) for name in matrix.names)
+    return target in matrix.names or target in matrix.classes
+
+
+def _is_named(key: str, name: str) -> bool:
+    """Whether a module is one that a list of those not converted names: by its path down to a dot, or by its end."""
+    return _matches(rf"(?:{key})(?:(?<=\.)|(?=\.|$))", name) or name.endswith(key)
+
+
+@attrs.frozen
+class Settings:
+    """The `quantization_config` of a file."""
+
+    values: Mapping[str, Any]
+    source: str
+    """What an error names."""
+
+    def read_number(self, name: str, default: int | None = None) -> int:
+        """Return a whole number; ModelError where there is none."""
+        value = self.values.get(name)
+        value = default if value is None else value
+        if value is None:
+            raise ModelError(f"{self.source}: the quantization_config has no {name}")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ModelError(f"{self.source}: {name} of the quantization_config is {value!r}, expected a whole number")
+        return value
+
+    def read_bits(self, name: str = "bits", default: int | None = None) -> int:
+        """Return bits of a code; ModelError for more than eight."""
+        bits = self.read_number(name, default)
+        if not 1 <= bits <= 8:
+            raise ModelError(f"{self.source}: {name} of the quantization_config is {bits}, expected 1 to 8")
+        return bits
+
+    def read_group(self, name: str = "group_size", default: int = 128) -> int:
+        """Return the weights of a row that share a scale, 0 for all."""
+        size = self.read_number(name, default)
+        if size == 0 or size < -1:
+            raise ModelError(f"{self.source}: {name} of the quantization_config is {size}, expected 1 or more, or -1")
+        return max(size, 0)
+
+    def read_names(self, *names: str) -> tuple[str, ...] | None:
+        """Return the first of some lists of names that is there."""
+        for name in names:
+            value = self.values.get(name)
+            if value is not None:
+                if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+                    raise ModelError(f"{self.source}: {name} of the quantization_config is no list of names")
+                return tuple(value)
+        return None
+
+    def read_block(self, block: Any) -> tuple[int, int]:
+        """Return the rows and columns of a block, all of both for none; ModelError for what are no two sizes."""
+        if block is None:
+            return 0, 0
+        is_pair = isinstance(block, list | tuple) and len(block) == 2 and all(type(one) is int for one in block)
+        if not is_pair or min(block) < 1:
+            raise ModelError(f"{self.source}: the block of the quantization_config is {block!r}, expected two sizes")
+        return block[0], block[1]
+
+    def read_part(self, name: str) -> Mapping[str, Any]:
+        """Return settings of their own, none where there are none."""
+        value = self.values.get(name)
+        return value if isinstance(value, Mapping) else {}
+
+    def read_skips(self, *names: str) -> tuple[tuple[str, ...], bool]:
+        """Return (names that are not converted, whether the library's own exceptions are to be added)."""
+        found = self.read_names(*names)
+        return found or (), found is None
+
+    def narrow(self, values: Mapping[str, Any]) -> Settings:
+        """Return settings of a part, with the same source."""
+        return Settings(values, self.source)
+
+
+def split_lists(values: Sequence[Any]) -> Iterator[str]:
+    """Yield the names in a list that may be one of lists."""
+    for value in values:
+        yield from split_lists(value) if isinstance(value, list | tuple) else (str(value),)

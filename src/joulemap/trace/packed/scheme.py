@@ -1,0 +1,162 @@
+"""The settings of libraries that quantize in many ways: compressed-tensors, NVIDIA Model Optimizer and torchao.
+
+Sizes are those that a library stores. Source: compressed-tensors, `compressors/`; Model Optimizer, its unified
+checkpoint; torchao, `quantize_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+import torch
+
+from joulemap.errors import ModelError
+from joulemap.trace.packed.checkpoint import ANY, Checkpoint, Group, Settings
+from joulemap.trace.packed.format import WORD, PackedFormat
+
+NV_BLOCK: Final = 16
+"""Source: as for `domain.weight.NARROW_GROUPS`: NVFP4."""
+
+NVFP4: Final = PackedFormat(
+    bits=4,
+    is_float=True,
+    block=(1, NV_BLOCK),
+    scale=torch.float8_e4m3fn,
+    has_global_scale=True,
+    activations="fp4",
+)
+
+
+def read_compressed_tensors(settings: Settings) -> Checkpoint:
+    """Return what `config_groups` say; ModelError where none has weights."""
+    groups = []
+    for group in settings.read_part("config_groups").values():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        if not isinstance(weights, Mapping):
+            continue
+        activations = group.get("input_activations")
+        how = group.get("format") or settings.values.get("format")
+        stored = _compressed_format(settings.narrow(weights), activations, str(how))
+        groups.append(Group(stored=stored, targets=settings.narrow(group).read_names("targets") or ANY))
+    if not groups:
+        raise ModelError(f"{settings.source}: the quantization_config has no config_groups with weights")
+    formats = (settings.read_part("sparsity_config").get("format"), settings.values.get("format"))
+    is_sparse = any("24" in str(one) or "sparse" in str(one) for one in formats)
+    return Checkpoint(
+        method=str(settings.values["quant_method"]),
+        groups=tuple(groups),
+        skipped=settings.read_names("ignore", "exclude_modules") or (),
+        is_exact=True,
+        remark=", zeros of sparse weights counted" if is_sparse else "",
+    )
+
+
+def _compressed_format(weights: Settings, activations: Any, how: str) -> PackedFormat:
+    """Return the format of a group: `weights` and `activations` are its QuantizationArgs, `how` its compressor."""
+    bits = weights.read_bits("num_bits")
+    is_float = weights.values.get("type", "int") == "float"
+    strategy = weights.values.get("strategy") or ("group" if weights.values.get("group_size") else "tensor")
+    blocks = {
+        "tensor": (0, 0),
+        "channel": (1, 0),
+        "group": (1, weights.read_group()),
+        "tensor_group": (1, weights.read_group(default=NV_BLOCK)),
+    }
+    block = weights.read_block(weights.values.get("block_structure")) if strategy == "block" else blocks.get(strategy)
+    if block is None:
+        raise ModelError(f"{weights.source}: the strategy {strategy} of the quantization_config is not read")
+    is_symmetric = is_float or weights.values.get("symmetric", True)
+    is_mx = "mxfp" in how
+    is_nv = is_float and bits == 4 and not is_mx
+    scale = torch.float8_e8m0fnu if is_mx else torch.float8_e4m3fn if is_nv else torch.bfloat16
+    return PackedFormat(
+        bits=bits,
+        is_float=is_float,
+        block=block,
+        scale=scale,
+        zero_bits=0 if is_symmetric else bits,
+        has_order=weights.values.get("actorder") == "group",
+        has_global_scale=is_nv,
+        word_bits=8 if is_float else WORD,
+        activations=_read_activations(weights, activations),
+        is_static=isinstance(activations, Mapping) and activations.get("dynamic") is False,
+    )
+
+
+def _read_activations(weights: Settings, activations: Any) -> str:
+    """Return the precision that activations are made in a product, empty where they stay what they are."""
+    if not isinstance(activations, Mapping) or activations.get("num_bits") is None:
+        return ""
+    bits = weights.narrow(activations).read_number("num_bits")
+    kind = "fp" if activations.get("type", "int") == "float" else "int"
+    return f"{kind}{bits}" if bits <= 8 else ""
+
+
+_MODELOPT: Final = {
+    "FP8": PackedFormat(bits=8, is_float=True, block=(0, 0), scale=torch.float32, activations="fp8", is_static=True),
+    "FP8_PER_CHANNEL_PER_TOKEN": PackedFormat(bits=8, is_float=True, scale=torch.float32, activations="fp8"),
+    "FP8_PB_WO": PackedFormat(bits=8, is_float=True, block=(128, 128), scale=torch.float32),
+    "NVFP4": NVFP4,
+    "W4A16_AWQ": PackedFormat(bits=4, block=(1, 128)),
+}
+"""`quant_algo` of Model Optimizer -> its format."""
+
+
+def read_modelopt(settings: Settings) -> Checkpoint | None:
+    """Return what `quant_algo` says, None for one that is not read."""
+    stored = _MODELOPT.get(str(settings.values.get("quant_algo")).upper())
+    if stored is None:
+        return None
+    skipped = settings.read_names("ignore", "exclude_modules") or ()
+    return Checkpoint(method="modelopt", groups=(Group(stored=stored),), skipped=tuple(map(_as_expression, skipped)))
+
+
+def _as_expression(pattern: str) -> str:
+    """Return a name with `*` for anything as a regular expression."""
+    return ".*".join(part.replace(".", r"\.") for part in pattern.split("*"))
+
+
+_TORCHAO: Final = {
+    "int4weightonly": PackedFormat(bits=4, block=(1, 128), scale=torch.bfloat16, zero_bits=16),
+    "int8weightonly": PackedFormat(bits=8, scale=torch.float32, zero_bits=8),
+    "int8dynamicactivationint8weight": PackedFormat(bits=8, scale=torch.float32, zero_bits=8, activations="int8"),
+    "int8dynamicactivationint4weight": PackedFormat(bits=4, block=(1, 32), scale=torch.bfloat16, activations="int8"),
+    "float8weightonly": PackedFormat(bits=8, is_float=True, scale=torch.float32),
+    "float8dynamicactivationfloat8weight": PackedFormat(
+        bits=8, is_float=True, block=(0, 0), scale=torch.float32, activations="fp8"
+    ),
+}
+"""Configuration of torchao, without case, `_` and `Config` -> its format."""
+
+
+_GRANULARITIES: Final = {"PerRow": (1, 0), "PerTensor": (0, 0)}
+"""Of torchao: what shares a scale."""
+
+
+def read_torchao(settings: Settings) -> Checkpoint | None:
+    """Return what `quant_type` says, None for one that is not read."""
+    kind = settings.values.get("quant_type")
+    change = settings.read_part("quant_type_kwargs")
+    if isinstance(kind, Mapping):
+        kind = kind.get("default")
+        change = kind.get("_data", {}) if isinstance(kind, Mapping) else {}
+        kind = kind.get("_type") if isinstance(kind, Mapping) else None
+    stored = _TORCHAO.get(str(kind).lower().replace("_", "").removesuffix("config"))
+    if stored is None:
+        return None
+    if change.get("group_size") is not None:
+        stored = attrs.evolve(stored, block=(1, settings.narrow(change).read_group()))
+    shared = next((block for name, block in _GRANULARITIES.items() if name in str(change.get("granularity"))), None)
+    if shared is not None:
+        stored = attrs.evolve(stored, block=shared)
+    skipped, has_defaults = settings.read_skips("modules_to_not_convert")
+    return Checkpoint(
+        method="torchao",
+        groups=(Group(stored=stored),),
+        skipped=skipped,
+        has_default_skips=has_defaults,
+        kinds=frozenset({"linear"}),
+        remark=", embeddings taken to be wide" if settings.values.get("include_input_output_embeddings") else "",
+    )

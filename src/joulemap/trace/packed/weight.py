@@ -1,0 +1,187 @@
+"""A parameter that is stored packed, in the place of the wide one: modules that hold it stay as they are.
+
+    F.linear(x, w)  x @ w  bmm  grouped_mm  ──► one call that reads what is stored (`call`)
+    w[expert]  w.t()  w.to(dtype)           ──► the same weight, or a part of it, still packed
+    anything else                           ──► made wide first
+
+It has the shape and the dtype of the wide weight and no storage, so that what asks for those gets an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_map
+
+from joulemap.trace.packed.call import CALLS
+from joulemap.trace.packed.format import PackedFormat
+
+Given = tuple[Any, ...]
+Named = Mapping[str, Any]
+
+
+class PackedWeight(nn.Parameter):
+    """A weight of two dimensions, or of one more that counts experts, with what is stored of it."""
+
+    parts: tuple[Tensor, ...]
+    stored: PackedFormat
+
+    @classmethod
+    def of(
+        cls, shape: Sequence[int], dtype: torch.dtype, parts: Iterable[Tensor], stored: PackedFormat
+    ) -> PackedWeight:
+        """Return a weight that multiplies as one of this shape and dtype."""
+        with _disable_current_modes(), torch._C.DisableTorchFunctionSubclass():
+            wide = torch.empty(tuple(shape), dtype=dtype, device="meta")
+            made: PackedWeight = torch.Tensor._make_subclass(cls, wide, False)
+        made.parts, made.stored = tuple(parts), stored
+        return made
+
+    @classmethod
+    def store(cls, wide: Tensor, stored: PackedFormat, *, is_transposed: bool = False) -> PackedWeight:
+        """Return a weight as it is stored; `is_transposed` where its outputs lie along the last dimension."""
+        *experts, rows, columns = wide.shape
+        layout = stored.lay_out(*((columns, rows) if is_transposed else (rows, columns)))
+        with _disable_current_modes():
+            parts = [torch.empty((*experts, *one.shape), dtype=one.dtype, device="meta") for one in layout]
+        return cls.of(wide.shape, wide.dtype, parts, stored)
+
+    def reshaped(self, shape: Sequence[int], dtype: torch.dtype | None = None) -> PackedWeight:
+        """Return the same weight with its sizes in another order, or as if of another dtype."""
+        return PackedWeight.of(shape, dtype or self.dtype, self.parts, self.stored)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Given = (), kwargs: Named | None = None) -> Any:
+        """Return what a function gives for packed weights; see the module."""
+        kwargs = kwargs or {}
+        name = func.__name__ if hasattr(func, "__name__") else ""
+        name = f"get {func.__self__.__name__}" if name == "__get__" else name
+        made = _FUNCTIONS[name](*args, **kwargs) if name in _FUNCTIONS else NotImplemented
+        if made is not NotImplemented:
+            return made
+        is_fact = name in _FACTS or (name.startswith("get ") and name not in _FUNCTIONS)
+        with torch._C.DisableTorchFunctionSubclass():
+            given, named = (args, kwargs) if is_fact else tree_map(_widen, (args, dict(kwargs)))
+            return func(*given, **named)
+
+
+def name_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yield (name, tensor) of what is stored of a parameter or buffer: itself, unless it is packed."""
+    if isinstance(tensor, PackedWeight):
+        layout = tensor.stored.lay_out(1, 1)
+        yield from ((f"{name}{part.suffix}", held) for part, held in zip(layout, tensor.parts, strict=True))
+    else:
+        yield name, tensor
+
+
+def _widen(value: Any) -> Any:
+    if not isinstance(value, PackedWeight):
+        return value
+    return CALLS["unpack_weight"](list(value.parts), [*value.shape], value.dtype, value.stored.weight_operations)
+
+
+def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    if not isinstance(weight, PackedWeight) or weight.dim() != 2 or isinstance(x, PackedWeight):
+        return NotImplemented
+    return _multiply("linear", x, weight, weight.shape[0], bias)
+
+
+def _matmul(x: Any, weight: Any, *rest: Any, **named: Any) -> Any:
+    if not isinstance(weight, PackedWeight) or isinstance(x, PackedWeight) or rest or named or x.dim() < 2:
+        return NotImplemented
+    if weight.dim() == 2:
+        return _multiply("linear", x, weight, weight.shape[1], None)
+    if weight.dim() == 3 and x.dim() == 3 and x.shape[0] == weight.shape[0]:
+        return _multiply("bmm", x, weight, weight.shape[2])
+    return NotImplemented
+
+
+def _addmm(bias: Any, x: Any, weight: Any, **named: Any) -> Any:
+    if not isinstance(weight, PackedWeight) or isinstance(bias, PackedWeight) or named or bias.dim() != 1:
+        return NotImplemented
+    return _multiply("linear", x, weight, weight.shape[1], bias)
+
+
+def _grouped(x: Any, weight: Any, offs: Any = None, bias: Any = None, **_named: Any) -> Any:
+    if not isinstance(weight, PackedWeight) or offs is None or bias is not None or weight.dim() != 3 or x.dim() != 2:
+        return NotImplemented
+    return _multiply("grouped_mm", x, weight, weight.shape[2], offs)
+
+
+def _multiply(kind: str, x: Tensor, weight: PackedWeight, columns: int, *more: Any) -> Any:
+    """Return x times a weight of so many columns, as one call."""
+    stored = weight.stored
+    per_weight, way = (stored.weight_operations, "packed") if stored.is_widened else (0, "scaled")
+    counts = [per_weight, stored.input_operations, stored.output_operations(x.shape[-1])]
+    return CALLS[f"{way}_{kind}"](x, list(weight.parts), columns, counts, *more)
+
+
+def _swap(weight: PackedWeight, first: int = 0, second: int = 1) -> Any:
+    axes = {first % weight.dim(), second % weight.dim()}
+    if axes != {weight.dim() - 2, weight.dim() - 1}:
+        return NotImplemented
+    return weight.reshaped((*weight.shape[:-2], weight.shape[-1], weight.shape[-2]))
+
+
+def _swap_last(weight: PackedWeight) -> Any:
+    return _swap(weight, -2, -1)
+
+
+def _take(weight: Any, index: Any) -> Any:
+    """Return the weight of an expert, or those of several."""
+    if not isinstance(weight, PackedWeight) or weight.dim() != 3 or not isinstance(index, int | Tensor):
+        return NotImplemented
+    shape = [*weight.shape[1:]]
+    if isinstance(index, Tensor) and index.dim() > 0:
+        if index.dim() > 1 or index.dtype == torch.bool:
+            return NotImplemented
+        shape.insert(0, index.shape[0])
+    return PackedWeight.of(shape, weight.dtype, [part[index] for part in weight.parts], weight.stored)
+
+
+def _convert(weight: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the weight as if of another dtype."""
+    if not isinstance(weight, PackedWeight):
+        return NotImplemented
+    given = [*args, *kwargs.values()]
+    like = next((value.dtype for value in given if isinstance(value, Tensor)), None)
+    dtype = next((value for value in given if isinstance(value, torch.dtype)), like)
+    return weight if dtype in (None, weight.dtype) else weight.reshaped(weight.shape, dtype)
+
+
+def _as_dtype(dtype: torch.dtype) -> Callable[..., Any]:
+    return lambda weight, *_args, **_kwargs: _convert(weight, dtype)
+
+
+def _same(weight: Any, *_args: Any, **_kwargs: Any) -> Any:
+    return weight
+
+
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "linear": _linear,
+    **dict.fromkeys(("matmul", "__matmul__", "mm", "bmm"), _matmul),
+    "addmm": _addmm,
+    **dict.fromkeys(("grouped_mm", "_grouped_mm"), _grouped),
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _swap),
+    "t": _swap,
+    **dict.fromkeys(("get T", "get mT"), _swap_last),
+    "__getitem__": _take,
+    **dict.fromkeys(("to", "type", "type_as"), _convert),
+    **{name: _as_dtype(getattr(torch, kind)) for name, kind in
+       {"float": "float32", "half": "float16", "bfloat16": "bfloat16"}.items()},
+    **dict.fromkeys(("contiguous", "clone", "detach", "get data", "cuda", "cpu", "requires_grad_"), _same),
+}  # fmt: skip
+"""Name of a function or attribute -> what it gives, NotImplemented where the weight is to be made wide."""
+
+_FACTS: Final = frozenset(
+    {
+        "size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "element_size", "__len__",
+        "is_floating_point", "is_complex", "is_contiguous", "is_signed", "untyped_storage", "data_ptr", "get_device",
+        "__repr__", "__hash__", "__set__", "is_shared", "is_inference", "__deepcopy__", "is_tensor",
+    }
+)  # fmt: skip
+"""Functions that tell of a weight what its shape and dtype say."""
