@@ -118,7 +118,7 @@ def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, p
 
 
 @pytest.mark.parametrize("change", BETTER)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 4))
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:
     plain = uncapped(hardware)
     better = BETTER[change](plain)

@@ -125,6 +125,7 @@ def test_it_reads_without_javascript(browser: Browser, written: Written) -> None
         assert written.answer.report.verdict[0] in visit.page.inner_text("header")
 
 
+@pytest.mark.slow
 def test_print_shows_what_was_drawn_first(browser: Browser, written: Written) -> None:
     with visiting(browser, written.path, scheme="dark") as visit:
         visit.wait()
@@ -148,6 +149,7 @@ def test_the_keyboard_reaches_what_can_be_used(browser: Browser, written: Writte
         assert visit.said == []
 
 
+@pytest.mark.slow
 def test_the_page_follows_the_colours_of_the_system(browser: Browser, written: Written) -> None:
     colour = "() => getComputedStyle(document.body).backgroundColor"
     with visiting(browser, written.path) as visit:

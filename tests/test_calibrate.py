@@ -474,6 +474,7 @@ def test_a_fit_finds_the_hardware_that_gave_the_measurements(
     assert calibration_text(fit(target, shuffled).calibration) == calibration_text(found)
 
 
+@pytest.mark.slow
 def test_rows_with_one_quantity_alone(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
     target = hardware("tpu_v4")
     few = [place for place in workloads if place[1] == 1][::2]
@@ -561,6 +562,7 @@ def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
     assert (used.measurement_count, used.place) == (1, str(own / "gaudi3.toml"))
 
 
+@pytest.mark.slow
 def test_operators_count_where_there_is_no_model_or_where_they_are_asked_for(tmp_path: Path, own: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     shapes = [f"gemm(m={2**size},n=4096,k={1024 * (1 + size % 3)})" for size in range(12)]
@@ -589,6 +591,7 @@ def test_a_run_above_the_peak_is_told(tmp_path: Path, own: Path) -> None:
     assert told.startswith(f"1 of 1 measurements are faster than the peak of gaudi3 allows, up to {times:.3g} times")
 
 
+@pytest.mark.slow
 def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     factors = {"resnet18": 0.7, "resnet50": 1.9, "vgg11": 1.2, "mobilenet_v2": 3.0, "squeezenet1_1": 1.5}
@@ -618,6 +621,7 @@ def test_the_errors_of_a_file_are_those_that_validate_finds(tmp_path: Path, own:
     assert after[0]["calibration"] == calibration.label
 
 
+@pytest.mark.slow
 def test_the_same_measurements_give_the_same_bytes(tmp_path: Path, own: Path) -> None:
     rows = [
         f"gaudi3,{model},bf16,1,graph,{latency},,100,made up"
@@ -696,6 +700,7 @@ def test_without_measurements_it_is_said_how_to_get_some(joulemap: Run) -> None:
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_measurements_in_a_power_mode_calibrate_the_whole_chip(tmp_path: Path, own: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     name = "jetson_orin_nano_8gb"

@@ -410,6 +410,7 @@ def test_a_missing_file_is_told(tmp_path: Path, joulemap: Run) -> None:
     assert "none.toml: cannot be read: No such file or directory" in done.stderr
 
 
+@pytest.mark.slow
 def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run) -> None:
     calibration = made(hardware())
     write_calibration(calibration, tmp_path / "mine.toml")

@@ -82,6 +82,7 @@ def test_threads_share_a_workspace(trial: Trial) -> None:
     assert race.share(trial, thread_count=4, call_count=3).failures == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [one for one in fuzz.FAMILIES if not one.runs_code], ids=lambda family: family.name)
 def test_inputs_that_nobody_means_are_refused_in_one_line(trial: Trial, family: fuzz.Family) -> None:
     random = Random(SEED)
@@ -92,6 +93,7 @@ def test_inputs_that_nobody_means_are_refused_in_one_line(trial: Trial, family: 
     assert failures == []
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_every_call_that_changes_a_file_is_counted(trial: Trial) -> None:
     assert all(find_reference(scene, trial.stage).call_count > 20 for scene in KILLED)

@@ -20,6 +20,7 @@ from joulemap.domain.settings import Settings
 from joulemap.errors import UsageError
 from joulemap.plan.boundary import anchor_hardware
 from joulemap.workspace import Workspace
+from sample import thin
 
 CATALOGUE = load_catalogue().hardware
 PAIR = ["compare", "resnet18", "--hardware", "l4,h100_sxm5", "--precision", "bf16"]
@@ -110,20 +111,23 @@ def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ["analyze", "resnet18", "l4"],
-        ["explain", "resnet18", "l4", "t4"],
-        ["recommend", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
-        ["pareto", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
-        ["sweep", "resnet18", "l4", "--batch", "1,2"],
-        ["cost", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
-        ["edp", "resnet18", "l4"],
-        ["fusion", "resnet18", "l4"],
-        ["utilization", "resnet18", "l4"],
-        ["architectures", "resnet18", "l4"],
-        ["sensitivity", "resnet18", "l4"],
-        ["flip", "resnet18", "l4", "t4"],
-    ],
+    thin(
+        [
+            ["analyze", "resnet18", "l4"],
+            ["explain", "resnet18", "l4", "t4"],
+            ["recommend", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
+            ["pareto", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
+            ["sweep", "resnet18", "l4", "--batch", "1,2"],
+            ["cost", "resnet18", "l4", "--precision", "bf16", "--batch", "1"],
+            ["edp", "resnet18", "l4"],
+            ["fusion", "resnet18", "l4"],
+            ["utilization", "resnet18", "l4"],
+            ["architectures", "resnet18", "l4"],
+            ["sensitivity", "resnet18", "l4"],
+            ["flip", "resnet18", "l4", "t4"],
+        ],
+        3,
+    ),
     ids=lambda words: words[0],
 )
 def test_every_command_that_evaluates_takes_it_and_says_so(joulemap: Run, command: list[str]) -> None:

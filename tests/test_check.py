@@ -117,7 +117,7 @@ def edited(broken: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnect
     broken.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize("edit", thin(EDITS, 3))
+@pytest.mark.parametrize("edit", thin(EDITS, 6))
 def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) -> None:
     statement, rule, place = EDITS[edit]
     edited.execute(statement)
@@ -263,6 +263,7 @@ def test_a_file_of_another_storage_version_is_left_to_the_engine(own_database: P
         assert find_damaged_blocks(stream) == []
 
 
+@pytest.mark.slow
 def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
     """A block of another index in its place has a checksum that is right."""
     with duckdb.connect(str(own_database), read_only=True) as connection:

@@ -248,6 +248,7 @@ def test_the_front_is_what_brute_force_finds(
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(runs=RUNS, metric=st.sampled_from(["price", "purchase", "cost"]))
 def test_what_has_no_price_has_no_place(made_up: Connection, runs: list[MadeUp], metric: str) -> None:

@@ -19,6 +19,7 @@ from conftest import Run
 from joulemap.cli.output import SUFFIXES
 from joulemap.errors import DatabaseError, ExitCode
 from joulemap.workspace import Workspace
+from sample import thin
 
 COMMANDS = [
     ("compare",),
@@ -312,27 +313,30 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ("compare", "resnet18", "--level", "detailed"),
-        ("compare", "resnet18", "--level", "operator", "--metric", "memory"),
-        ("compare", "resnet18", "resnet18", "--sort", "power", "--details", "--verbose", "--quiet"),
-        ("analyze", "resnet18", "kpu_t256"),
-        ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
-        ("edp", "resnet18", "kpu_t256", "--against", "tpu_v4,h100_sxm5"),
-        ("fusion", "resnet18", "tpu_v4", "--runtime", "eager"),
-        ("utilization", "resnet18", "--no-advice"),
-        ("sweep", "resnet18", "--batch", "1", "--runtime", "fused,graph"),
-        ("sql", "SELECT run_id, hardware, energy_j, created_at FROM runs ORDER BY run_id"),
-        ("query", "run", "edp.distribution", "-p", "run_id=1"),
-        ("query", "list"),
-        ("hardware", "list"),
-        ("hardware", "show", "kpu_t256", "--energy"),
-        ("model", "list"),
-        ("model", "show", "resnet18"),
-        ("model", "trace", "resnet18"),
-        ("db", "info"),
-        ("db", "check"),
-    ],
+    thin(
+        [
+            ("compare", "resnet18", "--level", "detailed"),
+            ("compare", "resnet18", "--level", "operator", "--metric", "memory"),
+            ("compare", "resnet18", "resnet18", "--sort", "power", "--details", "--verbose", "--quiet"),
+            ("analyze", "resnet18", "kpu_t256"),
+            ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
+            ("edp", "resnet18", "kpu_t256", "--against", "tpu_v4,h100_sxm5"),
+            ("fusion", "resnet18", "tpu_v4", "--runtime", "eager"),
+            ("utilization", "resnet18", "--no-advice"),
+            ("sweep", "resnet18", "--batch", "1", "--runtime", "fused,graph"),
+            ("sql", "SELECT run_id, hardware, energy_j, created_at FROM runs ORDER BY run_id"),
+            ("query", "run", "edp.distribution", "-p", "run_id=1"),
+            ("query", "list"),
+            ("hardware", "list"),
+            ("hardware", "show", "kpu_t256", "--energy"),
+            ("model", "list"),
+            ("model", "show", "resnet18"),
+            ("model", "trace", "resnet18"),
+            ("db", "info"),
+            ("db", "check"),
+        ],
+        2,
+    ),
     ids=lambda arguments: " ".join(arguments[:2]),
 )
 def test_every_answer_comes_in_every_format(arguments: tuple[str, ...], joulemap: Run, database: Path) -> None:
@@ -494,11 +498,14 @@ def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "SELECT sum(a.range) FROM range(1000000000000) AS a",
-        "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
-        "SELECT max(hash(a, b, c)) FROM ledger_line AS a, ledger_line AS b, ledger_line AS c",
-    ],
+    thin(
+        [
+            "SELECT sum(a.range) FROM range(1000000000000) AS a",
+            "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
+            "SELECT max(hash(a, b, c)) FROM ledger_line AS a, ledger_line AS b, ledger_line AS c",
+        ],
+        3,
+    ),
 )
 def test_an_interrupt_ends_any_query(statement: str, database: Path) -> None:
     command = [sys.executable, "-m", "joulemap", "sql", statement, "--db", str(database)]
@@ -565,6 +572,7 @@ def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run,
     assert "resnet18" in done.stdout
 
 
+@pytest.mark.slow
 def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulemap: Run) -> None:
     header, block = 12_288, 262_144
     content = bytearray(database.read_bytes())
@@ -608,8 +616,8 @@ def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [
+    "both",
+    thin([
         (("analyze", "resnet18", "cpu"), ("analyze", "resnet18", "--hardware", "CPU")),
         (("explain", "resnet18", "GPU", "TPU"), ("explain", "resnet18", "--hardware", "GPU,TPU")),
         (("edp", "resnet18", "TPU", "v4"), ("EDP", "resnet18", "TPU v4")),
@@ -619,13 +627,13 @@ def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
          "--precision", "FP32")),
         (("sweep", "resnet18", "H100", "--batch", "1", "--level", "winner"),
          ("sweep", "H100", "resnet18", "--batch", "1", "--level", "Winner")),
-    ],
-    ids=lambda arguments: arguments[0],
+    ], 3),
+    ids=lambda both: both[0][0],
 )  # fmt: skip
 def test_hardware_is_an_argument_or_an_option(
-    one: tuple[str, ...], other: tuple[str, ...], joulemap: Run, own_database: Path
+    both: tuple[tuple[str, ...], tuple[str, ...]], joulemap: Run, own_database: Path
 ) -> None:
-    done, again = (joulemap(*arguments, "--db", own_database, "-f", "csv") for arguments in (one, other))
+    done, again = (joulemap(*arguments, "--db", own_database, "-f", "csv") for arguments in both)
     assert (done.returncode, done.stderr) == (again.returncode, again.stderr) == (0, "")
     assert done.stdout == again.stdout
 

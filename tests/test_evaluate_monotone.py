@@ -55,7 +55,7 @@ def run(work: WorkloadColumns, hardware: Hardware, precision: str, runtime: str 
 
 
 @pytest.mark.parametrize("change", BETTER)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 4))
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:
     # without a power cap: under one, idle units leak into the budget of the busy ones
     plain = uncapped(hardware)

@@ -62,7 +62,7 @@ def compute_s(found: RunColumns) -> float:
     return float(found.subgraphs.compute_s.sum())
 
 
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 3))
+@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 6))
 def test_every_peak_can_be_run_and_keeps_to_its_power(hardware: Hardware, precision: str) -> None:
     for mode in ("default", *(one.name for one in hardware.power_modes)):
         target = hardware.in_mode(mode)

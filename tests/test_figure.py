@@ -22,6 +22,7 @@ from joulemap.figure.figure import Figure, draw_png, draw_svg
 from joulemap.figure.spec import FIGURES, FigureName, find_spec
 from joulemap.resource import folder
 from joulemap.workspace import Workspace
+from sample import thin
 
 Draw = Callable[[FigureName], Figure]
 
@@ -63,7 +64,7 @@ def test_every_figure_has_a_question() -> None:
     assert set(QUESTIONS) == set(FIGURES)
 
 
-@pytest.mark.parametrize("name", HARDWARE)
+@pytest.mark.parametrize("name", thin(HARDWARE, 2))
 def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     figure = draw(name)
     for theme in ("light", "dark"):

@@ -170,6 +170,7 @@ def test_hardware_of_the_environment_is_no_output(joulemap: Run, tmp_path: Path)
     assert done.returncode == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_a_calibration_replaces_a_calibration_and_nothing_else(joulemap: Run, tmp_path: Path) -> None:
     asked = ("calibrate", "h200_sxm", "--model", "resnet18", "--precision", "fp16", "--output", "fit.toml")
     assert joulemap(*asked).returncode == ExitCode.OK

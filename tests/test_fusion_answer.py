@@ -38,6 +38,7 @@ from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 from models import BiasedConv, ConvBlock, Mlp, columns, image
+from sample import thin
 
 PARTS: tuple[FusionDivision, ...] = ("pattern", "subgraph", "operator")
 
@@ -143,7 +144,7 @@ def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Ma
         assert_close(sum(getattr(row, f"saved_{kind}_share_fraction") for row in rows), 1.0, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thin(CASES, 2))
 def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionAnswer], workspace: Workspace) -> None:
     total = answers[name].total
     model, hardware, precision, runtime = CASES[name]

@@ -10,12 +10,13 @@ import pytest
 from conftest import Run
 from fuzz import FAMILIES
 from joulemap.errors import ExitCode
+from sample import thin
 
 COUNT = 15
 ALLOWED = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", thin(FAMILIES, 2))
 def test_what_nobody_means_is_refused_in_one_line(
     family: str, joulemap: Run, database: Path, own_database: Path, tmp_path: Path
 ) -> None:

@@ -406,7 +406,7 @@ BETTER: dict[str, Callable[[Hardware], Hardware]] = {
 
 
 @pytest.mark.parametrize("plain", CHIPS)
-@pytest.mark.parametrize("change", thin(BETTER, 2))
+@pytest.mark.parametrize("change", thin(BETTER, 5))
 def test_no_kind_of_kernel_is_slower_on_better_hardware(change: str, plain: Hardware) -> None:
     better = BETTER[change](plain)
     for name, work in works().items():

@@ -99,6 +99,7 @@ def test_what_a_model_changes_is_put_back(place: str, tmp_path: Path) -> None:
         assert state() == before, statement
 
 
+@pytest.mark.slow
 def test_streams_that_a_model_closes_are_open_again(joulemap_process: Run, tmp_path: Path) -> None:
     closing = "import os, sys; sys.__stdout__.close(); sys.__stderr__.detach(); os.close(2)"
     (tmp_path / "net.py").write_bytes(write_file(build=closing))
@@ -120,6 +121,7 @@ def test_what_a_model_prints_goes_to_stderr_by_whatever_means(joulemap_process: 
         assert f"by {way}" not in done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_printed_to_a_closed_stdout_reaches_no_file(tmp_path: Path) -> None:
     """A file that is opened next would get the number of stdout: that was the log of the database."""
     marking = "import os; os.write(1, b'printed'); open('numbers', 'a').write(os.readlink('/proc/self/fd/1') + chr(10))"

@@ -454,6 +454,7 @@ print(summary.hardware_digest, row.energy_j, row.run_id)
 """
 
 
+@pytest.mark.slow
 def test_a_number_changed_in_code_changes_the_digest_and_is_never_answered_from_store(tmp_path: Path) -> None:
     package = DATA.parents[1]
     copy = tmp_path / "src" / "joulemap"

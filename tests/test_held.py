@@ -49,6 +49,7 @@ def test_a_module_is_left_as_it_was(workspace: Workspace) -> None:
     assert {parameter.device.type for parameter in net.parameters()} == {"cpu"}
 
 
+@pytest.mark.slow
 def test_the_same_module_is_evaluated_once_and_others_are_told_apart(workspace: Workspace) -> None:
     def ask(net: nn.Module, inputs: Any = INPUT) -> tuple[str, int]:
         answer = workspace.analyze(net, inputs, CHIP)

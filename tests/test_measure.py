@@ -21,6 +21,7 @@ from joulemap.domain.measurement import Timing
 from joulemap.errors import ModelError
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace
+from sample import thin
 
 SMALL = {"width": 32, "hidden": 64, "tokens": 8}
 WIDE = ("--model-arg", "width=32", "--model-arg", "hidden=64", "--model-arg", "tokens=8")
@@ -197,7 +198,7 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     assert workspace.check().findings.rows == ()
 
 
-@pytest.mark.parametrize("hardware", [None, "raspberry_pi_5"])
+@pytest.mark.parametrize("hardware", thin([None, "raspberry_pi_5"], 2))
 def test_measurements_taken_here_do_not_stop_a_validation(hardware: str | None, joulemap: Run, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")
     score = workspace.measure("mlp", hardware=hardware, threads=1, seconds=FAST).score

@@ -105,6 +105,7 @@ def test_measured_peaks_are_met_on_families_that_the_workspace_was_not_fitted_to
     assert statistics.mean(sizes("read")) > 2 * statistics.mean(sizes("own")), "holding arguments explains the rest"
 
 
+@pytest.mark.slow
 def test_the_streams_that_rows_tell_are_those_that_their_process_had_used(
     benchmark: dict[str, Any], rows: list[Any]
 ) -> None:

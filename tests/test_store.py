@@ -17,6 +17,7 @@ from joulemap.store import connection as store_connection, migration
 from joulemap.store.connection import Patience, make_empty, open_in_memory, reading, transaction, writing
 from joulemap.store.hardware import read_hardware, write_hardware
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
+from sample import thin
 
 PROMISED = {
     "runs": """run_id model input_shape model_arguments is_newest inferences_per_j edp_per_inference_js
@@ -279,7 +280,7 @@ def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -
         holder.wait(timeout=60)
 
 
-@pytest.mark.parametrize("delay_s", [0.15, 0.4, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.3, 0.5))])
+@pytest.mark.parametrize("delay_s", thin([0.15, 0.3, 0.4, 0.5], 4))
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_comparison_leaves_the_database_whole(
     delay_s: float, with_signal: signal.Signals, own_database: Path

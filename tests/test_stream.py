@@ -112,6 +112,7 @@ def test_a_reader_who_leaves_has_the_first_rows_at_once_and_no_error(database: P
         assert time.monotonic() - begun < 30.0
 
 
+@pytest.mark.slow
 def test_an_error_in_the_middle_is_told(joulemap: Run, database: Path) -> None:
     statement = "SELECT CASE WHEN range = 2500000 THEN error('gone') ELSE range END AS n FROM range(3000000)"
     done = joulemap("sql", statement, "-f", "csv", "--db", database)

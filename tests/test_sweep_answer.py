@@ -315,6 +315,7 @@ def test_batches_that_cannot_be_read(text: str) -> None:
         read_batches(text)
 
 
+@pytest.mark.slow
 def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("sweep", "mlp", "attention_head", "--batch", "1,2,...,4", "--runtime", "fused,eager",
                     "--hardware", "tpu_v4,kpu_t64@6W", "--max-latency", "1ms", "--precision", "int8")  # fmt: skip
@@ -357,6 +358,7 @@ def test_a_bar_moves_for_who_watches_and_leaves_the_answer_alone(tmp_path: Path)
     assert (quiet.stdout, quiet.stderr) == (answer, "")
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_whole_runs_and_the_rest_is_evaluated_later(tmp_path: Path) -> None:
     """Ctrl-C between two transactions: what is stored adds up, and the same sweep goes on from there."""
     place = tmp_path / "stopped.duckdb"

@@ -67,6 +67,7 @@ def test_a_value_a_heading_and_an_error_are_shown(form: str, joulemap: Run, data
     assert SHOWN.removeprefix(r"\x1b") in refused.stderr
 
 
+@pytest.mark.slow
 def test_names_of_a_hardware_file_and_paths_are_shown(joulemap: Run, database: Path, tmp_path: Path) -> None:
     text = joulemap("hardware", "template", "--like", "t4").stdout
     lines = [f"name = {json.dumps(STEERS[:-1])}" if line.startswith("name = ") and index < 20 else line

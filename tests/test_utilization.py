@@ -404,6 +404,7 @@ def test_no_hardware_that_can_run_it_is_an_error(workspace: Workspace) -> None:
         workspace.utilization("resnet18", hardware=["coral"])
 
 
+@pytest.mark.slow
 def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap(
         "utilization", "mlp", "tpu_v4,h100_sxm5", "kpu_t64@6W", "--precision", "int8", "--model-arg", "tokens=4"
