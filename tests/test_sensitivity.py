@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Final
 
 import attrs
 import pytest
@@ -12,10 +13,10 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.sensitivity import Sensitivity, SensitivityAnswer
-from joulemap.catalog.load import list_architectures, load_catalogue
+from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.change import Change, change_hardware
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.quantity import BASES
 from joulemap.domain.settings import Settings, Usage
@@ -161,13 +162,20 @@ def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> 
         assert_close(known(rows["use.utilization"].elasticity), -1.0, rel=1e-3)
 
 
-@pytest.mark.parametrize("architecture", list_architectures())
-def test_totals_are_those_of_the_run_and_what_is_placed_once_too(architecture: str) -> None:
-    hardware = anchor_hardware(CATALOGUE[CLASS_HARDWARE[architecture]])
+STREAMS: Final = ("cloud_ai_100_pro", "engine", 4)
+PARTS: Final = ("coral_edge_tpu", "engine", 128)
+"""Hardware that is placed more than once for an answer: at its share of several streams, and for part of a batch."""
+
+
+@pytest.mark.parametrize(
+    ("name", "runtime", "batch"), [*((name, "fused", 1) for name in CLASS_HARDWARE.values()), STREAMS, PARTS]
+)
+def test_totals_are_those_of_the_run_and_what_is_placed_once_too(name: str, runtime: Runtime, batch: int) -> None:
+    hardware = anchor_hardware(CATALOGUE[name])
     precision = "int8" if "int8" in hardware.peaks else next(iter(hardware.peaks))
-    work = shipped("resnet18")
-    varied = Varied.of(work, precision, "fused")
-    run = evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime="fused"))
+    work = shipped("resnet18", batch)
+    varied = Varied.of(work, precision, runtime)
+    run = evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
     totals = varied.evaluate(hardware)
     assert_close(totals.energy_j, run.energy_fj / 1e15, rel=1e-9)
     assert_close(totals.latency_s, run.latency_fs / 1e15, rel=1e-9)

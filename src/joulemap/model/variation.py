@@ -10,7 +10,7 @@ these parts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -83,23 +83,35 @@ class _Watched(dict[str, Value]):
 
 @attrs.define(eq=False)
 class _Remembered:
-    """An architecture class that places and counts once, for hardware that differs in power alone."""
+    """An architecture class that places and counts as it did the first time, for hardware that differs in power alone.
+
+    A batch in parts, and streams, are placed several times for one answer: what came of each call is kept in its order.
+    """
 
     architecture: Architecture[Placement]
-    _placement: Placement | None = attrs.field(default=None, init=False)
-    _counts: ActionCounts | None = attrs.field(default=None, init=False)
+    _placements: list[Placement] = attrs.field(factory=list, init=False)
+    _counts: list[ActionCounts] = attrs.field(factory=list, init=False)
+    _placed: int = attrs.field(default=0, init=False)
+    _counted: int = attrs.field(default=0, init=False)
+
+    def from_the_first(self) -> Self:
+        """Return it before the first call of an answer."""
+        self._placed = self._counted = 0
+        return self
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
-        """Return where the work goes, as it went the first time."""
-        if self._placement is None:
-            self._placement = self.architecture.place(kernels, hardware)
-        return self._placement
+        """Return where the work goes, as it went at this call the first time."""
+        if self._placed == len(self._placements):
+            self._placements.append(self.architecture.place(kernels, hardware))
+        self._placed += 1
+        return self._placements[self._placed - 1]
 
     def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
-        """Return how often each action happens, as it did the first time."""
-        if self._counts is None:
-            self._counts = self.architecture.count(kernels, placement, hardware)
-        return self._counts
+        """Return how often each action happens, as it did at this call the first time."""
+        if self._counted == len(self._counts):
+            self._counts.append(self.architecture.count(kernels, placement, hardware))
+        self._counted += 1
+        return self._counts[self._counted - 1]
 
 
 @attrs.define(eq=False)
@@ -133,7 +145,7 @@ class Varied:
         kernels = self.kernels
         architecture: Architecture[Placement] = find_architecture(hardware.architecture)
         if like:
-            architecture = self._remembered.setdefault(like, _Remembered(architecture))
+            architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
         timing = time_kernels(kernels, hardware, architecture)
         reference = hardware.reference
         counts = timing.counts.sum(axis=0, keepdims=True)
