@@ -137,7 +137,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("value", thin(VALUES, 3))
+@pytest.mark.parametrize("value", thin(VALUES, 6))
 def test_a_value_of_any_type_is_written_in_every_format(
     value: str, joulemap: Run, database: Path, tmp_path: Path
 ) -> None:

@@ -534,6 +534,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "own"
 
 
+@pytest.mark.slow
 def test_one_measurement_helps_all_models(tmp_path: Path, own: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     models = ("resnet18", "vgg11", "mobilenet_v2", "vit_b_16")

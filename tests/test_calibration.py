@@ -135,6 +135,7 @@ def test_a_power_mode_keeps_what_it_states() -> None:
     assert len({under.digest, plain.in_mode(mode.name).digest, plain.calibrated(calibration).digest}) == 3
 
 
+@pytest.mark.slow
 def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     plain = workspace.compare("resnet18", hardware=[TARGET], calibration="none")

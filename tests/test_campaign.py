@@ -40,6 +40,7 @@ def trial(stage: Path, tmp_path: Path) -> Trial:
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("number", thin(range(3), 3))
 def test_a_kill_at_a_write_loses_nothing(trial: Trial, number: int) -> None:
@@ -56,6 +57,7 @@ def test_an_interrupt_is_obeyed_at_once(trial: Trial, number: int) -> None:
     assert interrupt.interrupt(attrs.evolve(trial, number=number), KILLED).failures == ()
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("number", thin(range(2), 2))
 def test_a_full_disk_loses_nothing(trial: Trial, number: int) -> None:

@@ -337,7 +337,7 @@ def test_a_damaged_record_of_migrations_is_one_line_and_exit_5(joulemap: Run, ow
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("kind", thin(KINDS, 3))
+@pytest.mark.parametrize("kind", thin(KINDS, 9))
 def test_damage_is_found_or_harmless(kind: str, database: Path, tmp_path: Path) -> None:
     before = contents(database)
     for seed in range(2):

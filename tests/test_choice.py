@@ -263,6 +263,7 @@ def test_what_has_no_price_has_no_place(made_up: Connection, runs: list[MadeUp],
             assert (row["reason"] != "") == (known is None)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(runs=RUNS, random=st.randoms())
 def test_ties_are_in_the_same_order_however_the_runs_were_stored(

@@ -135,7 +135,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("metric", thin(PART_METRICS, 2))
+@pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
 @pytest.mark.parametrize(("model", "a", "b", "precision"), CASES, ids=lambda case: str(case))
 def test_sentences_say_what_the_numbers_say(
     model: str, a: str, b: str, precision: Precision, metric: PartMetricName, workspace: Workspace

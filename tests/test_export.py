@@ -22,6 +22,7 @@ from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.row import Sample, Subject
 from joulemap.workspace import Workspace
 from pprof import read_profile, read_stacks
+from sample import thin
 
 HARDWARE = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
 ENERGY, TIME, MOVED, OFF_CHIP, MACS = range(5)
@@ -62,7 +63,7 @@ def sum_values(path: Path) -> list[int]:
     return [sum(column) for column in zip(*(stack.values for stack in read_stacks(path)), strict=True)]
 
 
-@pytest.mark.parametrize("hardware", HARDWARE)
+@pytest.mark.parametrize("hardware", thin(HARDWARE, 2))
 @pytest.mark.parametrize("runtime", ["fused", "eager"])
 def test_the_samples_of_a_profile_are_the_run_to_the_femtojoule(
     hardware: str, runtime: Any, database: Path, tmp_path: Path
@@ -250,7 +251,7 @@ def test_the_area_under_the_power_is_the_energy(runtime: Any, database: Path, tm
         assert set(told[-1]["args"].values()) == {0.0}
 
 
-@pytest.mark.parametrize("hardware", HARDWARE)
+@pytest.mark.parametrize("hardware", thin(HARDWARE, 4))
 def test_the_highest_memory_of_a_trace_is_the_peak(hardware: str, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     for model, batch, runtime in (("mobilenet_v2", 8, "fused"), ("attention_head", 1, "eager")):

@@ -78,7 +78,7 @@ def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     assert "resnet18" in figure.description
 
 
-@pytest.mark.parametrize("name", HARDWARE)
+@pytest.mark.parametrize("name", thin(HARDWARE, 2))
 def test_a_figure_draws_columns_of_its_query_and_no_others(name: FigureName, draw: Draw) -> None:
     figure, spec = draw(name), find_spec(name)
     assert set(spec.columns) <= set(figure.table.names)

@@ -122,6 +122,7 @@ class Copy:
             return done.stdout, [Stored(*row) for row in connection.execute(asked).fetchall()]
 
 
+@pytest.mark.slow
 def test_a_changed_formula_is_evaluated_and_what_is_stored_of_the_old_one_stays(tmp_path: Path) -> None:
     copy = Copy(tmp_path)
     first, stored = copy.compare()

@@ -19,7 +19,6 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.workload import Workload
 from joulemap.model.workload import columns_of
 from models import ConvBlock, image, shipped, trace
-from sample import thin
 from variants import uncapped
 
 ROOT: Final = Path(__file__).parents[1]
@@ -106,7 +105,8 @@ CLAIMS: Final[dict[str, Callable[[], bool]]] = {
 """Part of a sentence of docs/fusion.md -> whether it holds."""
 
 
-@pytest.mark.parametrize("sentence", thin(CLAIMS, 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("sentence", CLAIMS)
 def test_a_sentence_of_the_page_holds(sentence: str) -> None:
     assert sentence in " ".join(PAGE.split()), "the page says something else"
     assert CLAIMS[sentence]()

@@ -27,6 +27,7 @@ from joulemap.model.variation import POWER, Varied, is_power
 from joulemap.plan.boundary import anchor_hardware
 from joulemap.workspace import Workspace
 from models import shipped
+from sample import thin
 
 PLAIN = ["l4", "h100_sxm5", "tpu_v4", "epyc_9654"]
 CATALOGUE = load_catalogue().hardware
@@ -83,7 +84,9 @@ def test_a_price_moves_energy_by_its_share_of_the_ledger(answer: SensitivityAnsw
     assert_close(known(rows["board.regulator_loss"].energy_elasticity), float(loss) / float(total), rel=1e-9)
 
 
-@pytest.mark.parametrize("constant", ["memory_bandwidth", "clock", "coefficient.epilogue_passes", "static_power"])
+@pytest.mark.parametrize(
+    "constant", thin(["memory_bandwidth", "clock", "coefficient.epilogue_passes", "static_power"], 2)
+)
 def test_an_elasticity_is_what_setting_the_constant_does(
     answer: SensitivityAnswer, workspace: Workspace, constant: str
 ) -> None:
@@ -101,7 +104,9 @@ def test_an_elasticity_is_what_setting_the_constant_does(
         assert abs(math.log(after / before) / math.log(step) - found) < 1e-4
 
 
-@pytest.mark.parametrize("constant", ["static_power", "clock", "simt_core.product_cycle", "board.regulator_loss"])
+@pytest.mark.parametrize(
+    "constant", thin(["static_power", "clock", "simt_core.product_cycle", "board.regulator_loss"], 2)
+)
 def test_the_ends_are_what_setting_the_constant_there_gives(
     answer: SensitivityAnswer, workspace: Workspace, constant: str
 ) -> None:
@@ -144,7 +149,7 @@ def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: 
     assert (row.value, row.basis, row.source) == (10.0, "assumed", "--set")
 
 
-@pytest.mark.parametrize("hardware", ["l4", "jetson_orin_nano", "h100_sxm5"])
+@pytest.mark.parametrize("hardware", thin(["l4", "jetson_orin_nano", "h100_sxm5"], 3))
 def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> None:
     usage = Usage(utilization=0.3, usd_per_kwh=0.2, region="de")
     settings = Settings(hardware=hardware, precision="fp16", batch=4)
