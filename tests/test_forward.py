@@ -323,3 +323,24 @@ def test_a_loop_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SECONDS, "soon")
     with pytest.raises(UsageError, match="JOULEMAP_TRACE_SECONDS is 'soon', expected a whole number"):
         traced(lambda lin, x: lin(x))
+
+
+EMPTY: dict[str, tuple[Forward, tuple[int, ...]]] = {
+    "no rows": (lambda _, x: x @ torch.ones(16, 5), (0, 16)),
+    "no rows of a batch": (lambda _, x: x @ torch.ones(2, 16, 5), (2, 0, 16)),
+    "no columns": (lambda _, x: x @ torch.ones(2, 16, 0), (2, 3, 16)),
+    "no batch": (lambda _, x: torch.bmm(x, x.mT), (0, 3, 16)),
+    "no vector": (lambda _, x: torch.mv(x, torch.ones(16)), (0, 16)),
+    "no rows beside a bias": (lambda _, x: torch.baddbmm(torch.ones(2, 1, 5), x, torch.ones(2, 16, 5)), (2, 0, 16)),
+    "no outputs": (lambda _, x: nn.functional.linear(x, torch.ones(0, 16)), (2, 16)),
+    "no inputs": (lambda _, x: nn.functional.linear(x, torch.ones(5, 0)), (2, 0)),
+    "no sample": (lambda _, x: nn.MultiheadAttention(16, 2, batch_first=True)(x, x, x, need_weights=False), (0, 3, 16)),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_an_empty_product_has_no_macs(case: str) -> None:
+    forward, sizes = EMPTY[case]
+    workload = traced(lambda lin, x, y: (lin(x), forward(lin, y)), torch.zeros(2, 16), torch.zeros(sizes))
+
+    assert macs(workload) == MACS

@@ -70,7 +70,8 @@ def _self_attention(module: Attention, query: torch.Tensor) -> torch.Tensor:
     batch, tokens, width = query.shape
     projected = functional.linear(query, module.in_proj_weight, module.in_proj_bias)
     parts = projected.chunk(3, dim=-1)
-    queries, keys, values = (part.view(batch, tokens, module.num_heads, -1).transpose(1, 2) for part in parts)
+    heads = module.num_heads
+    queries, keys, values = (part.view(batch, tokens, heads, width // heads).transpose(1, 2) for part in parts)
     attended = functional.scaled_dot_product_attention(queries, keys, values)
     return functional.linear(
         attended.transpose(1, 2).reshape(batch, tokens, width), module.out_proj.weight, module.out_proj.bias
