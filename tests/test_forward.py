@@ -344,3 +344,53 @@ def test_an_empty_product_has_no_macs(case: str) -> None:
     workload = traced(lambda lin, x, y: (lin(x), forward(lin, y)), torch.zeros(2, 16), torch.zeros(sizes))
 
     assert macs(workload) == MACS
+
+
+def regulate(lin: nn.Module, x: Tensor) -> Tensor:
+    """As text becomes speech: each of its rows as often as it is long."""
+    rows = lin(x)
+    counts = rows.exp().sum(-1).long()
+    spoken = torch.zeros((int(counts.sum()), 16))
+    repeated = torch.repeat_interleave(rows, counts, dim=0)
+    spoken[: repeated.size(0)] = repeated
+    return spoken
+
+
+def start_first(lin: nn.Module, x: Tensor) -> Tensor:
+    """As bytes become patches: those that start one lie before the rest."""
+    starts = lin(x) > 0
+    places = torch.arange(16).expand(2, -1)
+    padded = torch.cat((places, torch.full_like(places, 16)), dim=1)
+    chosen = padded[torch.cat((starts, ~starts), dim=1)].reshape(2, 16)
+    return torch.nn.functional.one_hot(chosen[:, : starts.sum(dim=1).max()], 17).float()
+
+
+@pytest.mark.parametrize(
+    ("forward", "rows", "note"),
+    [
+        (regulate, (2, 16), "each element is taken to be repeated once"),
+        (start_first, (2, 16, 17), "every element of a mask is taken to be selected"),
+    ],
+)
+def test_what_data_decides_twice_is_decided_alike(forward: Forward, rows: tuple[int, ...], note: str) -> None:
+    workload = traced(forward)
+
+    assert workload.operators[-1].output_shape == rows
+    assert any(one.endswith(note) for one in workload.notes)
+    assert macs(workload) == MACS
+
+
+def test_a_known_mask_selects_as_many_as_it_does_however_large() -> None:
+    mask = torch.zeros(2, 1, dtype=torch.bool)
+    mask[1] = True
+    workload = traced(
+        lambda lin, x, mask: lin(x).repeat(1, 2**14)[mask.expand(2, 2**18)] * 2.0, torch.zeros(2, 16), mask
+    )
+
+    assert workload.operators[-1].output_shape == (2**18,)
+
+
+def test_an_error_without_sizes_is_told_with_them() -> None:
+    assert "in conv2d of [1, 2, 1, 16] and [4, 3, 1, 1]" in refusal(
+        lambda lin, x: nn.functional.conv2d(lin(x)[None, :, None], torch.ones(4, 3, 1, 1))
+    )

@@ -24,6 +24,9 @@ HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
+TEXT_WIDTH: Final = "text_hidden_size"
+"""The setting of a part that says how wide the text is that its features go among."""
+
 _DTYPES: Final = ("dtype", "torch_dtype")
 """Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
 
@@ -238,21 +241,34 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
 
 
 def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Have the features of images as wide as the text that they go among, where a library's defaults do not fit.
+    """Have the parts for images and sound fit the text that they go among, where a library's defaults do not.
 
-    Returns what was set. What was asked for stays.
+    Their features are as wide as the text, and patches that are merged make up the image. Returns what was set. What
+    was asked for stays.
     """
     notes = []
-    width = find_setting(getattr(configuration, "text_config", None), "text", "hidden_size")
-    for part in ("vision_config", "audio_config"):
+
+    def fit(part: str, name: str, value: int, reason: str) -> None:
         place = getattr(configuration, part, None)
-        name = "out_hidden_size" if hasattr(place, "out_hidden_size") else "hidden_size"
         own = getattr(place, name, None)
-        is_set = name in changes.get(part, {})
-        is_out = name == "out_hidden_size" or hasattr(place, "embed_dim")
-        if is_out and not is_set and isinstance(width, int) and isinstance(own, int) and own != width:
-            setattr(place, name, width)
-            notes.append(f"{part}.{name} is taken to be {width}, as wide as the text: its default {own} does not fit")
+        if name not in changes.get(part, {}) and isinstance(own, int) and own != value:
+            setattr(place, name, value)
+            notes.append(f"{part}.{name} is taken to be {value}, {reason}: its default {own} does not fit")
+
+    width = find_setting(getattr(configuration, "text_config", None), "text", "hidden_size")
+    if isinstance(width, int):
+        for part in [name for name in vars(configuration) if name.endswith("_config")]:
+            place = getattr(configuration, part)
+            fit(part, TEXT_WIDTH, width, "as wide as the text")
+            name = "out_hidden_size" if hasattr(place, "out_hidden_size") else "hidden_size"
+            if part in ("vision_config", "audio_config") and (name == "out_hidden_size" or hasattr(place, "embed_dim")):
+                fit(part, name, width, "as wide as the text")
+    merged = getattr(configuration, "pixel_shuffle_factor", None)
+    patch = getattr(getattr(configuration, "vision_config", None), "patch_size", None)
+    size = getattr(getattr(configuration, "vision_config", None), "image_size", None)
+    if isinstance(merged, int) and isinstance(patch, int) and isinstance(size, int):
+        side = merged * patch
+        fit("vision_config", "image_size", -(-size // side) * side, f"whole squares of {merged} x {merged} patches")
     return tuple(notes)
 
 

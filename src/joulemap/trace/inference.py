@@ -236,9 +236,14 @@ def one_suppression_for_all_classes() -> Iterator[None]:
         boxes._batched_nms_vanilla = per_class
 
 
+def selects(index: torch.Tensor) -> bool:
+    """Whether an index selects the elements where it is true."""
+    return index.dtype in (torch.bool, torch.uint8)
+
+
 def is_mask(index: Any) -> bool:
     """Whether an index selects the elements where it is true, and is on meta."""
-    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.is_meta
+    return isinstance(index, torch.Tensor) and selects(index) and index.is_meta
 
 
 def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:

@@ -39,6 +39,9 @@ TEN_SECONDS: Final = 1_001
 WORDS: Final = 16
 """Tokens of text beside an image or a sound that takes all of a short sequence."""
 
+POOLED: Final = 2
+"""Patches along each side of the square that a token of an image is made of."""
+
 Inputs = dict[str, torch.Tensor]
 
 PARTS: Final = {
@@ -92,6 +95,8 @@ class Guess:
     """Of an image, where an error told it; 0 for that of the configuration."""
     counts: dict[str, int] = attrs.field(factory=dict)
     """Modality -> features of it, where an error told them."""
+    has_boolean_masks: bool = False
+    """Whether masks are booleans, where an error told that whole numbers do not do."""
     made: Inputs = attrs.field(factory=dict)
 
     @property
@@ -228,6 +233,8 @@ def _pixels(guess: Guess) -> torch.Tensor:
         if guess.is_turned:
             return floats(patches, channels, patch, patch)
         return floats(patches, _patch_width(guess) or channels * depth * patch * patch)
+    if "image_token_pooling" in guess.accepted:
+        return floats(guess.batch, math.prod(_whole_patches(guess)), channels * patch * patch)
     if "spatial_shapes" in guess.accepted:
         rows, columns = guess.grid()
         return floats(guess.batch, rows * columns, channels * patch * patch)
@@ -273,6 +280,27 @@ def _thw(guess: Guess) -> torch.Tensor:
 
 def _patches(guess: Guess) -> torch.Tensor:
     return torch.tensor([guess.grid()] * guess.batch)
+
+
+def _whole_patches(guess: Guess) -> tuple[int, int]:
+    """Return the patches along height and width of an image."""
+    height, width = guess.image()
+    return max(height // guess.patch(), 1), max(width // guess.patch(), 1)
+
+
+def _pooled_patches(guess: Guess) -> torch.Tensor:
+    """Return which patches each token of an image is made of, among those of all images; -1 where there are fewer."""
+    rows, columns = _whole_patches(guess)
+    tall, wide = _pooled_grid(guess)
+    places = torch.full((guess.batch, tall * POOLED, wide * POOLED), -1)
+    places[:, :rows, :columns] = torch.arange(guess.batch * rows * columns).reshape(guess.batch, rows, columns)
+    squares = places.reshape(guess.batch, tall, POOLED, wide, POOLED).transpose(2, 3)
+    return squares.reshape(-1, POOLED * POOLED)
+
+
+def _pooled_grid(guess: Guess) -> tuple[int, int]:
+    rows, columns = _whole_patches(guess)
+    return -(-rows // POOLED), -(-columns // POOLED)
 
 
 def _pixel_mask(guess: Guess) -> torch.Tensor | None:
@@ -426,6 +454,9 @@ RULES: Final[dict[str, Rule]] = {
     "grid_thw": _thw,
     "image_grid_hw": _patches,
     "spatial_shapes": _patches,
+    "image_token_pooling": _pooled_patches,
+    "image_grids": lambda guess: torch.tensor([[*_pooled_grid(guess), 0, 0]] * guess.batch),
+    "image_num_crops": lambda guess: ones(guess.batch),
     "target_sizes": _patches,
     "merge_sizes": lambda guess: torch.full((guess.batch,), guess.number("image", "spatial_merge_size") or 1),
     "image_merge_sizes": lambda guess: torch.full((guess.batch,), guess.number("image", "spatial_merge_size") or 1),
@@ -497,6 +528,11 @@ def _by_ending(guess: Guess, name: str) -> torch.Tensor | None:
     return _embeddings(guess, guess.tokens()) if name.endswith(("_embeds", "hidden_states")) else None
 
 
+def is_integer_mask(name: str, value: torch.Tensor) -> bool:
+    """Whether an input is a mask of whole numbers."""
+    return name.endswith("mask") and value.dtype == torch.int64
+
+
 def make_input(guess: Guess, name: str) -> torch.Tensor | None:
     """Return the input of this name, as it is given or as its rule makes it; None where neither tells."""
     spec = guess.given.get(name)
@@ -506,7 +542,7 @@ def make_input(guess: Guess, name: str) -> torch.Tensor | None:
     except KeyError:
         made = None
     if spec is None:
-        return made
+        return made.bool() if guess.has_boolean_masks and made is not None and is_integer_mask(name, made) else made
     dtype = DTYPES[spec.dtype]
     if made is not None and made.shape == spec.shape and not made.is_floating_point():
         return made.to(dtype)
