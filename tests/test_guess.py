@@ -14,7 +14,9 @@ from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.trace import source
 from joulemap.trace.build import trace_request
-from joulemap.trace.source import parse_argument, resolve_model
+from joulemap.trace.hint import take_hint
+from joulemap.trace.modality import Guess, Inputs
+from joulemap.trace.source import parse_argument, parse_input, resolve_model
 
 
 class MadeConfig:
@@ -202,3 +204,79 @@ def test_an_image_is_made_of_whole_squares_of_patches(monkeypatch: pytest.Monkey
         "vision_config.image_size is taken to be 32, whole squares of 4 x 4 patches: its default 28 does not fit",
     )
     assert trace(monkeypatch, Shuffling, "vision_config.image_size=64").notes == ()
+
+
+def made(**sizes: tuple[int, ...]) -> Inputs:
+    return {
+        name: torch.ones(size, dtype=torch.int64)
+        if name.endswith(("ids", "mask"))
+        else torch.empty(size, device="meta")
+        for name, size in sizes.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "given", "expected"),
+    [
+        ("a and b … but got [128, 64] X [80, 32]", made(hidden_states=(1, 128, 64)), {"hidden_states": (1, 128, 80)}),
+        (
+            "a and b … but got [672, 224] X [588, 32]",
+            made(pixel_values=(1, 3, 224, 224)),
+            {"pixel_values": (1, 16 * 16, 588)},
+        ),
+        (
+            "Given normalized_shape=[768], expected … but got input of size torch.Size([1, 16000])",
+            made(input_values=(1, 16000)),
+            {"input_values": (1, 128, 768)},
+        ),
+        (
+            "Invalid channel dimensions in conv1d of [1, 128, 70] and [32, 1, 7] and [32]",
+            made(hidden_states=(1, 128, 64)),
+            {"hidden_states": (1, 1, 16000)},
+        ),
+        (
+            "Attempting to broadcast a dimension of length 375 at -2! Mismatching argument at index 1 had "
+            "torch.Size([1, 375, 32]); but expected shape should be broadcastable to [1, 128, 32]",
+            made(input_ids=(1, 128), input_features=(1, 128, 3000)),
+            {"input_ids": (1, 375), "input_features": (1, 128, 3000)},
+        ),
+    ],
+)
+def test_an_error_says_what_sizes_an_input_has(error: str, given: Inputs, expected: dict[str, tuple[int, ...]]) -> None:
+    guess = Guess(module=None, configuration=MadeConfig(), batch=1, given={}, made=dict(given))
+
+    assert take_hint(guess, ModelError(error))
+    assert {name: tuple(value.shape) for name, value in guess.made.items()} == expected
+    assert not take_hint(guess, ModelError("another"))
+
+
+def test_what_is_given_is_not_changed() -> None:
+    spec = parse_input("hidden_states=1,128,64")
+    guess = Guess(
+        module=None,
+        configuration=MadeConfig(),
+        batch=1,
+        given={"hidden_states": spec},
+        made=made(hidden_states=spec.shape),
+    )
+
+    assert not take_hint(guess, ModelError("a and b … but got [128, 64] X [80, 32]"))
+
+
+class Listening(Model):
+    """Takes a sound as a wave and as a spectrogram of the same length."""
+
+    settings: ClassVar[dict[str, Any]] = {"num_mel_bins": 8, "hop_length": 320}
+    input_modalities = ("audio",)
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.frames = nn.Conv1d(1, 8, 320, 320)
+
+    def forward(self, input_values: Tensor, input_features: Tensor) -> Tensor:
+        framed: Tensor = self.frames(input_values).transpose(1, 2)
+        return framed + input_features
+
+
+def test_a_wave_is_as_long_as_its_spectrogram(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trace(monkeypatch, Listening).operators[-1].output_shape == (1, 50, 8)

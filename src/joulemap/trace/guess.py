@@ -65,6 +65,8 @@ def wanted_names(module: Any, configuration: Any) -> list[str]:
         wanted.add("decoder_input_ids")
     elif "text" in modalities:
         wanted.add("input_ids")
+    if "decoder_input_values" in parameters:
+        wanted.add("decoder_input_values")
     if wanted & {"pixel_values", "pixel_values_videos"}:
         wanted.update(_WITH_IMAGES)
         if "pixel_values" in parameters:
@@ -190,7 +192,8 @@ def _count_features(guess: Guess, method: str) -> int:
 
 
 _NEEDED_BY_FEATURES: Final = ("image_sizes", "image_grid_thw", "pixel_attention_mask", "pixel_mask", "spatial_shapes",
-    "input_features_mask", "feature_attention_mask", "target_sizes", "attention_mask", "image_merge_sizes")  # fmt: skip
+    "input_features_mask", "feature_attention_mask", "target_sizes", "attention_mask", "image_merge_sizes",
+    "padding_mask")  # fmt: skip
 
 
 def _follow(guess: Guess) -> None:

@@ -4,6 +4,9 @@ what an error says                           what is given next
 "doesn't match model (378…"                  images of that size
 "Audio features … do not match, … 188"       so many placeholders
 "got [1, 128] X [588, 1152]"                 one input as wide as the layer that takes it
+"normalized_shape=[768] … [1, 16000]"        one as wide as the norm
+"conv1d of [1, 128, 64] and [32, 1, 7]"      one of as many channels
+"length 375 … broadcastable to [1, 128, …]"  as many tokens as there are features
 "expected predicate to be bool"              masks of booleans
 nothing, but it passed through a cache       no cache
 """
@@ -12,21 +15,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Final
 
 import torch
 
 from joulemap.errors import ModelError
 from joulemap.trace.failure import functions_of
-from joulemap.trace.modality import Guess, Inputs, floats, is_integer_mask
-from joulemap.trace.source import InputSpec
+from joulemap.trace.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
 
 _SIZES: Final = re.compile(r"doesn't match model \((\d+)")
 _FEATURES_FOUND: Final = re.compile(
-    r"(Image|Video|Audio) features and \w+ tokens do not match, tokens: \d+, features: (\d+)"
+    r"(Image|Video|Audio) features and \w+ tokens do not match[,:] tokens: \d+, features:? (\d+)"
 )
 _WIDTHS: Final = re.compile(r"got \[\d+, (\d+)\] X \[(\d+), \d+\]")
+_NORMS: Final = re.compile(r"Given normalized_shape=\[(\d+)\].* of size torch\.Size\(\[([\d, ]+)\]\)")
+_CHANNELS: Final = re.compile(r"conv[123]d of \[\d+, (\d+), [\d, ]+\] and \[\d+, (\d+), ")
+_LENGTHS: Final = re.compile(
+    r"dimension of length (\d+) at -2! .*torch\.Size\(\[\d+, \1, (\d+)\]\).* broadcastable to \[\d+, (\d+), \2\]"
+)
 _BOOLEANS: Final = re.compile(
     r"expected predicate to be bool|condition to be a boolean|supports? boolean masks|must be .*\bbool\b"
 )
@@ -57,20 +63,22 @@ def take_hint(guess: Guess, error: ModelError) -> bool:
         masks = {name: value for name, value in guess.made.items() if is_integer_mask(name, value)}
         guess.made.update((name, value.bool()) for name, value in masks.items() if name not in guess.given)
         return bool(masks)
-    widened = _widen(guess.made, text, guess.given)
-    if widened is not None:
-        guess.made.update(widened)
-    return widened is not None
+    for change in (_widen, _as_normalized, _with_channels, _lengthen):
+        changed = change(guess, text)
+        if changed is not None:
+            guess.made.update(changed)
+            return True
+    return False
 
 
-def _widen(inputs: Inputs, error: str, given: Mapping[str, InputSpec]) -> dict[str, torch.Tensor] | None:
+def _widen(guess: Guess, error: str) -> Inputs | None:
     """Return the input whose width an error says that a layer does not take, widened; None for any other."""
     found = _WIDTHS.search(error)
     if found is None:
         return None
     own, width = int(found[1]), int(found[2])
-    for name, value in inputs.items():
-        if name in given or not value.is_floating_point() or value.dim() < 2 or value.shape[-1] != own:
+    for name, value in _activations(guess):
+        if value.dim() < 2 or value.shape[-1] != own:
             continue
         if value.dim() != 4:
             return {name: floats(*value.shape[:-1], width)}
@@ -79,3 +87,42 @@ def _widen(inputs: Inputs, error: str, given: Mapping[str, InputSpec]) -> dict[s
         if 0 < patch <= min(rows, columns):
             return {name: floats(batch, (rows // patch) * (columns // patch), width)}
     return None
+
+
+def _as_normalized(guess: Guess, error: str) -> Inputs | None:
+    """Return the input that a norm does not take, as wide as that; a sequence in the place of a wave."""
+    found = _NORMS.search(error)
+    for name, value in _activations(guess) if found is not None else ():
+        if found is not None and ", ".join(map(str, value.shape)) == found[2]:
+            sizes = value.shape[:-1] if value.dim() > 2 else (value.shape[0], guess.tokens())
+            return {name: floats(*sizes, int(found[1]))}
+    return None
+
+
+def _with_channels(guess: Guess, error: str) -> Inputs | None:
+    """Return the input whose channels a convolution does not take, with those; one channel is a wave."""
+    found = _CHANNELS.search(error)
+    if found is None:
+        return None
+    own, channels = int(found[1]), int(found[2])
+    for name, value in _activations(guess):
+        if value.dim() > 2 and value.shape[1] == own != channels:
+            sizes = value.shape[2:] if value.dim() > 3 or channels > 1 else (SAMPLES,)
+            return {name: floats(value.shape[0], channels, *sizes)}
+    return None
+
+
+def _lengthen(guess: Guess, error: str) -> Inputs | None:
+    """Return as many ids as there are features that are added to them."""
+    found = _LENGTHS.search(error)
+    ids = guess.made.get("input_ids")
+    if found is None or ids is None or "input_ids" in guess.given or ids.shape[-1] != int(found[3]):
+        return None
+    return {"input_ids": ids[:, :1].expand(-1, int(found[1])).clone()}
+
+
+def _activations(guess: Guess) -> list[tuple[str, torch.Tensor]]:
+    """Return the inputs of activations that were guessed."""
+    return [
+        (name, value) for name, value in guess.made.items() if name not in guess.given and value.is_floating_point()
+    ]

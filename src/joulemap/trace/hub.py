@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,9 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 
 TEXT_WIDTH: Final = "text_hidden_size"
 """The setting of a part that says how wide the text is that its features go among."""
+
+IMAGE_TOKENS: Final = "mm_tokens_per_image"
+"""The setting that says how many tokens the patches of an image are pooled to: a square."""
 
 _DTYPES: Final = ("dtype", "torch_dtype")
 """Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
@@ -243,15 +247,15 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
 def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...]:
     """Have the parts for images and sound fit the text that they go among, where a library's defaults do not.
 
-    Their features are as wide as the text, and patches that are merged make up the image. Returns what was set. What
-    was asked for stays.
+    Their features are as wide as the text, and an image is whole squares of the patches that become one token. Returns
+    what was set. What was asked for stays.
     """
     notes = []
 
-    def fit(part: str, name: str, value: int, reason: str) -> None:
-        place = getattr(configuration, part, None)
+    def fit(whole: Any, part: str, name: str, value: int, reason: str) -> None:
+        place = getattr(whole, part, None)
         own = getattr(place, name, None)
-        if name not in changes.get(part, {}) and isinstance(own, int) and own != value:
+        if isinstance(own, int) and own != value and not _is_changed(changes, part, name):
             setattr(place, name, value)
             notes.append(f"{part}.{name} is taken to be {value}, {reason}: its default {own} does not fit")
 
@@ -259,17 +263,29 @@ def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...
     if isinstance(width, int):
         for part in [name for name in vars(configuration) if name.endswith("_config")]:
             place = getattr(configuration, part)
-            fit(part, TEXT_WIDTH, width, "as wide as the text")
+            fit(configuration, part, TEXT_WIDTH, width, "as wide as the text")
             name = "out_hidden_size" if hasattr(place, "out_hidden_size") else "hidden_size"
             if part in ("vision_config", "audio_config") and (name == "out_hidden_size" or hasattr(place, "embed_dim")):
-                fit(part, name, width, "as wide as the text")
-    merged = getattr(configuration, "pixel_shuffle_factor", None)
-    patch = getattr(getattr(configuration, "vision_config", None), "patch_size", None)
-    size = getattr(getattr(configuration, "vision_config", None), "image_size", None)
-    if isinstance(merged, int) and isinstance(patch, int) and isinstance(size, int):
-        side = merged * patch
-        fit("vision_config", "image_size", -(-size // side) * side, f"whole squares of {merged} x {merged} patches")
+                fit(configuration, part, name, width, "as wide as the text")
+    for whole in (configuration, *(value for value in vars(configuration).values() if is_configuration(value))):
+        vision = getattr(whole, "vision_config", None)
+        patch, size = getattr(vision, "patch_size", None), getattr(vision, "image_size", None)
+        patches = getattr(whole, "pixel_shuffle_factor", None) or math.isqrt(getattr(whole, IMAGE_TOKENS, None) or 0)
+        if isinstance(patch, int) and isinstance(size, int) and patches:
+            square = patches * patch
+            reason = f"whole squares of {patches} x {patches} patches"
+            fit(whole, "vision_config", "image_size", -(-size // square) * square, reason)
     return tuple(notes)
+
+
+def _is_changed(changes: Any, part: str, name: str) -> bool:
+    """Whether a setting of a part was asked for, at any depth."""
+    if not isinstance(changes, Mapping):
+        return False
+    own = changes.get(part)
+    return (isinstance(own, Mapping) and name in own) or any(
+        _is_changed(value, part, name) for value in changes.values()
+    )
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,9 @@ def _parts(configuration: Any, kind: str) -> list[Any]:
     return [
         value
         for name, value in vars(configuration).items()
-        if name.endswith("config") and re.search(PARTS[kind], name) and is_configuration(value)
+        if (name.endswith("config") or type(value).__name__.endswith("Config"))
+        and re.search(PARTS[kind], name)
+        and is_configuration(value)
     ]
 
 
@@ -320,6 +322,9 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
     bins = bins or _first_width(guess)
     if not bins:
         return None
+    hop = _hop(guess)
+    if hop:
+        return floats(guess.batch, SAMPLES // hop, bins)
     if "is_longer" in guess.accepted:  # cut or repeated to ten seconds, as one channel of an image
         return floats(guess.batch, 1, TEN_SECONDS, bins)
     if (
@@ -338,7 +343,15 @@ def _first_width(guess: Guess) -> int:
     return 0
 
 
+def _hop(guess: Guess) -> int:
+    """Return the samples for each frame, where a model takes a sound both as a wave and as a spectrogram; else 0."""
+    return guess.number("audio", "hop_length") if {"input_values", "input_features"} <= {*guess.accepted} else 0
+
+
 def _wave(guess: Guess) -> torch.Tensor:
+    spectrogram = guess.made.get("input_features")
+    if spectrogram is not None and _hop(guess):
+        return floats(guess.batch, 1, spectrogram.shape[1] * _hop(guess))
     frames, bins = guess.number("audio", "max_length"), guess.number("audio", "num_mel_bins")
     if frames and bins:
         return floats(guess.batch, frames, bins)
@@ -347,6 +360,11 @@ def _wave(guess: Guess) -> torch.Tensor:
     if guess.is_turned or channels:
         return floats(guess.batch, channels or 1, samples)
     return floats(guess.batch, samples)
+
+
+def _wave_mask(guess: Guess) -> torch.Tensor | None:
+    wave = guess.made.get("input_values")
+    return None if wave is None else ones(guess.batch, wave.shape[-1])
 
 
 def _frame_mask(guess: Guess) -> torch.Tensor | None:
@@ -472,6 +490,7 @@ RULES: Final[dict[str, Rule]] = {
     "input_features_mask": _frame_mask,
     "feature_attention_mask": _frame_mask,
     "audio_mel_mask": lambda guess: torch.zeros(guess.made["audio_mel"].shape[:2], dtype=torch.bool),
+    "padding_mask": _wave_mask,
     "mm_token_type_ids": _marks,
     "moe_mm_token_type_ids": _marks,
     "attention_mask": lambda guess: _like("input_ids")(guess) if "input_ids" in guess.made else _frame_mask(guess),
@@ -481,9 +500,11 @@ RULES: Final[dict[str, Rule]] = {
     "task_inputs": lambda guess: torch.full(
         (guess.batch, guess.number("text", "task_seq_len") or 77), find_word(guess)
     ),
+    "lang_ids": lambda guess: zeros(guess.batch),
     "input_shape_ids": _like("input_ids", value=0),
     "input_pronunciation_ids": _like("input_ids", value=0),
     "bbox": lambda guess: zeros(guess.batch, guess.tokens(), 4),
+    "decoder_input_values": lambda guess: _embeddings(guess, guess.tokens()),
     "inputs_embeds": lambda guess: _embeddings(guess, guess.tokens()),
     "inputs": lambda guess: _embeddings(guess, guess.tokens()),
     "hidden_states": _hidden,

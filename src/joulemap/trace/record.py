@@ -476,16 +476,18 @@ class Recorder(TorchDispatchMode):
         return func(*args, **kwargs)
 
     def _find_origins(self, name: str, args: tuple[Any, ...]) -> None:
+        is_number = name == "_local_scalar_dense"
         for tensor in decided_by(name, args):
             if isinstance(tensor, torch.Tensor):
-                self.origins |= find_origins(tensor, self.find(tensor), self.tensors, self.calls, self.values)
+                self.origins |= find_origins(
+                    self.find(tensor), self.tensors, self.calls, self.values, is_number=is_number
+                )
 
     def _settle(self, outputs: tuple[torch.Tensor, ...]) -> None:
         """Give masks and counts that data decides the values that stand for them."""
         for output in outputs:
-            if not output.is_floating_point():
-                assumption = INDEX_NOTE if output.dtype == torch.bool else STAND_INS["repeat_interleave"][1]
-                self.values.learn(output, torch.ones(output.shape, dtype=output.dtype), frozenset({assumption}))
+            assumption = INDEX_NOTE if output.dtype == torch.bool else STAND_INS["repeat_interleave"][1]
+            self.values.learn(output, torch.ones(output.shape, dtype=output.dtype), frozenset({assumption}))
 
     def _depends_on_input(self, tensor: torch.Tensor) -> bool:
         value = self.tensors[self.find(tensor)]
