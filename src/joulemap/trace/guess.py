@@ -241,8 +241,9 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
 def _kind_of_object(module: Any, name: str) -> str:
     """Return the class that a forward pass says that an input is of, "" where that is a tensor or it says none."""
     kind = parameters_of(module)[name].annotation
-    is_object = isinstance(kind, type) and kind is not inspect.Parameter.empty and kind.__module__ != "builtins"
-    return kind.__name__ if is_object and not issubclass(kind, torch.Tensor) else ""
+    if not isinstance(kind, type) or kind is inspect.Parameter.empty or kind.__module__ == "builtins":
+        return ""
+    return "" if kind.__name__.endswith("Tensor") else kind.__name__
 
 
 def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str) -> Guesses:

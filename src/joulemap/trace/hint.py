@@ -27,6 +27,9 @@ _SIZES: Final = re.compile(r"doesn't match model \((\d+)")
 _FEATURES_FOUND: Final = re.compile(
     r"(Image|Video|Audio) features and \w+ tokens do not match[,:] tokens: \d+, features:? (\d+)"
 )
+_INPUTS_FOUND: Final = re.compile(
+    r"number of (image|video|audio) tokens is \D*\d+\D* while the number of \w+ given to the model is (\d+)"
+)
 _WIDTHS: Final = re.compile(r"got \[\d+, (\d+)\] X \[(\d+), \d+\]")
 _NORMS: Final = re.compile(r"Given normalized_shape=\[(\d+)\].* of size torch\.Size\(\[([\d, ]+)\]\)")
 _CHANNELS: Final = re.compile(r"conv[123]d of \[\d+, (\d+), [\d, ]+\] and \[\d+, (\d+), ")
@@ -54,7 +57,7 @@ def passed_a_cache(error: ModelError) -> bool:
 def take_hint(guess: Guess, error: ModelError) -> bool:
     """Change a guess to what an error says of its inputs; whether it says anything new."""
     text = str(error)
-    features = _FEATURES_FOUND.search(text)
+    features = _FEATURES_FOUND.search(text) or _INPUTS_FOUND.search(text)
     if features is not None and features[1].lower() not in guess.counts:
         guess.counts[features[1].lower()] = int(features[2])
         return True

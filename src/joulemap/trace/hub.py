@@ -28,6 +28,9 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 TEXT_WIDTH: Final = "text_hidden_size"
 """The setting of a part that says how wide the text is that its features go among."""
 
+FEATURE_WIDTHS: Final = ("out_hidden_size", "output_dim")
+"""Settings of a part for images or sound that say how wide its features leave it."""
+
 IMAGE_TOKENS: Final = "mm_tokens_per_image"
 """The setting that says how many tokens the patches of an image are pooled to: a square."""
 
@@ -264,8 +267,8 @@ def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...
         for part in [name for name in vars(configuration) if name.endswith("_config")]:
             place = getattr(configuration, part)
             fit(configuration, part, TEXT_WIDTH, width, "as wide as the text")
-            name = "out_hidden_size" if hasattr(place, "out_hidden_size") else "hidden_size"
-            if part in ("vision_config", "audio_config") and (name == "out_hidden_size" or hasattr(place, "embed_dim")):
+            name = next((name for name in FEATURE_WIDTHS if hasattr(place, name)), "hidden_size")
+            if part in ("vision_config", "audio_config") and (name != "hidden_size" or hasattr(place, "embed_dim")):
                 fit(configuration, part, name, width, "as wide as the text")
     for whole in (configuration, *(value for value in vars(configuration).values() if is_configuration(value))):
         vision = getattr(whole, "vision_config", None)
