@@ -225,6 +225,11 @@ def made(**sizes: tuple[int, ...]) -> Inputs:
             {"pixel_values": (1, 16 * 16, 588)},
         ),
         (
+            "a and b … but got [375, 8192] X [1024, 1280]",
+            made(input_features=(1, 3000, 1024)),
+            {"input_features": (1, 3000, 128)},
+        ),
+        (
             "Given normalized_shape=[768], expected … but got input of size torch.Size([1, 16000])",
             made(input_values=(1, 16000)),
             {"input_values": (1, 128, 768)},

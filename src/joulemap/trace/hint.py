@@ -89,6 +89,16 @@ def _widen(guess: Guess, error: str) -> Inputs | None:
         patch = math.isqrt(width // channels)
         if 0 < patch <= min(rows, columns):
             return {name: floats(batch, (rows // patch) * (columns // patch), width)}
+    return _in_proportion(guess, own, width)
+
+
+def _in_proportion(guess: Guess, own: int, width: int) -> Inputs | None:
+    """Return the sequence of which convolutions make one that is too wide, as much narrower as that has to be."""
+    for name, value in _activations(guess):
+        if value.dim() == 3 and own % width == 0 and own % value.shape[-1] == 0 and own != width:
+            narrowed, rest = divmod(value.shape[-1] * width, own)
+            if narrowed and not rest:
+                return {name: floats(*value.shape[:-1], narrowed)}
     return None
 
 
