@@ -318,6 +318,11 @@ def test_an_error_of_a_models_own_is_told_once_and_as_it_is(tmp_path: Path) -> N
     with pytest.raises(ModelError, match="ImportError: no such thing"):
         build(tmp_path, body.replace("'count'", repr(str(tmp_path / "count"))))
     assert (tmp_path / "count").read_text() == "x"
+    (tmp_path / "count").unlink()
+    unset = "def net(width=None):\n    open('count', 'a').write('x')\n    return torch.nn.Linear(width // 2, 4)\n"
+    with pytest.raises(ModelError, match="TypeError: unsupported operand"):
+        build(tmp_path, unset.replace("'count'", repr(str(tmp_path / "count"))))
+    assert (tmp_path / "count").read_text() == "x"
     with pytest.raises(ModelError, match="line 15: RuntimeError: no weights here"):
         build(tmp_path, "\n\ndef net():\n    raise RuntimeError('no weights here')\n")
 

@@ -323,3 +323,82 @@ def test_a_loop_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SECONDS, "soon")
     with pytest.raises(UsageError, match="JOULEMAP_TRACE_SECONDS is 'soon', expected a whole number"):
         traced(lambda lin, x: lin(x))
+
+
+EMPTY: dict[str, tuple[Forward, tuple[int, ...]]] = {
+    "no rows": (lambda _, x: x @ torch.ones(16, 5), (0, 16)),
+    "no rows of a batch": (lambda _, x: x @ torch.ones(2, 16, 5), (2, 0, 16)),
+    "no columns": (lambda _, x: x @ torch.ones(2, 16, 0), (2, 3, 16)),
+    "no batch": (lambda _, x: torch.bmm(x, x.mT), (0, 3, 16)),
+    "no vector": (lambda _, x: torch.mv(x, torch.ones(16)), (0, 16)),
+    "no rows beside a bias": (lambda _, x: torch.baddbmm(torch.ones(2, 1, 5), x, torch.ones(2, 16, 5)), (2, 0, 16)),
+    "no outputs": (lambda _, x: nn.functional.linear(x, torch.ones(0, 16)), (2, 16)),
+    "no inputs": (lambda _, x: nn.functional.linear(x, torch.ones(5, 0)), (2, 0)),
+    "no sample": (lambda _, x: nn.MultiheadAttention(16, 2, batch_first=True)(x, x, x, need_weights=False), (0, 3, 16)),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_an_empty_product_has_no_macs(case: str) -> None:
+    forward, sizes = EMPTY[case]
+    workload = traced(lambda lin, x, y: (lin(x), forward(lin, y)), torch.zeros(2, 16), torch.zeros(sizes))
+
+    assert macs(workload) == MACS
+
+
+def regulate(lin: nn.Module, x: Tensor) -> Tensor:
+    """As text becomes speech: each of its rows as often as it is long."""
+    rows = lin(x)
+    counts = rows.exp().sum(-1).long()
+    spoken = torch.zeros((int(counts.sum()), 16))
+    repeated = torch.repeat_interleave(rows, counts, dim=0)
+    spoken[: repeated.size(0)] = repeated
+    return spoken
+
+
+def speak(lin: nn.Module, x: Tensor) -> Tensor:
+    """As `regulate`, with counts that are no whole numbers by their kind."""
+    counts = torch.ceil(torch.exp(lin(x)).sum(-1))
+    places = torch.arange(int(counts.sum().clamp_min(1).long()))
+    return nn.functional.conv1d((places < counts.cumsum(-1)[:, None]).float()[:, None], torch.ones(1, 1, 2))
+
+
+def start_first(lin: nn.Module, x: Tensor) -> Tensor:
+    """As bytes become patches: those that start one lie before the rest."""
+    starts = lin(x) > 0
+    places = torch.arange(16).expand(2, -1)
+    padded = torch.cat((places, torch.full_like(places, 16)), dim=1)
+    chosen = padded[torch.cat((starts, ~starts), dim=1)].reshape(2, 16)
+    return torch.nn.functional.one_hot(chosen[:, : starts.sum(dim=1).max()], 17).float()
+
+
+@pytest.mark.parametrize(
+    ("forward", "rows", "note"),
+    [
+        (regulate, (2, 16), "each element is taken to be repeated once"),
+        (speak, (2, 1, 1), "each element is taken to be repeated once"),
+        (start_first, (2, 16, 17), "every element of a mask is taken to be selected"),
+    ],
+)
+def test_what_data_decides_twice_is_decided_alike(forward: Forward, rows: tuple[int, ...], note: str) -> None:
+    workload = traced(forward)
+
+    assert workload.operators[-1].output_shape == rows
+    assert any(one.endswith(note) for one in workload.notes)
+    assert macs(workload) >= MACS
+
+
+def test_a_known_mask_selects_as_many_as_it_does_however_large() -> None:
+    mask = torch.zeros(2, 1, dtype=torch.bool)
+    mask[1] = True
+    workload = traced(
+        lambda lin, x, mask: lin(x).repeat(1, 2**14)[mask.expand(2, 2**18)] * 2.0, torch.zeros(2, 16), mask
+    )
+
+    assert workload.operators[-1].output_shape == (2**18,)
+
+
+def test_an_error_without_sizes_is_told_with_them() -> None:
+    assert "in conv2d of [1, 2, 1, 16] and [4, 3, 1, 1]" in refusal(
+        lambda lin, x: nn.functional.conv2d(lin(x)[None, :, None], torch.ones(4, 3, 1, 1))
+    )

@@ -15,7 +15,7 @@ from joulemap.errors import ModelError
 from joulemap.trace import block, file, hub, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
-from joulemap.trace.guess import Guesses, describe_inputs
+from joulemap.trace.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.trace.guest import hosting
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
@@ -153,13 +153,16 @@ def _trace_with_others(built: BuiltModel, request: ModelRequest, error: ModelErr
     """Return the workload with the first of the other inputs that a model takes, None where it takes none of them."""
     while built.others is not None:
         try:
-            named = built.others.send(str(error))
+            named = built.others.send(error)
         except (StopIteration, ModelError):
             break
         try:
-            return _trace_with(built, (), named, request, keeps_values=True)
+            workload = _trace_with(built, (), named, request, keeps_values=True)
         except ModelError as failed:
             error = failed
+        else:
+            notes = () if named.get(USE_CACHE, True) else (NO_CACHE_NOTE,)
+            return attrs.evolve(workload, notes=(*notes, *workload.notes))
     return None
 
 

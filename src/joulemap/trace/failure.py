@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,11 @@ from joulemap.trace.limit import describe_limit
 if TYPE_CHECKING:
     from joulemap.trace.record import Recorder
 
+MOST_TOLD: Final = 4
+"""Tensors of an operator whose sizes an error tells."""
+
+_SIZES: Final = " in "
+
 GRADIENTS: Final = ("does not require grad", "Inference tensors cannot", "Cannot set version_counter for inference")
 """Of texts with which torch refuses a gradient in inference mode."""
 
@@ -25,6 +30,13 @@ def explain(error: BaseException, recorder: Recorder) -> str:
     """Return what went wrong, the module that was reached, and the line of a person's own code."""
     where = recorder.calls[-1].module_path if recorder.calls else ""
     return _reason(error) + (f" (after {where})" if where else "") + describe_place(error)
+
+
+def tell_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Have an error of an operator that names no size be told with those of the tensors that it was given."""
+    if not re.search(r"\d", _text_of(error)):
+        sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_TOLD])
+        error.add_note(f"{_SIZES}{name} of {' and '.join(sizes)}")
 
 
 def wants_gradients(error: BaseException) -> bool:
@@ -51,7 +63,7 @@ def _reason(error: BaseException) -> str:
         return _describe_assertion(error, reason)
     if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
         return f"control flow depends on data ({reason})"
-    return reason
+    return reason + next((note for note in getattr(error, "__notes__", ()) if note.startswith(_SIZES)), "")
 
 
 def _text_of(error: BaseException) -> str:

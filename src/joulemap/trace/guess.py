@@ -11,7 +11,6 @@ import contextlib
 import difflib
 import inspect
 import math
-import re
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -21,6 +20,7 @@ import torch
 
 from joulemap.errors import ModelError
 from joulemap.trace.argument import tensors_in
+from joulemap.trace.hint import find_image_size, passed_a_cache, take_hint
 from joulemap.trace.literal import HostValues
 from joulemap.trace.modality import (
     ALONE,
@@ -31,7 +31,6 @@ from joulemap.trace.modality import (
     find_placeholder,
     find_setting,
     find_word,
-    floats,
     make_input,
     parameters_of,
     zeros,
@@ -39,8 +38,13 @@ from joulemap.trace.modality import (
 from joulemap.trace.record import Recorder
 from joulemap.trace.source import InputSpec
 
-Guesses = Generator[Inputs, str | None, None]
+Guesses = Generator[Mapping[str, Any], ModelError | None, None]
 """What a model may be called with; each is asked for with the error that the one before ended in."""
+
+USE_CACHE: Final = "use_cache"
+"""The argument that says whether keys and values are kept for the next token."""
+
+NO_CACHE_NOTE: Final = "use_cache is taken to be false: with a cache the forward pass fails"
 
 
 def wanted_names(module: Any, configuration: Any) -> list[str]:
@@ -61,6 +65,8 @@ def wanted_names(module: Any, configuration: Any) -> list[str]:
         wanted.add("decoder_input_ids")
     elif "text" in modalities:
         wanted.add("input_ids")
+    if "decoder_input_values" in parameters:
+        wanted.add("decoder_input_values")
     if wanted & {"pixel_values", "pixel_values_videos"}:
         wanted.update(_WITH_IMAGES)
         if "pixel_values" in parameters:
@@ -83,6 +89,8 @@ _WITH_IMAGES: Final = (
     "image_embeds_position_mask",
     "aspect_ratio_ids",
     "aspect_ratio_mask",
+    "image_token_pooling",
+    "image_grids",
 )
 _WITH_AUDIO: Final = ("input_features_mask", "feature_attention_mask", "audio_feature_lengths")
 """Inputs that tell what lies in others."""
@@ -184,7 +192,8 @@ def _count_features(guess: Guess, method: str) -> int:
 
 
 _NEEDED_BY_FEATURES: Final = ("image_sizes", "image_grid_thw", "pixel_attention_mask", "pixel_mask", "spatial_shapes",
-    "input_features_mask", "feature_attention_mask", "target_sizes", "attention_mask", "image_merge_sizes")  # fmt: skip
+    "input_features_mask", "feature_attention_mask", "target_sizes", "attention_mask", "image_merge_sizes",
+    "padding_mask")  # fmt: skip
 
 
 def _follow(guess: Guess) -> None:
@@ -214,6 +223,13 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
     }
     main = getattr(guess.module, "main_input_name", "")
     missing = [entry for entry in names if entry not in guess.made and (entry in required or entry == main)]
+    objects = {entry: kind for entry in missing if (kind := _kind_of_object(guess.module, entry))}
+    if objects:
+        listed = " and ".join(f"{entry}, a {kind}" for entry, kind in objects.items())
+        raise ModelError(
+            f"{name} takes {listed}, which --input cannot give: make the model and its inputs in a file of your own, "
+            "and name that as path/to/file.py:NAME"
+        )
     if missing or not guess.made:
         raise ModelError(
             f"{name} takes {', '.join(missing) or 'inputs'}, of sizes that its configuration does not tell: "
@@ -222,12 +238,20 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
     return {entry: guess.made[entry] for entry in guess.accepted if entry in guess.made}
 
 
+def _kind_of_object(module: Any, name: str) -> str:
+    """Return the class that a forward pass says that an input is of, "" where that is a tensor or it says none."""
+    kind = parameters_of(module)[name].annotation
+    if not isinstance(kind, type) or kind is inspect.Parameter.empty or kind.__module__ == "builtins":
+        return ""
+    return "" if kind.__name__.endswith("Tensor") else kind.__name__
+
+
 def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str) -> Guesses:
     """Yield what a model may be called with, the likeliest first; ModelError where a configuration tells too little.
 
     Inputs that are given are among them. What follows is for models that the first does not do for, and is asked for
-    with the error that it ended in: as wide as the error says that a layer takes it, with the masks, sizes and boxes
-    that the forward pass takes, and with several images for each sample, or larger ones.
+    with the error that it ended in: as the error says that they are taken, with the masks, sizes and boxes that the
+    forward pass takes, and with several images for each sample, or larger ones.
     """
     _name_placeholders(configuration)
     wanted = wanted_names(module, configuration)
@@ -262,49 +286,20 @@ def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str
                 raise
             continue
         error = yield inputs
-        size = _SIZES.search(error or "")
-        if size is not None and not guess.size:
+        size = find_image_size(error) if error is not None and not guess.size else 0
+        if size:
+            sized = attrs.evolve(guess, size=size, made={})
             with contextlib.suppress(ModelError):
-                inputs = _complete(attrs.evolve(guess, size=int(size[1]), made={}), entries, name)
+                inputs = _complete(sized, entries, name)
+                guess = sized
                 error = yield inputs
-        features = _FEATURES_FOUND.search(error or "")
-        if features is not None:
-            guess.counts[features[1].lower()] = int(features[2])
+        while error is not None and take_hint(guess, error):
             with contextlib.suppress(ModelError):
                 _follow(guess)
             inputs = {entry: guess.made[entry] for entry in accepted if entry in guess.made}
             error = yield inputs
-        while (widened := _widen(inputs, error or "", given)) is not None:
-            guess.made = widened
-            with contextlib.suppress(ModelError):
-                _follow(guess)
-            inputs = {entry: guess.made[entry] for entry in accepted if entry in guess.made}
-            error = yield inputs
-
-
-_SIZES: Final = re.compile(r"doesn't match model \((\d+)")
-_FEATURES_FOUND: Final = re.compile(
-    r"(Image|Video|Audio) features and \w+ tokens do not match, tokens: \d+, features: (\d+)"
-)
-_WIDTHS: Final = re.compile(r"got \[\d+, (\d+)\] X \[(\d+), \d+\]")
-
-
-def _widen(inputs: Inputs, error: str, given: Mapping[str, InputSpec]) -> Inputs | None:
-    """Return inputs with the one widened whose width an error says that a layer does not take; None for any other."""
-    found = _WIDTHS.search(error)
-    if found is None:
-        return None
-    own, width = int(found[1]), int(found[2])
-    for name, value in inputs.items():
-        if name in given or not value.is_floating_point() or value.dim() < 2 or value.shape[-1] != own:
-            continue
-        if value.dim() != 4:
-            return {**inputs, name: floats(*value.shape[:-1], width)}
-        batch, channels, rows, columns = value.shape
-        patch = math.isqrt(width // channels)
-        if 0 < patch <= min(rows, columns):
-            return {**inputs, name: floats(batch, (rows // patch) * (columns // patch), width)}
-    return None
+        if error is not None and USE_CACHE in accepted and passed_a_cache(error):
+            error = yield {**inputs, USE_CACHE: False}
 
 
 def describe_inputs(module: torch.nn.Module, given: Mapping[str, torch.Tensor]) -> str:

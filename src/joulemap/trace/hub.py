@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,15 @@ HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
 """How names of classes end that are models, beside those with `For`."""
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
+
+TEXT_WIDTH: Final = "text_hidden_size"
+"""The setting of a part that says how wide the text is that its features go among."""
+
+FEATURE_WIDTHS: Final = ("out_hidden_size", "output_dim")
+"""Settings of a part for images or sound that say how wide its features leave it."""
+
+IMAGE_TOKENS: Final = "mm_tokens_per_image"
+"""The setting that says how many tokens the patches of an image are pooled to: a square."""
 
 _DTYPES: Final = ("dtype", "torch_dtype")
 """Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
@@ -238,22 +248,47 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
 
 
 def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Have the features of images as wide as the text that they go among, where a library's defaults do not fit.
+    """Have the parts for images and sound fit the text that they go among, where a library's defaults do not.
 
-    Returns what was set. What was asked for stays.
+    Their features are as wide as the text, and an image is whole squares of the patches that become one token. Returns
+    what was set. What was asked for stays.
     """
     notes = []
-    width = find_setting(getattr(configuration, "text_config", None), "text", "hidden_size")
-    for part in ("vision_config", "audio_config"):
-        place = getattr(configuration, part, None)
-        name = "out_hidden_size" if hasattr(place, "out_hidden_size") else "hidden_size"
+
+    def fit(whole: Any, part: str, name: str, value: int, reason: str) -> None:
+        place = getattr(whole, part, None)
         own = getattr(place, name, None)
-        is_set = name in changes.get(part, {})
-        is_out = name == "out_hidden_size" or hasattr(place, "embed_dim")
-        if is_out and not is_set and isinstance(width, int) and isinstance(own, int) and own != width:
-            setattr(place, name, width)
-            notes.append(f"{part}.{name} is taken to be {width}, as wide as the text: its default {own} does not fit")
+        if isinstance(own, int) and own != value and not _is_changed(changes, part, name):
+            setattr(place, name, value)
+            notes.append(f"{part}.{name} is taken to be {value}, {reason}: its default {own} does not fit")
+
+    width = find_setting(getattr(configuration, "text_config", None), "text", "hidden_size")
+    if isinstance(width, int):
+        for part in [name for name in vars(configuration) if name.endswith("_config")]:
+            place = getattr(configuration, part)
+            fit(configuration, part, TEXT_WIDTH, width, "as wide as the text")
+            name = next((name for name in FEATURE_WIDTHS if hasattr(place, name)), "hidden_size")
+            if part in ("vision_config", "audio_config") and (name != "hidden_size" or hasattr(place, "embed_dim")):
+                fit(configuration, part, name, width, "as wide as the text")
+    for whole in (configuration, *(value for value in vars(configuration).values() if is_configuration(value))):
+        vision = getattr(whole, "vision_config", None)
+        patch, size = getattr(vision, "patch_size", None), getattr(vision, "image_size", None)
+        patches = getattr(whole, "pixel_shuffle_factor", None) or math.isqrt(getattr(whole, IMAGE_TOKENS, None) or 0)
+        if isinstance(patch, int) and isinstance(size, int) and patches:
+            square = patches * patch
+            reason = f"whole squares of {patches} x {patches} patches"
+            fit(whole, "vision_config", "image_size", -(-size // square) * square, reason)
     return tuple(notes)
+
+
+def _is_changed(changes: Any, part: str, name: str) -> bool:
+    """Whether a setting of a part was asked for, at any depth."""
+    if not isinstance(changes, Mapping):
+        return False
+    own = changes.get(part)
+    return (isinstance(own, Mapping) and name in own) or any(
+        _is_changed(value, part, name) for value in changes.values()
+    )
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

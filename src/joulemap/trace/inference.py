@@ -70,7 +70,8 @@ def _self_attention(module: Attention, query: torch.Tensor) -> torch.Tensor:
     batch, tokens, width = query.shape
     projected = functional.linear(query, module.in_proj_weight, module.in_proj_bias)
     parts = projected.chunk(3, dim=-1)
-    queries, keys, values = (part.view(batch, tokens, module.num_heads, -1).transpose(1, 2) for part in parts)
+    heads = module.num_heads
+    queries, keys, values = (part.view(batch, tokens, heads, width // heads).transpose(1, 2) for part in parts)
     attended = functional.scaled_dot_product_attention(queries, keys, values)
     return functional.linear(
         attended.transpose(1, 2).reshape(batch, tokens, width), module.out_proj.weight, module.out_proj.bias
@@ -235,9 +236,14 @@ def one_suppression_for_all_classes() -> Iterator[None]:
         boxes._batched_nms_vanilla = per_class
 
 
+def selects(index: torch.Tensor) -> bool:
+    """Whether an index selects the elements where it is true."""
+    return index.dtype in (torch.bool, torch.uint8)
+
+
 def is_mask(index: Any) -> bool:
     """Whether an index selects the elements where it is true, and is on meta."""
-    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.is_meta
+    return isinstance(index, torch.Tensor) and selects(index) and index.is_meta
 
 
 def expand_masks(indices: list[Any]) -> tuple[list[Any], bool]:

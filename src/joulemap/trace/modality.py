@@ -39,6 +39,9 @@ TEN_SECONDS: Final = 1_001
 WORDS: Final = 16
 """Tokens of text beside an image or a sound that takes all of a short sequence."""
 
+POOLED: Final = 2
+"""Patches along each side of the square that a token of an image is made of."""
+
 Inputs = dict[str, torch.Tensor]
 
 PARTS: Final = {
@@ -72,7 +75,9 @@ def _parts(configuration: Any, kind: str) -> list[Any]:
     return [
         value
         for name, value in vars(configuration).items()
-        if name.endswith("config") and re.search(PARTS[kind], name) and is_configuration(value)
+        if (name.endswith("config") or type(value).__name__.endswith("Config"))
+        and re.search(PARTS[kind], name)
+        and is_configuration(value)
     ]
 
 
@@ -92,6 +97,8 @@ class Guess:
     """Of an image, where an error told it; 0 for that of the configuration."""
     counts: dict[str, int] = attrs.field(factory=dict)
     """Modality -> features of it, where an error told them."""
+    has_boolean_masks: bool = False
+    """Whether masks are booleans, where an error told that whole numbers do not do."""
     made: Inputs = attrs.field(factory=dict)
 
     @property
@@ -228,6 +235,8 @@ def _pixels(guess: Guess) -> torch.Tensor:
         if guess.is_turned:
             return floats(patches, channels, patch, patch)
         return floats(patches, _patch_width(guess) or channels * depth * patch * patch)
+    if "image_token_pooling" in guess.accepted:
+        return floats(guess.batch, math.prod(_whole_patches(guess)), channels * patch * patch)
     if "spatial_shapes" in guess.accepted:
         rows, columns = guess.grid()
         return floats(guess.batch, rows * columns, channels * patch * patch)
@@ -275,6 +284,27 @@ def _patches(guess: Guess) -> torch.Tensor:
     return torch.tensor([guess.grid()] * guess.batch)
 
 
+def _whole_patches(guess: Guess) -> tuple[int, int]:
+    """Return the patches along height and width of an image."""
+    height, width = guess.image()
+    return max(height // guess.patch(), 1), max(width // guess.patch(), 1)
+
+
+def _pooled_patches(guess: Guess) -> torch.Tensor:
+    """Return which patches each token of an image is made of, among those of all images; -1 where there are fewer."""
+    rows, columns = _whole_patches(guess)
+    tall, wide = _pooled_grid(guess)
+    places = torch.full((guess.batch, tall * POOLED, wide * POOLED), -1)
+    places[:, :rows, :columns] = torch.arange(guess.batch * rows * columns).reshape(guess.batch, rows, columns)
+    squares = places.reshape(guess.batch, tall, POOLED, wide, POOLED).transpose(2, 3)
+    return squares.reshape(-1, POOLED * POOLED)
+
+
+def _pooled_grid(guess: Guess) -> tuple[int, int]:
+    rows, columns = _whole_patches(guess)
+    return -(-rows // POOLED), -(-columns // POOLED)
+
+
 def _pixel_mask(guess: Guess) -> torch.Tensor | None:
     pixels = guess.made.get("pixel_values")
     if pixels is None:
@@ -292,6 +322,9 @@ def _spectrogram(guess: Guess) -> torch.Tensor | None:
     bins = bins or _first_width(guess)
     if not bins:
         return None
+    hop = _hop(guess)
+    if hop:
+        return floats(guess.batch, SAMPLES // hop, bins)
     if "is_longer" in guess.accepted:  # cut or repeated to ten seconds, as one channel of an image
         return floats(guess.batch, 1, TEN_SECONDS, bins)
     if (
@@ -310,7 +343,15 @@ def _first_width(guess: Guess) -> int:
     return 0
 
 
+def _hop(guess: Guess) -> int:
+    """Return the samples for each frame, where a model takes a sound both as a wave and as a spectrogram; else 0."""
+    return guess.number("audio", "hop_length") if {"input_values", "input_features"} <= {*guess.accepted} else 0
+
+
 def _wave(guess: Guess) -> torch.Tensor:
+    spectrogram = guess.made.get("input_features")
+    if spectrogram is not None and _hop(guess):
+        return floats(guess.batch, 1, spectrogram.shape[1] * _hop(guess))
     frames, bins = guess.number("audio", "max_length"), guess.number("audio", "num_mel_bins")
     if frames and bins:
         return floats(guess.batch, frames, bins)
@@ -319,6 +360,11 @@ def _wave(guess: Guess) -> torch.Tensor:
     if guess.is_turned or channels:
         return floats(guess.batch, channels or 1, samples)
     return floats(guess.batch, samples)
+
+
+def _wave_mask(guess: Guess) -> torch.Tensor | None:
+    wave = guess.made.get("input_values")
+    return None if wave is None else ones(guess.batch, wave.shape[-1])
 
 
 def _frame_mask(guess: Guess) -> torch.Tensor | None:
@@ -426,6 +472,9 @@ RULES: Final[dict[str, Rule]] = {
     "grid_thw": _thw,
     "image_grid_hw": _patches,
     "spatial_shapes": _patches,
+    "image_token_pooling": _pooled_patches,
+    "image_grids": lambda guess: torch.tensor([[*_pooled_grid(guess), 0, 0]] * guess.batch),
+    "image_num_crops": lambda guess: ones(guess.batch),
     "target_sizes": _patches,
     "merge_sizes": lambda guess: torch.full((guess.batch,), guess.number("image", "spatial_merge_size") or 1),
     "image_merge_sizes": lambda guess: torch.full((guess.batch,), guess.number("image", "spatial_merge_size") or 1),
@@ -441,6 +490,7 @@ RULES: Final[dict[str, Rule]] = {
     "input_features_mask": _frame_mask,
     "feature_attention_mask": _frame_mask,
     "audio_mel_mask": lambda guess: torch.zeros(guess.made["audio_mel"].shape[:2], dtype=torch.bool),
+    "padding_mask": _wave_mask,
     "mm_token_type_ids": _marks,
     "moe_mm_token_type_ids": _marks,
     "attention_mask": lambda guess: _like("input_ids")(guess) if "input_ids" in guess.made else _frame_mask(guess),
@@ -450,9 +500,11 @@ RULES: Final[dict[str, Rule]] = {
     "task_inputs": lambda guess: torch.full(
         (guess.batch, guess.number("text", "task_seq_len") or 77), find_word(guess)
     ),
+    "lang_ids": lambda guess: zeros(guess.batch),
     "input_shape_ids": _like("input_ids", value=0),
     "input_pronunciation_ids": _like("input_ids", value=0),
     "bbox": lambda guess: zeros(guess.batch, guess.tokens(), 4),
+    "decoder_input_values": lambda guess: _embeddings(guess, guess.tokens()),
     "inputs_embeds": lambda guess: _embeddings(guess, guess.tokens()),
     "inputs": lambda guess: _embeddings(guess, guess.tokens()),
     "hidden_states": _hidden,
@@ -497,6 +549,11 @@ def _by_ending(guess: Guess, name: str) -> torch.Tensor | None:
     return _embeddings(guess, guess.tokens()) if name.endswith(("_embeds", "hidden_states")) else None
 
 
+def is_integer_mask(name: str, value: torch.Tensor) -> bool:
+    """Whether an input is a mask of whole numbers."""
+    return name.endswith("mask") and value.dtype == torch.int64
+
+
 def make_input(guess: Guess, name: str) -> torch.Tensor | None:
     """Return the input of this name, as it is given or as its rule makes it; None where neither tells."""
     spec = guess.given.get(name)
@@ -506,7 +563,7 @@ def make_input(guess: Guess, name: str) -> torch.Tensor | None:
     except KeyError:
         made = None
     if spec is None:
-        return made
+        return made.bool() if guess.has_boolean_masks and made is not None and is_integer_mask(name, made) else made
     dtype = DTYPES[spec.dtype]
     if made is not None and made.shape == spec.shape and not made.is_floating_point():
         return made.to(dtype)

@@ -131,13 +131,14 @@ def _run(
 ) -> tuple[Recorder, tuple[Any, Any], Any]:
     """Return the record of a forward pass, its inputs and what it gives; ModelError where it fails.
 
-    A pass is run again where a question about data was answered False and this ended in an error, or where it wants
-    gradients, which inference mode has none of.
+    A pass is run again where a question about data was answered False and this ended in an error, where it computes
+    with a mask or a count that a stand-in answered for, or where it wants gradients, which inference mode has none of.
     """
     answered: set[Site] = set()
+    settled: set[int] = set()
     mode: Callable[[], contextlib.AbstractContextManager[Any]] = torch.inference_mode
     while True:
-        recorder, inputs = Recorder(module, answered), make_inputs()
+        recorder, inputs = Recorder(module, answered, settled), make_inputs()
         try:
             return recorder, inputs, _run_once(recorder, module, inputs, model, mode)
         except ModelError as refusal:
@@ -148,6 +149,8 @@ def _run(
                 mode = torch.no_grad
             elif recorder.asked is not None and recorder.asked[0] in functions_of(cause):
                 answered.add(recorder.asked)
+            elif not settled and recorder.origins:
+                settled |= recorder.origins
             else:
                 raise
 

@@ -28,6 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
+from joulemap.trace.failure import tell_sizes
 from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
@@ -41,8 +42,10 @@ from joulemap.trace.inference import (
     expand_masks,
     is_mask,
     run_on_zeros,
+    selects,
 )
 from joulemap.trace.limit import OutOfOperatorsError, operator_limit
+from joulemap.trace.origin import decided_by, find_origins
 from joulemap.trace.packed.weight import name_parts
 from joulemap.trace.recurrence import CELLS, Recurrence
 from joulemap.trace.tensor import storage_of, tensors_in
@@ -121,13 +124,19 @@ class Recorder(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, module: torch.nn.Module, answered_true: Collection[Site] = ()) -> None:
+    def __init__(
+        self, module: torch.nn.Module, answered_true: Collection[Site] = (), settled: Collection[int] = ()
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.has_left_torch = False
         """Whether data went to numpy, so that what comes from there may be made of it."""
         self.asked: Site | None = None
         """Where a yes or no was read from data last, and the answer was False."""
+        self.origins: set[int] = set()
+        """Calls that make the masks and counts that stand-ins answered for."""
         self._answered_true = answered_true
+        self._settled = settled
+        """Calls whose masks are true and whose counts are 1."""
         self._operator_limit = operator_limit()
         self.calls: list[RecordedCall] = []
         self.tensors: list[RecordedTensor] = []
@@ -338,8 +347,8 @@ class Recorder(TorchDispatchMode):
         if name == "masked_select" and self._is_known(args[1]):
             count = int(torch.broadcast_to(args[1], torch.broadcast_shapes(args[0].shape, args[1].shape)).sum())
             result = torch.empty(count, dtype=args[0].dtype, device="meta")
-        if name in _BY_MASK and any(is_mask(index) and self._is_known(index) for index in args[1]):
-            result = func(self._move(args[0], func), [*self._positions(args[1])])
+        if name in _BY_MASK and any(self._is_known(index) and selects(index) for index in args[1]):
+            result = func(self._move(args[0], func).to("meta"), [*self._positions(args[1])])
         moved = tree_map(lambda value: self._move(value, func), (args, kwargs))
         return moved[0], moved[1], result
 
@@ -364,7 +373,7 @@ class Recorder(TorchDispatchMode):
     def _positions(self, indices: Any) -> Iterator[Any]:
         """Yield indices on meta, masks that are known as the positions that they select."""
         for index in indices:
-            if is_mask(index) and self._is_known(index):
+            if self._is_known(index) and selects(index):
                 yield from (position.to("meta") for position in index.nonzero(as_tuple=True))
             else:
                 yield index.to("meta") if isinstance(index, torch.Tensor) else index
@@ -410,6 +419,7 @@ class Recorder(TorchDispatchMode):
             if computed is not None:
                 return self._told(name, computed)
             if not on_meta or not isinstance(error, NotImplementedError) or func.namespace != "aten":
+                tell_sizes(error, name, reads)
                 raise
             result = run_on_zeros(func, args, kwargs)
             if result is NotImplemented:
@@ -451,6 +461,7 @@ class Recorder(TorchDispatchMode):
             return Recurrence.of(name, func, args, kwargs).outputs()
         if name in STAND_INS:
             give, assumption = STAND_INS[name]
+            self._find_origins(name, args)
             given = give(*args, **kwargs)
             if given is False:
                 given = self._answer()
@@ -459,9 +470,24 @@ class Recorder(TorchDispatchMode):
         if name == "index":
             indices, has_mask = expand_masks(list(args[1]))
             if has_mask:
+                self._find_origins(name, args)
                 self.note(name, INDEX_NOTE)
                 return func(args[0], indices)
         return func(*args, **kwargs)
+
+    def _find_origins(self, name: str, args: tuple[Any, ...]) -> None:
+        is_number = name == "_local_scalar_dense"
+        for tensor in decided_by(name, args):
+            if isinstance(tensor, torch.Tensor):
+                self.origins |= find_origins(
+                    self.find(tensor), self.tensors, self.calls, self.values, is_number=is_number
+                )
+
+    def _settle(self, outputs: tuple[torch.Tensor, ...]) -> None:
+        """Give masks and counts that data decides the values that stand for them."""
+        for output in outputs:
+            assumption = INDEX_NOTE if output.dtype == torch.bool else STAND_INS["repeat_interleave"][1]
+            self.values.learn(output, torch.ones(output.shape, dtype=output.dtype), frozenset({assumption}))
 
     def _depends_on_input(self, tensor: torch.Tensor) -> bool:
         value = self.tensors[self.find(tensor)]
@@ -532,6 +558,8 @@ class Recorder(TorchDispatchMode):
         call_index = len(self.calls)
         if call_index >= self._operator_limit:
             raise OutOfOperatorsError
+        if call_index in self._settled:
+            self._settle(outputs)
         depends: dict[tuple[int, int], None] = {}
         on_input = False
         for index in read_indices:

@@ -188,7 +188,8 @@ def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why
 
 
 def _may_need_values(error: ModelError) -> bool:
-    """Whether a model's own code failed, and not because a module or a name is missing."""
-    return isinstance(error.__cause__, Exception) and not isinstance(
-        error.__cause__, ImportError | SyntaxError | NameError
-    )
+    """Whether a model's own code failed, and not because a module, a name or a setting is missing."""
+    cause = error.__cause__
+    if not isinstance(cause, Exception) or isinstance(cause, ImportError | SyntaxError | NameError):
+        return False
+    return not (isinstance(cause, TypeError | AttributeError) and "NoneType" in str(cause))

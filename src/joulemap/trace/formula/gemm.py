@@ -71,7 +71,7 @@ def transposed_convolution(call: Call) -> Cost:
 def linear(call: Call) -> Cost:
     """MACs = rows x input features x output features (plus one addition per output for a bias)."""
     weight = call.shape(1, "weight")
-    rows = call.output_count // weight[0]
+    rows = call.output_count // max(weight[0], 1)
     return Cost(
         kind="linear",
         operation="linear",
@@ -86,10 +86,10 @@ def _matmul_cost(left: Shape, right: Shape, output_count: int, extra: int = 0) -
     macs = output_count * inner
     columns = right[-1] if len(right) > 1 else 1
     if len(right) <= 2:
-        rows, groups = output_count // columns, 1
+        rows, groups = output_count // max(columns, 1), 1
     else:
         rows = left[-2] if len(left) > 1 else 1
-        groups = output_count // (rows * columns)
+        groups = output_count // max(rows * columns, 1)
     return Cost(
         kind="matmul",
         operation="matmul",
@@ -101,8 +101,8 @@ def _matmul_cost(left: Shape, right: Shape, output_count: int, extra: int = 0) -
 
 @formula("matmul", "mm", "bmm", "mv", "dot", "vdot")
 def matmul(call: Call) -> Cost:
-    """MACs = output elements x inner dimension."""
-    return _matmul_cost(call.shape(0), call.shape(1), max(call.output_count, 1))
+    """MACs = output elements x inner dimension: none of an empty product."""
+    return _matmul_cost(call.shape(0), call.shape(1), call.output_count)
 
 
 @formula("addmm", "baddbmm", "addmv")
@@ -128,7 +128,7 @@ def summed_matmul(call: Call) -> Cost:
 def bilinear_form(call: Call) -> Cost:
     """Product of x1 with W (`torch.nn.Bilinear`), then a multiplication by x2 and an addition for each element."""
     outputs, inner, columns = call.shape(1)
-    rows = call.input_count // inner
+    rows = call.input_count // max(inner, 1)
     return Cost(
         kind="matmul",
         operation="bilinear",

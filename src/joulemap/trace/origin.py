@@ -1,0 +1,108 @@
+"""Where what data decides comes from: the calls that make a mask or a count of something else.
+
+operators                                                                      origin
+scores > 0.5, cat((mask, ~mask)), x[...]                                       the comparison
+exp(x).long(), masked_fill, repeat_interleave                                  the conversion
+ceil(exp(x)), sum, clamp, long(), item()                                       the rounding
+
+A stand-in answers for one operator alone. Where a pass fails because others computed with the same mask or count, its
+origin gets a value that holds for all of them: every element selected, each repeated once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+if TYPE_CHECKING:
+    from joulemap.trace.record import RecordedCall, RecordedTensor
+    from joulemap.trace.value import Values
+
+
+ROUNDINGS: Final = frozenset({"ceil", "floor", "round", "trunc"})
+"""Operators that make whole numbers of others."""
+
+MOST_BACK: Final = 24
+"""Calls that a whole number is followed back through to the rounding that it comes from."""
+
+
+def decided_by(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the arguments of an operator whose values decide how many rows it gives, or which number is read."""
+    if name in ("nonzero", "repeat_interleave", "_local_scalar_dense"):
+        return (args[0],)
+    if name == "masked_select":
+        return (args[1],)
+    return tuple(args[1]) if name == "index" else ()
+
+
+def find_origins(
+    index: int,
+    tensors: Sequence[RecordedTensor],
+    calls: Sequence[RecordedCall],
+    values: Values,
+    *,
+    is_number: bool = False,
+) -> set[int]:
+    """Return the calls that make a mask, or a count, of what is none and is not known.
+
+    That of a count is the rounding that it comes from, where there is one; a number alone has no other origin.
+    """
+
+    def unknown(producer: int) -> list[int]:
+        return [read for read in calls[producer].reads if values.find(tensors[read].tensor) is None]
+
+    tensor = tensors[index].tensor
+    origins: set[int] = set()
+    seen: set[int] = set()
+    waiting = [index] if _is_decision(tensor) else []
+    while waiting:
+        producer = tensors[waiting.pop()].producer
+        if producer is None or producer in seen:
+            continue
+        seen.add(producer)
+        before = [read for read in unknown(producer) if _is_same_kind(tensors[read].tensor, tensor)]
+        waiting += before
+        if not before:
+            origins.add(producer)
+    if tensor.dtype == torch.bool:
+        return set() if is_number else origins
+    rounded = {origin: _find_rounding(origin, tensors, calls, unknown) for origin in origins}
+    return {
+        origin if rounding is None else rounding
+        for origin, rounding in rounded.items()
+        if rounding is not None or not is_number
+    }
+
+
+def _find_rounding(
+    origin: int,
+    tensors: Sequence[RecordedTensor],
+    calls: Sequence[RecordedCall],
+    unknown: Callable[[int], list[int]],
+) -> int | None:
+    """Return the last rounding before a call, None where there is none near it."""
+    waiting: deque[int] = deque([origin])
+    seen: set[int] = set()
+    while waiting and len(seen) < MOST_BACK:
+        call = waiting.popleft()
+        if calls[call].name.removesuffix("_") in ROUNDINGS:
+            return call
+        seen.add(call)
+        waiting += [
+            producer
+            for read in unknown(call)
+            if (producer := tensors[read].producer) is not None and producer not in seen
+        ]
+    return None
+
+
+def _is_decision(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a mask or a count, and without values."""
+    return tensor.is_meta and not (tensor.is_floating_point() or tensor.is_complex())
+
+
+def _is_same_kind(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return _is_decision(tensor) and (tensor.dtype == torch.bool) == (other.dtype == torch.bool)
