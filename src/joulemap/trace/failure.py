@@ -15,7 +15,7 @@ from joulemap.trace.guest import describe_place, first_line
 from joulemap.trace.limit import describe_limit
 
 if TYPE_CHECKING:
-    from joulemap.trace.record import Recorder
+    from joulemap.trace.tape import Tape
 
 MOST_TOLD: Final = 4
 """Tensors of an operator whose sizes an error tells."""
@@ -26,7 +26,7 @@ GRADIENTS: Final = ("does not require grad", "Inference tensors cannot", "Cannot
 """Of texts with which torch refuses a gradient in inference mode."""
 
 
-def explain(error: BaseException, recorder: Recorder) -> str:
+def explain(error: BaseException, recorder: Tape) -> str:
     """Return what went wrong, the module that was reached, and the line of a person's own code."""
     where = recorder.calls[-1].module_path if recorder.calls else ""
     return _reason(error) + (f" (after {where})" if where else "") + describe_place(error)

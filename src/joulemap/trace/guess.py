@@ -230,6 +230,11 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
             f"{name} takes {listed}, which --input cannot give: make the model and its inputs in a file of your own, "
             "and name that as path/to/file.py:NAME"
         )
+    if not names and not guess.accepted:
+        raise ModelError(
+            f"{name} has a forward pass that names no inputs: call the part that is meant in a module of a file of "
+            "your own, and name that as path/to/file.py:NAME"
+        )
     if missing or not guess.made:
         raise ModelError(
             f"{name} takes {', '.join(missing) or 'inputs'}, of sizes that its configuration does not tell: "

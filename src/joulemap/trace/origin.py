@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 if TYPE_CHECKING:
-    from joulemap.trace.record import RecordedCall, RecordedTensor
+    from joulemap.trace.tape import SeenTensor, Step
     from joulemap.trace.value import Values
 
 
@@ -40,8 +40,8 @@ def decided_by(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
 
 def find_origins(
     index: int,
-    tensors: Sequence[RecordedTensor],
-    calls: Sequence[RecordedCall],
+    tensors: Sequence[SeenTensor],
+    calls: Sequence[Step],
     values: Values,
     *,
     is_number: bool = False,
@@ -79,8 +79,8 @@ def find_origins(
 
 def _find_rounding(
     origin: int,
-    tensors: Sequence[RecordedTensor],
-    calls: Sequence[RecordedCall],
+    tensors: Sequence[SeenTensor],
+    calls: Sequence[Step],
     unknown: Callable[[int], list[int]],
 ) -> int | None:
     """Return the last rounding before a call, None where there is none near it."""

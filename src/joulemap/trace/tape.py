@@ -18,7 +18,16 @@ class Step(Protocol):
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]
     is_view: bool
+    module_path: str
+    reads: tuple[int, ...]
     score_operations: int
+
+
+class SeenTensor(Protocol):
+    """A tensor of the record."""
+
+    tensor: torch.Tensor
+    producer: int | None
 
 
 class Tape(Protocol):
