@@ -20,18 +20,13 @@ class Caveat:
 
 
 @attrs.frozen
-class ModelCaveat:
-    """Something the trace of a model had to assume, or could not count."""
+class ModelCaveat(Caveat):
+    """The same of the trace of a model alone."""
 
     query: ClassVar[str] = "model.assumption"
 
-    kind: str
-    """`uncounted` or `assumed`."""
-    text: str
-    operator_count: int | None
 
-
-def describe_caveat(row: Caveat | ModelCaveat) -> str:
+def describe_caveat(row: Caveat) -> str:
     """Return what a trace assumed or did not count, for people."""
     if row.kind == "uncounted":
         name = "::".join(row.text.split(".")[:2])

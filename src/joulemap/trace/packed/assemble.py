@@ -14,11 +14,11 @@ import math
 
 import torch
 
+from joulemap.trace.assembly import Assembly, Held
 from joulemap.trace.formula import Call, Cost
 from joulemap.trace.formula.product import group_sizes
 from joulemap.trace.packed.call import GROUPED_NAMES, NAMESPACE, UNPACK
 from joulemap.trace.record import RecordedCall
-from joulemap.trace.scan import Assembly, Held
 from joulemap.trace.tensor import touched_bytes
 
 

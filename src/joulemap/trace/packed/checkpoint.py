@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from joulemap.domain.weight import GROUP_SIZE
 from joulemap.errors import ModelError
 from joulemap.trace.packed.format import PackedFormat
 
@@ -151,7 +152,7 @@ class Settings:
             raise ModelError(f"{self.source}: {name} of the quantization_config is {bits}, expected 1 to 8")
         return bits
 
-    def read_group(self, name: str = "group_size", default: int = 128) -> int:
+    def read_group(self, name: str = "group_size", default: int = GROUP_SIZE) -> int:
         """Return the weights of a row that share a scale, 0 for all."""
         size = self.read_number(name, default)
         if size == 0 or size < -1:

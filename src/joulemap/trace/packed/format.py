@@ -16,8 +16,7 @@ from typing import Final
 import attrs
 import torch
 
-CONVERSIONS: Final = 2
-"""Elementwise operations that make a code a weight: convert it, or look it up, and multiply by its scale."""
+from joulemap.domain.weight import OPERATIONS
 
 DYNAMIC: Final = 4
 """Elementwise operations that make an element of an activation narrow: magnitude, largest, scale, convert."""
@@ -29,7 +28,7 @@ NESTED_GROUP: Final = 256
 """Scales of blocks that share a scale of their own. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
 
 WORD: Final = 32
-"""Bits of what GPTQ, AWQ and compressed-tensors pack codes in."""
+"""Bits of what GPTQ, AWQ and compressed-tensors pack codes in. Source: `qweight` of their linear layers, int32."""
 
 
 @attrs.frozen(kw_only=True)
@@ -78,8 +77,8 @@ class PackedFormat:
 
     @property
     def weight_operations(self) -> int:
-        """Elementwise operations that make a weight wide."""
-        return CONVERSIONS + bool(self.zero_bits)
+        """Elementwise operations that make a weight wide: convert it or look it up, scale it, take off a zero point."""
+        return int(OPERATIONS) + bool(self.zero_bits)
 
     @property
     def input_operations(self) -> int:

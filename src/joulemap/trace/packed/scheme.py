@@ -12,12 +12,12 @@ from typing import Any, Final
 import attrs
 import torch
 
+from joulemap.domain.weight import GROUP_SIZE, NARROW_GROUPS
 from joulemap.errors import ModelError
 from joulemap.trace.packed.checkpoint import ANY, Checkpoint, Group, Settings
 from joulemap.trace.packed.format import WORD, PackedFormat
 
-NV_BLOCK: Final = 16
-"""Source: as for `domain.weight.NARROW_GROUPS`: NVFP4."""
+NV_BLOCK: Final = NARROW_GROUPS["fp4"][0]
 
 NVFP4: Final = PackedFormat(
     bits=4,
@@ -99,7 +99,7 @@ _MODELOPT: Final = {
     "FP8_PER_CHANNEL_PER_TOKEN": PackedFormat(bits=8, is_float=True, scale=torch.float32, activations="fp8"),
     "FP8_PB_WO": PackedFormat(bits=8, is_float=True, block=(128, 128), scale=torch.float32),
     "NVFP4": NVFP4,
-    "W4A16_AWQ": PackedFormat(bits=4, block=(1, 128)),
+    "W4A16_AWQ": PackedFormat(bits=4, block=(1, GROUP_SIZE)),
 }
 """`quant_algo` of Model Optimizer -> its format."""
 
@@ -119,7 +119,7 @@ def _as_expression(pattern: str) -> str:
 
 
 _TORCHAO: Final = {
-    "int4weightonly": PackedFormat(bits=4, block=(1, 128), scale=torch.bfloat16, zero_bits=16),
+    "int4weightonly": PackedFormat(bits=4, block=(1, GROUP_SIZE), scale=torch.bfloat16, zero_bits=16),
     "int8weightonly": PackedFormat(bits=8, scale=torch.float32, zero_bits=8),
     "int8dynamicactivationint8weight": PackedFormat(bits=8, scale=torch.float32, zero_bits=8, activations="int8"),
     "int8dynamicactivationint4weight": PackedFormat(bits=4, block=(1, 32), scale=torch.bfloat16, activations="int8"),
