@@ -111,6 +111,10 @@ class DatabaseError(JoulemapError):
     exit_code = ExitCode.DATABASE
 
 
+class EngineError(JoulemapError):
+    """The database's engine failed by a fault of its own, whatever was asked."""
+
+
 class LockedDatabaseError(DatabaseError):
     """Another process holds the database; the text names it."""
 

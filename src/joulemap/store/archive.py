@@ -13,6 +13,7 @@ import duckdb
 
 from joulemap.errors import CatalogueError
 from joulemap.store.connection import Connection, is_full, transaction
+from joulemap.store.engine import connect
 from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
 from joulemap.store.quote import quote_name, quote_text
@@ -126,7 +127,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
 
     Raises CatalogueError, naming the file, for columns that are not those of the schema, or rows that break its checks.
     """
-    connection = duckdb.connect(str(path))
+    connection = connect(path)
     try:
         migrate(connection, manifest.schema_version)
         tables = {str(name) for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}

@@ -20,7 +20,8 @@ import duckdb
 from joulemap.background import begin
 from joulemap.domain.settings import WAIT_S
 from joulemap.draft import drafting, sweep
-from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.header import renew_identity
 from joulemap.store.journal import checkpoint, journal_of, settle
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
@@ -89,7 +90,7 @@ def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Con
     while True:
         try:
             settle(path)
-            connection = duckdb.connect(os.path.abspath(path), read_only=kind.is_reading, config=dict(kind.config))
+            connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
             for name, value in kind.later:
                 connection.execute(f"SET {name} = {value}")
             return connection
@@ -262,7 +263,7 @@ def _copy(template: Path, draft: Path) -> bool:
 
 def make_empty(path: Path) -> None:
     """Make a database without rows; raises duckdb.Error."""
-    with contextlib.closing(duckdb.connect(str(path))) as connection:
+    with contextlib.closing(connect(path)) as connection:
         migrate(connection)
         connection.execute("CHECKPOINT")
 
@@ -280,7 +281,7 @@ def _publish(draft: Path, path: Path) -> None:
 
 def open_in_memory(*, has_comments: bool = False) -> Connection:
     """Return an empty joulemap database that lives as long as the connection."""
-    connection = duckdb.connect(":memory:")
+    connection = connect(IN_MEMORY)
     migrate(connection, has_comments=has_comments)
     return connection
 
@@ -295,6 +296,11 @@ def telling(path: Path | str) -> Iterator[None]:
     """Tell an engine's failure in one line."""
     try:
         yield
+    except duckdb.InternalError as error:
+        raise EngineError(
+            f"duckdb {duckdb.__version__} failed inside, on a question and not for it: {str(error).splitlines()[0]}; "
+            f"`joulemap db check --db {path}` tells whether the file is damaged; if it is not, please report this"
+        ) from error
     except duckdb.Error as error:
         raise DatabaseError(f"{path}: {str(error).splitlines()[0]}") from error
 

@@ -17,12 +17,14 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
+from joulemap.errors import DatabaseError, EngineError, JoulemapError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store.check import ADVICE, Fault, check_database
 from joulemap.store.connection import Patience
 from joulemap.store.recover import Recovery, save_readable
 
-REFUSALS: Final = {one.__name__: one for one in (DatabaseError, LockedDatabaseError, OlderDatabaseError)}
+REFUSALS: Final[dict[str, type[JoulemapError]]] = {
+    one.__name__: one for one in (DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError)
+}
 
 CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 """What ends a process that read what makes no sense."""
@@ -82,7 +84,7 @@ def main() -> None:
             answer: object = {"result": check_database(path, Patience(limit_s=float(more)))}
         else:
             answer = {"result": attrs.asdict(save_readable(path, Path(more), is_bold=task != "recover"))}
-    except DatabaseError as error:
+    except (DatabaseError, EngineError) as error:
         answer = {"refusal": type(error).__name__, "reason": str(error)}
     except Exception as error:
         print(f"{type(error).__name__}: {error}")

@@ -12,6 +12,7 @@ import duckdb
 from joulemap.domain.table import Table
 from joulemap.errors import SqlError
 from joulemap.resource import package_version
+from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.row import as_array
@@ -57,7 +58,7 @@ def write_parquet(
     """
     names = [quote_name(name) for name, _ in columns]
     kinds = [WIDEST if kind in WIDE_TYPES else kind for _, kind in columns]
-    connection = duckdb.connect(":memory:")
+    connection = connect(IN_MEMORY)
     try:
         connection.execute(f"CREATE TABLE answer ({', '.join(map(' '.join, zip(names, kinds, strict=True)))})")
         if rows:

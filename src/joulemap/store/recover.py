@@ -22,6 +22,7 @@ from joulemap.errors import DatabaseError
 from joulemap.store.block import accept_blocks, find_damaged_blocks
 from joulemap.store.check import find_row_faults
 from joulemap.store.connection import Connection, log_of, make_empty
+from joulemap.store.engine import connect
 from joulemap.store.journal import journal_of, locking, settle
 from joulemap.store.manifest import KEYS
 
@@ -56,7 +57,7 @@ def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
             accept_blocks(stream, find_damaged_blocks(stream))
     _cut_log(path, copy, recovery)
     make_empty(sound)
-    with contextlib.closing(duckdb.connect(str(sound))) as connection:
+    with contextlib.closing(connect(sound)) as connection:
         connection.execute(f"ATTACH '{_quote(copy)}' AS damaged")
         try:
             runs = connection.execute(
@@ -83,7 +84,7 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
     log = log_of(copy)
     for _ in range(MOST_CUTS):
         try:
-            with contextlib.closing(duckdb.connect(str(copy))) as connection:
+            with contextlib.closing(connect(copy)) as connection:
                 connection.execute("SELECT count(*) FROM duckdb_tables()")
             return
         except duckdb.Error as error:

@@ -25,6 +25,7 @@ from joulemap.draft import drafting, sweep
 from joulemap.errors import DatabaseError
 from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
+from joulemap.store.engine import connect
 from joulemap.store.migration import load_migrations, migrate
 
 WRITERS: Final = (
@@ -97,7 +98,7 @@ def _make(path: Path, fill: Fill) -> Template:
     path.parent.mkdir(parents=True, exist_ok=True)
     with drafting(path.parent) as folder:
         draft = folder / path.name
-        with contextlib.closing(duckdb.connect(str(draft))) as connection:
+        with contextlib.closing(connect(draft)) as connection:
             migrate(connection)
             entries = fill(connection)
             connection.execute("CHECKPOINT")
