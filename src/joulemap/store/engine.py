@@ -20,5 +20,5 @@ def connect(
     place: str | Path, *, is_reading: bool = False, config: Iterable[tuple[str, str]] = ()
 ) -> duckdb.DuckDBPyConnection:
     """Return a connection to a file or to memory; raises duckdb.Error."""
-    settings = dict((*AVOIDED, *config))
+    settings: dict[str, str | bool | int | float | list[str]] = {**dict(AVOIDED), **dict(config)}
     return duckdb.connect(os.fspath(place), read_only=is_reading, config=settings)
