@@ -199,10 +199,10 @@ def test_pairs_agree_with_draws(tmp_path: Path) -> None:
     assert all((ratio > 1.0) == (probability > 0.5) for *_, ratio, probability in pairs if ratio != 1.0)
     for metric in ("latency", "energy_per_inference", "edp_per_inference"):
         rows = workspace.sql(
-            "WITH ids AS (SELECT list(run_id) AS all_ids FROM run_figures), cost AS ("
+            "WITH ids AS (SELECT list(run_id) AS all_ids FROM runs), cost AS ("
             "SELECT f.run_id, d.draw, ln(metric_value($metric, f)) "
             "+ metric_error($metric, d.latency_error, d.energy_error) AS size "
-            "FROM run_figures AS f JOIN draws_among((SELECT all_ids FROM ids)) AS d ON d.run_id = f.run_id) "
+            "FROM runs AS f JOIN draws_among((SELECT all_ids FROM ids)) AS d ON d.run_id = f.run_id) "
             "SELECT a.run_id, b.run_id, avg(CAST(a.size < b.size AS INTEGER)) FROM cost AS a "
             "JOIN cost AS b ON a.draw = b.draw AND a.run_id <> b.run_id GROUP BY ALL",
             {"metric": metric},

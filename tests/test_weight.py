@@ -248,7 +248,7 @@ def test_runs_of_several_weight_precisions_stand_side_by_side(tmp_path: Path) ->
     assert (grouped.peak_memory_bytes or 0) > (rows["bf16/int4"].peak_memory_bytes or 0)
     with duckdb.connect(str(database), read_only=True) as connection:
         found = connection.execute(
-            "SELECT precision, weight_precision, weight_bytes FROM run_figures WHERE is_newest ORDER BY weight_bytes"
+            "SELECT precision, weight_precision, weight_bytes FROM runs WHERE is_newest ORDER BY weight_bytes"
         ).fetchall()
     size = 4096 * 4096
     assert found == [

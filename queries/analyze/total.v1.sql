@@ -162,7 +162,7 @@ SELECT
     o.operator_count,
     s.kernel_count,
     r.run_id
-FROM run_figures AS r
+FROM runs AS r
 JOIN run AS u ON u.run_id = r.run_id
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
 CROSS JOIN ledger AS l

@@ -40,7 +40,7 @@ WITH act AS (
 ),
 answered AS (
     SELECT run_id, nullif(mac_count, 0) AS mac_count
-    FROM run_figures
+    FROM runs
     WHERE list_contains($run_ids, run_id)
 )
 SELECT

@@ -150,7 +150,7 @@ answered AS (
     SELECT
         run_id, latency_s, energy_j, nullif(mac_count, 0) AS mac_count, compute_utilization_fraction, units_used_count,
         average_power_w
-    FROM run_figures
+    FROM runs
     WHERE list_contains($run_ids, run_id)
 ),
 fact AS (

@@ -253,6 +253,26 @@ broken AS (
     FROM run
     WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))
     UNION ALL
+    SELECT
+        'totals of a run are those of its parts',
+        coalesce(t.run_id, p.run_id),
+        'run_total',
+        concat_ws(', ', p.latency_fs, p.interval_fs, p.energy_fj, p.mac_count, p.computed_mac_count, p.unit_fs,
+            p.dram_bytes, p.moved_bytes, p.latency_half_width, p.energy_half_width),
+        concat_ws(', ', t.latency_fs, t.interval_fs, t.energy_fj, t.mac_count, t.computed_mac_count, t.unit_fs,
+            t.dram_bytes, t.moved_bytes, t.latency_half_width, t.energy_half_width)
+    FROM totals_between(0, 2147483647) AS p
+    FULL JOIN run_total AS t ON t.run_id = p.run_id
+    WHERE (p.latency_fs, p.interval_fs, p.energy_fj, p.mac_count, p.computed_mac_count, p.unit_fs, p.dram_bytes,
+            p.moved_bytes, p.latency_basis, p.energy_basis, p.latency_group_count, p.energy_group_count)
+        IS DISTINCT FROM (t.latency_fs, t.interval_fs, t.energy_fj, t.mac_count, t.computed_mac_count, t.unit_fs,
+            t.dram_bytes, t.moved_bytes, t.latency_basis, t.energy_basis, t.latency_group_count, t.energy_group_count)
+        OR greatest(
+            abs(p.latency_half_width - t.latency_half_width), abs(p.energy_half_width - t.energy_half_width),
+            abs(p.edp_half_width - t.edp_half_width), abs(p.power_half_width - t.power_half_width),
+            abs(p.price_half_width - t.price_half_width)
+        ) > 1e-9
+    UNION ALL
     SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'
     FROM (
         SELECT DISTINCT run_id, 'ledger_line' AS place FROM operator_line

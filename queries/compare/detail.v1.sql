@@ -81,7 +81,7 @@ answered AS (
     SELECT
         run_id, energy_j, energy_per_inference_j, latency_s, interval_s, throughput_per_s, average_power_w, edp_js,
         compute_utilization_fraction, bandwidth_utilization_fraction, units_used_count, peak_memory_bytes
-    FROM run_figures
+    FROM runs
     WHERE list_contains($run_ids, run_id)
 ),
 fact AS (

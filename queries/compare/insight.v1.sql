@@ -27,7 +27,7 @@ WITH chosen AS (
         CASE WHEN n.is_batch_varying THEN r.energy_per_inference_j ELSE r.energy_j END AS energy_j,
         r.latency_s,
         r.average_power_w
-    FROM run_figures AS r
+    FROM runs AS r
     JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),

@@ -44,7 +44,7 @@ WITH answered AS (
     SELECT
         r.run_id, r.energy_j, r.latency_s, r.throughput_per_s, r.average_power_w, r.edp_js, r.peak_memory_bytes,
         r.compute_utilization_fraction, r.mac_count, r.ops_per_j, metric_value($metric, r) AS value
-    FROM run_figures AS r
+    FROM runs AS r
     WHERE list_contains($run_ids, r.run_id)
 ),
 asked AS (

@@ -48,7 +48,7 @@ WITH answered AS (
         r.compute_utilization_fraction,
         r.units_used_count,
         metric_value($sort, r) AS value
-    FROM run_figures AS r
+    FROM runs AS r
     WHERE list_contains($run_ids, r.run_id)
 ),
 fact AS (

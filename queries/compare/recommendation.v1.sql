@@ -38,7 +38,7 @@ WITH chosen AS (
         r.throughput_per_s,
         r.peak_memory_bytes,
         r.edp_js
-    FROM run_figures AS r
+    FROM runs AS r
     JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)
 ),

@@ -116,7 +116,7 @@ answered AS (
         uncapped_power_w,
         interval_s,
         throughput_limit
-    FROM run_figures
+    FROM runs
     WHERE list_contains($run_ids, run_id)
 ),
 drawn AS MATERIALIZED (

@@ -107,7 +107,7 @@ drawn AS (
     LEFT JOIN host AS h ON h.hardware_digest = r.hardware_digest
     LEFT JOIN loaded AS d ON d.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
-    LEFT JOIN run_figures AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
+    LEFT JOIN runs AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
     LEFT JOIN static AS c ON c.run_id = r.run_id
     LEFT JOIN measured AS m
         ON m.hardware = r.hardware

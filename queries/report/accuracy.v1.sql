@@ -42,7 +42,8 @@ WITH uncertain AS MATERIALIZED (
                 'group_count': u.energy_group_count
             }
         ]) AS one
-    FROM uncertainty_among($run_ids) AS u
+    FROM run_total AS u
+    WHERE list_contains($run_ids, u.run_id) AND u.latency_half_width IS NOT NULL
 ),
 scale AS (
     SELECT

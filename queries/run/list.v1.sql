@@ -28,6 +28,6 @@ SELECT
     energy_j,
     latency_s,
     created_at
-FROM run_figures
+FROM runs
 WHERE $model = '' OR model = $model
 ORDER BY run_id DESC

@@ -40,7 +40,7 @@ WITH candidate AS (
             },
             {'metric': 'latency', 'unit': metric_unit('latency'), 'value': r.latency_s}
         ], recursive := TRUE)
-    FROM run_figures AS r
+    FROM runs AS r
     WHERE list_contains($run_ids, r.run_id)
 ),
 pair AS (

@@ -75,7 +75,7 @@ WITH asked AS (
             bandwidth_utilization_fraction,
             peak_memory_bytes,
             clock_fraction
-        FROM run_figures
+        FROM runs
         WHERE list_contains($run_ids, run_id)
     ) AS s ON s.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)

@@ -58,7 +58,7 @@ WITH asked AS (
     FROM run_configurations AS r
     LEFT JOIN (
         SELECT run_id, latency_s, throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w
-        FROM run_figures
+        FROM runs
         WHERE list_contains($run_ids, run_id)
     ) AS s ON s.run_id = r.run_id
     WHERE list_contains($run_ids, r.run_id)

@@ -88,7 +88,7 @@ answered AS (
         s.average_power_w,
         s.ops_per_j,
         s.clock_fraction
-    FROM run_figures AS s
+    FROM runs AS s
     JOIN allocation AS a ON a.run_id = s.run_id
     WHERE list_contains($run_ids, s.run_id)
 ),

@@ -84,7 +84,6 @@ FROM pair AS p
 LEFT JOIN run AS r ON r.run_id = p.run_id
 LEFT JOIN fitted AS f
     ON f.calibration_digest = r.calibration_digest AND f.hardware = p.hardware AND f.runtime = p.runtime
-LEFT JOIN uncertainty_among((SELECT list(DISTINCT a.run_id) FROM pair AS a WHERE a.run_id IS NOT NULL)) AS u
-    ON u.run_id = p.run_id
+LEFT JOIN run_total AS u ON u.run_id = p.run_id
 WHERE p.measured > 0e0 AND p.predicted > 0e0
 ORDER BY p.quantity, p.measurement_id

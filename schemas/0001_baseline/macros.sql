@@ -182,33 +182,6 @@ CREATE MACRO configurations(run_ids) AS TABLE
 WITH asked AS (
     SELECT DISTINCT unnest(run_ids) AS run_id
 ),
-time AS (
-    SELECT
-        s.run_id,
-        seconds(sum(s.latency_fs)) AS latency_s,
-        sum(s.computed_mac_count) AS computed_mac_count
-    FROM run_subgraph AS s
-    JOIN asked AS a ON a.run_id = s.run_id
-    GROUP BY s.run_id
-),
-work AS (
-    SELECT
-        p.run_id,
-        CAST(sum(q.mac_count) AS BIGINT) AS mac_count,
-        CAST(sum(p.interval_fs) AS DOUBLE) AS interval_fs,
-        seconds(sum(p.interval_fs)) AS interval_s
-    FROM run_operator AS p
-    JOIN asked AS a ON a.run_id = p.run_id
-    JOIN run AS r ON r.run_id = p.run_id
-    LEFT JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
-    GROUP BY p.run_id
-),
-energy AS (
-    SELECT l.run_id, sum(l.energy_fj) AS energy_fj, joules(sum(l.energy_fj)) AS energy_j
-    FROM ledger_line AS l
-    JOIN asked AS a ON a.run_id = l.run_id
-    GROUP BY l.run_id
-),
 fact AS (
     SELECT
         f.hardware_digest,
@@ -232,18 +205,18 @@ SELECT
     precision_label(r.precision, r.weight_precision) AS "precision",
     r.batch,
     r.runtime,
-    t.latency_s,
-    e.energy_j,
-    e.energy_j / r.batch AS energy_per_inference_j,
-    r.batch / nullif(e.energy_j, 0e0) AS inferences_per_j,
-    e.energy_j * t.latency_s AS edp_js,
-    e.energy_j / r.batch * t.latency_s AS edp_per_inference_js,
-    r.batch / nullif(o.interval_s, 0e0) AS throughput_per_s,
-    o.interval_s,
+    seconds(t.latency_fs) AS latency_s,
+    joules(t.energy_fj) AS energy_j,
+    joules(t.energy_fj) / r.batch AS energy_per_inference_j,
+    r.batch / nullif(joules(t.energy_fj), 0e0) AS inferences_per_j,
+    joules(t.energy_fj) * seconds(t.latency_fs) AS edp_js,
+    joules(t.energy_fj) / r.batch * seconds(t.latency_fs) AS edp_per_inference_js,
+    r.batch / nullif(seconds(t.interval_fs), 0e0) AS throughput_per_s,
+    seconds(t.interval_fs) AS interval_s,
     r.throughput_limit,
-    CAST(e.energy_fj AS DOUBLE) / nullif(o.interval_fs, 0e0) AS average_power_w,
+    fraction(t.energy_fj, t.interval_fs) AS average_power_w,
     r.peak_memory_bytes,
-    2 * t.computed_mac_count / nullif(o.interval_s, 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    2 * t.computed_mac_count / nullif(seconds(t.interval_fs), 0e0) / r.peak_ops_per_s AS compute_utilization_fraction,
     f.price_cloud_usd_per_hour,
     f.price_purchase_usd,
     f.host_share_ratio,
@@ -255,9 +228,7 @@ SELECT
     r.hardware_digest
 FROM asked AS a
 JOIN run_configurations AS r ON r.run_id = a.run_id
-LEFT JOIN time AS t ON t.run_id = r.run_id
-LEFT JOIN energy AS e ON e.run_id = r.run_id
-LEFT JOIN work AS o ON o.run_id = r.run_id
+LEFT JOIN run_total AS t ON t.run_id = r.run_id
 LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest;
 
 -- The same rows with what a million inferences need, cost and emit. A chip is powered (or rented) for
@@ -1003,123 +974,146 @@ GROUP BY GROUPING SETS (
     (n.calibration_digest, n.hardware, n.runtime, n.precision), (n.calibration_digest, n.hardware, n.runtime)
 );
 
--- Half-widths of 80 % intervals of the logarithms of these runs' figures, of all that were evaluated for null, and where
--- they come from (docs/doubt.md). Latency: what the run's calibration was off on model families that its fit had not
--- seen, else the finest group of measurements that the run is in. Energy: the same, together with what the bases of its
--- prices leave open, where parts of one basis err together, bases by themselves, and static energy with the time.
-CREATE MACRO uncertainty_among(run_ids) AS TABLE
-SELECT
-    t.run_id,
-    t.latency_half_width,
-    t.energy_half_width,
-    sqrt(pow(t.latency_half_width, 2) + pow(t.energy_half_width, 2)
-        + 2 * error_correlation() * t.latency_half_width * t.energy_half_width) AS edp_half_width,
-    sqrt(pow(t.latency_half_width, 2) + pow(t.energy_half_width, 2)
-        - 2 * error_correlation() * t.latency_half_width * t.energy_half_width) AS power_half_width,
-    t.price_half_width,
-    t.latency_basis,
-    t.energy_basis,
-    t.latency_group_count,
-    t.energy_group_count
-FROM (
+-- What is stored of runs as totals, of those numbered from the first to the last: sums over their parts, and half-widths
+-- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
+-- the run's calibration was off on model families that its fit had not seen, else the finest group of measurements that
+-- the run is in. Energy: the same, together with what the bases of its prices leave open, where parts of one basis err
+-- together, bases by themselves, and static energy with the time. Bytes are added as decimals, whose sum does not depend
+-- on the order.
+CREATE MACRO totals_between(first_run, last_run) AS TABLE
+WITH spent AS (
     SELECT
-        q.run_id,
-        q.latency_half_width,
-        q.price_half_width,
-        CASE
-            WHEN q.left_out_energy IS NOT NULL THEN q.left_out_energy
-            WHEN q.energy_scale.level < 2 AND q.has_load THEN q.price_half_width
-            WHEN q.energy_scale.level < 2 THEN sqrt(pow(q.energy_scale.half_width, 2) + pow(q.price_half_width, 2))
-            ELSE sqrt(
-                (q.energy_scale.group_count * pow(q.energy_scale.half_width, 2)
-                    + full_groups() * pow(q.price_half_width, 2)) / (q.energy_scale.group_count + full_groups())
-            )
-        END AS energy_half_width,
-        CASE WHEN q.left_out_latency IS NULL THEN scale_basis(q.latency_scale.level) ELSE 'its calibration' END
-            AS latency_basis,
-        CASE
-            WHEN q.left_out_energy IS NOT NULL THEN 'its calibration'
-            WHEN q.energy_scale.level < 2 AND q.has_load THEN 'its measured load and the bases of its prices'
-            ELSE scale_basis(q.energy_scale.level) || ' and the bases of its prices'
-        END AS energy_basis,
-        CASE WHEN q.left_out_latency IS NULL THEN q.latency_scale.group_count END AS latency_group_count,
-        CASE WHEN q.left_out_energy IS NULL THEN q.energy_scale.group_count END AS energy_group_count
+        g.run_id,
+        sum(g.energy_fj) AS energy_fj,
+        list_sum(list(pow(b.half_width * CAST(g.energy_fj AS DOUBLE), 2) ORDER BY g.basis))
+            / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
+        fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share
     FROM (
         SELECT
-            c.run_id,
-            c.latency_scale,
-            c.energy_scale,
-            c.left_out_latency,
-            c.left_out_energy,
-            c.has_load,
-            c.latency_half_width,
-            sqrt(p.basis_square + pow(p.static_share * c.latency_half_width, 2)) AS price_half_width
+            l.run_id,
+            e.basis,
+            sum(l.energy_fj) AS energy_fj,
+            sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
         FROM (
-            SELECT
-                n.run_id,
-                n.latency_scale,
-                n.energy_scale,
-                n.left_out_latency,
-                n.left_out_energy,
-                n.has_load,
-                coalesce(n.left_out_latency, n.latency_scale.half_width) AS latency_half_width
-            FROM (
-                SELECT
-                    r.run_id,
-                    max_by(
-                        {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
-                    ) FILTER (s.quantity = 'latency') AS latency_scale,
-                    max_by(
-                        {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
-                    ) FILTER (s.quantity = 'energy') AS energy_scale,
-                    max_by(e.latency_width, e.precision) AS left_out_latency,
-                    max_by(e.energy_width, e.precision) AS left_out_energy,
-                    coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load
-                FROM run AS r
-                JOIN workload AS w ON w.workload_id = r.workload_id
-                JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-                JOIN error_scale AS s
-                    ON s.work IN ('', work_of(w.model))
-                    AND s.architecture IN ('', v.architecture)
-                    AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
-                    AND s.precision IN ('', r.precision)
-                    AND s.hardware IN ('', v.hardware)
-                LEFT JOIN left_out_widths() AS e
-                    ON e.calibration_digest = r.calibration_digest
-                    AND e.hardware = v.hardware
-                    AND e.runtime = r.runtime
-                    AND e.precision IN ('', r.precision)
-                    AND operator_kind(w.model) = ''
-                LEFT JOIN (SELECT DISTINCT hardware_digest FROM hardware_load WHERE covers = 'board') AS b
-                    ON b.hardware_digest = r.hardware_digest
-                WHERE r.refusal IS NULL AND (run_ids IS NULL OR list_contains(run_ids, r.run_id))
-                GROUP BY r.run_id
-            ) AS n
+            SELECT run_id, action_id, sum(energy_fj) AS energy_fj
+            FROM ledger_line
+            WHERE run_id BETWEEN first_run AND last_run
+            GROUP BY run_id, action_id
+        ) AS l
+        JOIN run AS r ON r.run_id = l.run_id
+        JOIN action AS a ON a.action_id = l.action_id
+        JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
+        GROUP BY l.run_id, e.basis
+    ) AS g
+    LEFT JOIN basis_spread AS b ON b.price_basis = g.basis
+    GROUP BY g.run_id
+),
+placed AS (
+    SELECT
+        run_id,
+        sum(latency_fs) AS latency_fs,
+        CAST(sum(CAST(dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
+        CAST(sum(CAST(moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
+        sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs,
+        sum(computed_mac_count) AS computed_mac_count
+    FROM run_subgraph
+    WHERE run_id BETWEEN first_run AND last_run
+    GROUP BY run_id
+),
+worked AS (
+    SELECT p.run_id, CAST(sum(q.mac_count) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
+    FROM run_operator AS p
+    JOIN run AS r ON r.run_id = p.run_id
+    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+    WHERE p.run_id BETWEEN first_run AND last_run
+    GROUP BY p.run_id
+),
+scored AS (
+    SELECT
+        r.run_id,
+        max_by(
+            {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
+        ) FILTER (s.quantity = 'latency') AS latency_scale,
+        max_by(
+            {'half_width': s.half_width, 'group_count': s.group_count, 'level': s.level}, s.level
+        ) FILTER (s.quantity = 'energy') AS energy_scale,
+        max_by(e.latency_width, e.precision) AS left_out_latency,
+        max_by(e.energy_width, e.precision) AS left_out_energy,
+        coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN error_scale AS s
+        ON s.work IN ('', work_of(w.model))
+        AND s.architecture IN ('', v.architecture)
+        AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
+        AND s.precision IN ('', r.precision)
+        AND s.hardware IN ('', v.hardware)
+    LEFT JOIN left_out_widths() AS e
+        ON e.calibration_digest = r.calibration_digest
+        AND e.hardware = v.hardware
+        AND e.runtime = r.runtime
+        AND e.precision IN ('', r.precision)
+        AND operator_kind(w.model) = ''
+    LEFT JOIN (SELECT DISTINCT hardware_digest FROM hardware_load WHERE covers = 'board') AS b
+        ON b.hardware_digest = r.hardware_digest
+    WHERE r.refusal IS NULL AND r.run_id BETWEEN first_run AND last_run
+    GROUP BY r.run_id
+)
+SELECT
+    w.run_id,
+    w.latency_fs,
+    w.interval_fs,
+    w.energy_fj,
+    w.mac_count,
+    w.computed_mac_count,
+    w.unit_fs,
+    w.dram_bytes,
+    w.moved_bytes,
+    w.latency_half_width,
+    w.energy_half_width,
+    sqrt(pow(w.latency_half_width, 2) + pow(w.energy_half_width, 2)
+        + 2 * error_correlation() * w.latency_half_width * w.energy_half_width) AS edp_half_width,
+    sqrt(pow(w.latency_half_width, 2) + pow(w.energy_half_width, 2)
+        - 2 * error_correlation() * w.latency_half_width * w.energy_half_width) AS power_half_width,
+    w.price_half_width,
+    CASE WHEN w.left_out_latency IS NULL THEN scale_basis(w.latency_scale.level) ELSE 'its calibration' END
+        AS latency_basis,
+    CASE
+        WHEN w.left_out_energy IS NOT NULL THEN 'its calibration'
+        WHEN w.energy_scale.level < 2 AND w.has_load THEN 'its measured load and the bases of its prices'
+        ELSE scale_basis(w.energy_scale.level) || ' and the bases of its prices'
+    END AS energy_basis,
+    CASE WHEN w.left_out_latency IS NULL THEN w.latency_scale.group_count END AS latency_group_count,
+    CASE WHEN w.left_out_energy IS NULL THEN w.energy_scale.group_count END AS energy_group_count
+FROM (
+    SELECT
+        *,
+        CASE
+            WHEN left_out_energy IS NOT NULL THEN left_out_energy
+            WHEN energy_scale.level < 2 AND has_load THEN price_half_width
+            WHEN energy_scale.level < 2 THEN sqrt(pow(energy_scale.half_width, 2) + pow(price_half_width, 2))
+            ELSE sqrt(
+                (energy_scale.group_count * pow(energy_scale.half_width, 2)
+                    + full_groups() * pow(price_half_width, 2)) / (energy_scale.group_count + full_groups())
+            )
+        END AS energy_half_width
+    FROM (
+        SELECT
+            c.*,
+            t.* EXCLUDE (run_id),
+            o.* EXCLUDE (run_id),
+            e.energy_fj,
+            sqrt(e.basis_square + pow(e.static_share * c.latency_half_width, 2)) AS price_half_width
+        FROM (
+            SELECT *, coalesce(left_out_latency, latency_scale.half_width) AS latency_half_width
+            FROM scored
         ) AS c
-        JOIN (
-            SELECT
-                g.run_id,
-                list_sum(list(pow(b.half_width * CAST(g.energy_fj AS DOUBLE), 2) ORDER BY g.basis))
-                    / pow(CAST(sum(g.energy_fj) AS DOUBLE), 2) AS basis_square,
-                fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share
-            FROM (
-                SELECT
-                    l.run_id,
-                    e.basis,
-                    sum(l.energy_fj) AS energy_fj,
-                    sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
-                FROM ledger_line AS l
-                JOIN run AS r ON r.run_id = l.run_id
-                JOIN action AS a ON a.action_id = l.action_id
-                JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
-                WHERE run_ids IS NULL OR list_contains(run_ids, l.run_id)
-                GROUP BY l.run_id, e.basis
-            ) AS g
-            JOIN basis_spread AS b ON b.price_basis = g.basis
-            GROUP BY g.run_id
-        ) AS p ON p.run_id = c.run_id
-    ) AS q
-) AS t;
+        JOIN placed AS t ON t.run_id = c.run_id
+        JOIN worked AS o ON o.run_id = c.run_id
+        JOIN spent AS e ON e.run_id = c.run_id
+    )
+) AS w;
 
 -- What an error of latency and one of energy, as logarithms, make of a metric's logarithm.
 CREATE MACRO metric_error(metric_name, latency_error, energy_error) AS
@@ -1206,10 +1200,11 @@ FROM (
             hash(concat_ws(' ', 'case', v.architecture, w.source, w.batch, precision_label(r.precision, r.weight_precision), r.runtime))
                 AS case_key,
             hash('own ' || r.run_key) AS own_key
-        FROM uncertainty_among(run_ids) AS u
+        FROM run_total AS u
         JOIN run AS r ON r.run_id = u.run_id
         JOIN workload AS w ON w.workload_id = r.workload_id
         JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+        WHERE list_contains(run_ids, u.run_id)
     ) AS k
     CROSS JOIN (
         SELECT

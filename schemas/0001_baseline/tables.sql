@@ -547,6 +547,46 @@ COMMENT ON COLUMN ledger_line.action_id IS 'What: action';
 COMMENT ON COLUMN ledger_line.action_count IS 'How often';
 COMMENT ON COLUMN ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj x voltage factor): that of the run for what happens on the chip, else 1';
 
+CREATE TABLE run_total (
+    run_id INTEGER PRIMARY KEY,
+    latency_fs HUGEINT NOT NULL CHECK (latency_fs >= 0),
+    interval_fs HUGEINT NOT NULL CHECK (interval_fs >= 0),
+    energy_fj HUGEINT NOT NULL CHECK (energy_fj >= 0),
+    mac_count BIGINT NOT NULL CHECK (mac_count >= 0),
+    computed_mac_count HUGEINT NOT NULL CHECK (computed_mac_count >= 0),
+    unit_fs HUGEINT NOT NULL CHECK (unit_fs >= 0),
+    dram_bytes DOUBLE NOT NULL CHECK (dram_bytes >= 0),
+    moved_bytes DOUBLE NOT NULL CHECK (moved_bytes >= 0),
+    latency_half_width DOUBLE CHECK (latency_half_width > 0),
+    energy_half_width DOUBLE CHECK (energy_half_width > 0),
+    edp_half_width DOUBLE CHECK (edp_half_width > 0),
+    power_half_width DOUBLE CHECK (power_half_width > 0),
+    price_half_width DOUBLE CHECK (price_half_width > 0),
+    latency_basis VARCHAR,
+    energy_basis VARCHAR,
+    latency_group_count INTEGER,
+    energy_group_count INTEGER
+);
+COMMENT ON TABLE run_total IS 'Sums over the parts of an evaluated run, and how far they may be off: stored in the transaction that writes the run, audited against its parts, never a second source';
+COMMENT ON COLUMN run_total.run_id IS 'run';
+COMMENT ON COLUMN run_total.latency_fs IS 'Femtoseconds, over subgraphs';
+COMMENT ON COLUMN run_total.interval_fs IS 'Femtoseconds from one batch to the next, over operators';
+COMMENT ON COLUMN run_total.energy_fj IS 'Over ledger lines';
+COMMENT ON COLUMN run_total.mac_count IS 'Over operators';
+COMMENT ON COLUMN run_total.computed_mac_count IS 'Over subgraphs';
+COMMENT ON COLUMN run_total.unit_fs IS 'Units used x latency, over subgraphs';
+COMMENT ON COLUMN run_total.dram_bytes IS 'Over subgraphs';
+COMMENT ON COLUMN run_total.moved_bytes IS 'Over subgraphs';
+COMMENT ON COLUMN run_total.latency_half_width IS 'Of an 80 % interval of the logarithm of measured over predicted; null where no table of errors is stored';
+COMMENT ON COLUMN run_total.energy_half_width IS 'The same of energy';
+COMMENT ON COLUMN run_total.edp_half_width IS 'The same of energy x latency: the two err together';
+COMMENT ON COLUMN run_total.power_half_width IS 'The same of energy / latency';
+COMMENT ON COLUMN run_total.price_half_width IS 'What the bases of its prices leave open of the energy';
+COMMENT ON COLUMN run_total.latency_basis IS 'Whose errors the interval of the latency is made of';
+COMMENT ON COLUMN run_total.energy_basis IS 'The same of energy';
+COMMENT ON COLUMN run_total.latency_group_count IS 'Groups of measurements behind it; null for a calibration''s own';
+COMMENT ON COLUMN run_total.energy_group_count IS 'The same of energy';
+
 CREATE TABLE measurement (
     measurement_id INTEGER PRIMARY KEY,
     hardware VARCHAR NOT NULL,

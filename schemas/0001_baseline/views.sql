@@ -259,11 +259,7 @@ FROM run_configurations
 WHERE refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
 
--- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
--- one model reads the rows of its runs and not every row. Each view has one lateral join that refers to both run_id and
--- workload_id: with two, or with run_id alone, the engine makes plain joins of them and sums everything first.
--- Bytes are added as decimals, whose sum does not depend on the order.
-CREATE VIEW run_figures AS
+CREATE VIEW runs AS
 SELECT
     r.run_id,
     r.model,
@@ -284,18 +280,18 @@ SELECT
     r.batch / x.energy_j AS inferences_per_j,
     x.energy_j * x.latency_s AS edp_js,
     x.energy_j / r.batch * x.latency_s AS edp_per_inference_js,
-    r.batch / seconds(x.interval_fs) AS throughput_per_s,
-    seconds(x.interval_fs) AS interval_s,
+    r.batch / x.interval_s AS throughput_per_s,
+    x.interval_s,
     r.throughput_limit,
-    CAST(x.energy_fj AS DOUBLE) / CAST(x.interval_fs AS DOUBLE) AS average_power_w,
+    x.average_power_w,
     r.peak_memory_bytes,
     r.weight_bytes,
     r.activation_bytes,
     x.mac_count,
-    2 * x.mac_count / seconds(x.interval_fs) AS attained_ops_per_s,
+    2 * x.mac_count / x.interval_s AS attained_ops_per_s,
     r.peak_ops_per_s,
-    2 * x.computed_mac_count / seconds(x.interval_fs) / r.peak_ops_per_s AS compute_utilization_fraction,
-    x.dram_bytes / seconds(x.interval_fs) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+    2 * x.computed_mac_count / x.interval_s / r.peak_ops_per_s AS compute_utilization_fraction,
+    x.dram_bytes / x.interval_s / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
     2 * x.mac_count / nullif(x.moved_bytes, 0) AS arithmetic_intensity_ops_per_byte,
     CAST(least((x.unit_fs + x.interval_fs - 1) // nullif(x.interval_fs, 0), r.units_total_count) AS INTEGER) AS units_used_count,
     r.units_total_count,
@@ -317,63 +313,27 @@ SELECT
     r.workload_key,
     r.hardware_digest,
     r.run_key,
-    r.workload_id
+    r.workload_id,
+    x.latency_s * exp(-x.latency_half_width) AS latency_low_s,
+    x.latency_s * exp(x.latency_half_width) AS latency_high_s,
+    x.energy_j * exp(-x.energy_half_width) AS energy_low_j,
+    x.energy_j * exp(x.energy_half_width) AS energy_high_j,
+    x.average_power_w * exp(-x.power_half_width) AS power_low_w,
+    x.average_power_w * exp(x.power_half_width) AS power_high_w,
+    r.batch / x.interval_s * exp(-x.latency_half_width) AS throughput_low_per_s,
+    r.batch / x.interval_s * exp(x.latency_half_width) AS throughput_high_per_s,
+    x.energy_j * x.latency_s * exp(-x.edp_half_width) AS edp_low_js,
+    x.energy_j * x.latency_s * exp(x.edp_half_width) AS edp_high_js
 FROM run_configurations AS r
-JOIN LATERAL (
+JOIN (
     SELECT
-        s.latency_fs,
-        seconds(s.latency_fs) AS latency_s,
-        s.dram_bytes,
-        s.moved_bytes,
-        s.unit_fs,
-        s.computed_mac_count,
-        e.energy_fj,
-        joules(e.energy_fj) AS energy_j,
-        o.mac_count,
-        o.interval_fs
-    FROM (
-        SELECT
-            sum(t.latency_fs) AS latency_fs,
-            CAST(sum(CAST(t.dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
-            CAST(sum(CAST(t.moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
-            sum(CAST(t.units_used_count AS HUGEINT) * t.latency_fs) AS unit_fs,
-            sum(t.computed_mac_count) AS computed_mac_count
-        FROM run_subgraph AS t
-        WHERE t.run_id = r.run_id
-    ) AS s
-    CROSS JOIN (
-        SELECT sum(l.energy_fj) AS energy_fj
-        FROM ledger_line AS l
-        WHERE l.run_id = r.run_id
-    ) AS e
-    CROSS JOIN (
-        SELECT CAST(sum(q.mac_count) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
-        FROM run_operator AS p
-        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
-        WHERE p.run_id = r.run_id
-    ) AS o
-) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL AND x.mac_count IS NOT NULL
-WHERE r.refusal IS NULL;
-COMMENT ON VIEW run_figures IS 'runs without intervals';
-COMMENT ON COLUMN run_figures.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
-COMMENT ON COLUMN run_figures.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
-COMMENT ON COLUMN run_figures.edp_js IS 'Energy x latency, per batch';
-
-CREATE VIEW runs AS
-SELECT
-    f.*,
-    f.latency_s * exp(-u.latency_half_width) AS latency_low_s,
-    f.latency_s * exp(u.latency_half_width) AS latency_high_s,
-    f.energy_j * exp(-u.energy_half_width) AS energy_low_j,
-    f.energy_j * exp(u.energy_half_width) AS energy_high_j,
-    f.average_power_w * exp(-u.power_half_width) AS power_low_w,
-    f.average_power_w * exp(u.power_half_width) AS power_high_w,
-    f.throughput_per_s * exp(-u.latency_half_width) AS throughput_low_per_s,
-    f.throughput_per_s * exp(u.latency_half_width) AS throughput_high_per_s,
-    f.edp_js * exp(-u.edp_half_width) AS edp_low_js,
-    f.edp_js * exp(u.edp_half_width) AS edp_high_js
-FROM run_figures AS f
-JOIN uncertainty_among(CAST(NULL AS INTEGER[])) AS u ON u.run_id = f.run_id;
+        *,
+        seconds(latency_fs) AS latency_s,
+        joules(energy_fj) AS energy_j,
+        seconds(interval_fs) AS interval_s,
+        fraction(energy_fj, interval_fs) AS average_power_w
+    FROM run_total
+) AS x ON x.run_id = r.run_id;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
@@ -392,9 +352,17 @@ SELECT
     r.runtime,
     r.boundary,
     r.is_newest,
-    u.* EXCLUDE (run_id)
+    u.latency_half_width,
+    u.energy_half_width,
+    u.edp_half_width,
+    u.power_half_width,
+    u.price_half_width,
+    u.latency_basis,
+    u.energy_basis,
+    u.latency_group_count,
+    u.energy_group_count
 FROM run_configurations AS r
-JOIN uncertainty_among(CAST(NULL AS INTEGER[])) AS u ON u.run_id = r.run_id;
+JOIN run_total AS u ON u.run_id = r.run_id;
 COMMENT ON VIEW run_uncertainty IS 'How far each run may be off: a figure v lies between v exp(-h) and v exp(h) four times in five, h its half-width';
 
 -- Each of these runs against each other, in the metrics that follow from energy and latency: the probability that it is
@@ -427,9 +395,9 @@ one AS MATERIALIZED (
         f.edp_per_inference_js,
         f.throughput_per_s,
         f.average_power_w
-    FROM run_figures AS f
+    FROM runs AS f
     JOIN workload AS w ON w.workload_id = f.workload_id
-    JOIN uncertainty_among(run_ids) AS u ON u.run_id = f.run_id
+    JOIN run_total AS u ON u.run_id = f.run_id
     WHERE run_ids IS NULL OR list_contains(run_ids, f.run_id)
 ),
 pair AS (

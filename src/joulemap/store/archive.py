@@ -18,6 +18,7 @@ from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
 from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.run import mark_newest
+from joulemap.store.total import write_totals
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
 """What tells two actions apart."""
@@ -145,6 +146,10 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
                     raise
                 raise CatalogueError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
         migrate(connection)
+        try:
+            write_totals(connection)
+        except duckdb.Error as error:
+            raise CatalogueError(f"{folder} is damaged: its runs do not add up: {str(error).splitlines()[0]}") from error
         mark_newest(connection)  # it may hold some of the runs of a configuration
     except BaseException:
         connection.close()
@@ -184,6 +189,9 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
                 )
             for table, key in KEYS.items():
                 _insert(connection, archive, table, key)
+            ((first,),) = connection.execute("SELECT min(new) FROM new_run_id WHERE is_fresh").fetchall()
+            if first is not None:
+                write_totals(connection, first)
             mark_newest(connection)
             counts = connection.execute("SELECT count(*) FILTER (WHERE is_fresh), count(*) FROM new_run_id").fetchall()
     finally:

@@ -11,6 +11,7 @@ from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import write_hardware
 from joulemap.store.row import insert_records
+from joulemap.store.total import renew_totals
 
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
@@ -110,7 +111,7 @@ def write_events(connection: Connection, events: Sequence[Event]) -> None:
 
 
 def write_doubt(connection: Connection, doubt: Doubt) -> None:
-    """Replace what is stored of how far predictions may be off by this."""
+    """Replace what is stored of how far predictions may be off by this, and what runs have of it."""
     for table in ("error_scale", "error_share", "basis_spread"):
         connection.execute(f"DELETE FROM {table}")
     insert_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
@@ -130,3 +131,4 @@ def write_doubt(connection: Connection, doubt: Doubt) -> None:
         basis=[one.half_width.basis for one in doubt.spreads],
         source=[one.half_width.source for one in doubt.spreads],
     )
+    renew_totals(connection)

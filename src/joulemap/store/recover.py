@@ -25,6 +25,7 @@ from joulemap.store.connection import Connection, log_of, make_empty
 from joulemap.store.engine import connect
 from joulemap.store.journal import journal_of, locking, settle
 from joulemap.store.manifest import KEYS
+from joulemap.store.total import write_totals
 
 MOST_CUTS: Final = 1000
 """How often a log is cut before it is given up."""
@@ -124,6 +125,20 @@ def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], rec
             _copy_rows(connection, _tables("run_id"), f"run_id = {run_id}", f"run {run_id}", recovery)
         else:
             recovery.lost.append(f"run {run_id}: its workload, hardware or calibration cannot be read")
+    _add_up(connection, recovery)
+
+
+def _add_up(connection: Connection, recovery: Recovery) -> None:
+    """Store the totals of the runs; remove those that have none, for their parts make no sense."""
+    try:
+        write_totals(connection)
+    except duckdb.Error:
+        for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall():
+            try:
+                write_totals(connection, run_id, run_id)
+            except duckdb.Error as error:
+                recovery.lost.append(f"run {run_id}: its parts do not add up: {_reason(error)}")
+                _drop_runs(connection, [run_id])
 
 
 def _tables(key: str) -> list[str]:
@@ -160,8 +175,12 @@ def _drop_changed(connection: Connection, recovery: Recovery) -> None:
         if (reason := reasons.get(key)) is not None
     }
     recovery.lost += [f"run {run_id}: {reason}" for run_id, reason in changed.items()]
-    for table in _tables("run_id"):
-        connection.execute(f"DELETE FROM {table} WHERE list_contains($runs, run_id)", {"runs": list(changed)})
+    _drop_runs(connection, list(changed))
+
+
+def _drop_runs(connection: Connection, run_ids: Sequence[int]) -> None:
+    for table in (*_tables("run_id"), "run_total"):
+        connection.execute(f"DELETE FROM {table} WHERE list_contains($runs, run_id)", {"runs": run_ids})
 
 
 def _rows(connection: Connection, statement: str, recovery: Recovery) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from joulemap.store.digest import NAMED, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
+from joulemap.store.total import write_totals
 
 
 @attrs.frozen(kw_only=True)
@@ -121,6 +122,8 @@ class RunWriter:
                 columns = parts.pop(table)
                 columns.pop(NAMED, None)
                 insert_columns(self.connection, table, columns)
+            if runs:
+                write_totals(self.connection, runs["run_id"][0], runs["run_id"][-1])
             mark_newest(self.connection)
 
         return insert

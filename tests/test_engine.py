@@ -1,0 +1,70 @@
+"""What the engine does wrong, and how joulemap goes round it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from joulemap.errors import EngineError, ExitCode
+from joulemap.store.connection import telling
+from joulemap.store.engine import AVOIDED, connect
+
+GROW = """
+CREATE TABLE board (board_id INTEGER, name VARCHAR);
+INSERT INTO board SELECT i, 'board' || i FROM range(100) AS n(i);
+CREATE TABLE scale (precision VARCHAR, name VARCHAR);
+INSERT INTO scale SELECT p, n FROM (VALUES ('int8'), ('bf16'), ('')) AS p(p), (SELECT name FROM board UNION SELECT '') AS n(n);
+CREATE TABLE run (run_id INTEGER, board_id INTEGER, precision VARCHAR);
+INSERT INTO run SELECT i, i % 100, if(i % 2 = 0, 'int8', 'bf16') FROM range(1000) AS n(i);
+CHECKPOINT;
+INSERT INTO run SELECT i, i % 100, if(i % 2 = 0, 'int8', 'bf16') FROM range(1000, 1057) AS n(i);
+"""
+
+ASKED = """
+SELECT count(*)
+FROM run AS r
+JOIN board AS b ON b.board_id = r.board_id
+JOIN scale AS s ON s.precision IN ('', r.precision) AND s.name IN ('', b.name)
+"""
+
+
+def test_texts_partly_in_a_checkpoint_are_joined(tmp_path: Path) -> None:
+    with contextlib.closing(connect(tmp_path / "grown.duckdb")) as connection:
+        connection.execute(GROW)
+        assert connection.execute(ASKED).fetchall() == [(4 * 1057,)]
+
+
+@pytest.mark.skipif(duckdb.__version__ != "2.0.0", reason="whether another engine has the fault is not known")
+def test_the_engine_alone_fails_on_them(tmp_path: Path) -> None:
+    with contextlib.closing(duckdb.connect(str(tmp_path / "grown.duckdb"))) as connection:
+        connection.execute(GROW)
+        with pytest.raises(duckdb.InternalError, match="dict-surviving cache"):
+            connection.execute(ASKED).fetchall()
+
+
+@pytest.mark.parametrize("opened", [lambda path: connect(path), lambda path: connect(path, is_reading=True)])
+def test_no_statement_turns_the_avoidance_off(
+    opened: Callable[[Path], duckdb.DuckDBPyConnection], tmp_path: Path
+) -> None:
+    path = tmp_path / "own.duckdb"
+    connect(path).close()
+    with contextlib.closing(opened(path)) as connection, contextlib.closing(connection.cursor()) as beside:
+        for name, value in AVOIDED:
+            assert beside.execute(f"SELECT current_setting('{name}')").fetchall() == [(value,)]
+
+
+def test_a_failure_inside_the_engine_is_told_as_that() -> None:
+    with pytest.raises(EngineError, match=r"failed inside.*dict-surviving cache.*db check --db runs.duckdb") as told:
+        with telling("runs.duckdb"):
+            raise duckdb.InternalError("INTERNAL Error: dict-surviving cache: global dictionary\n\nStack Trace:")
+    assert told.value.exit_code == ExitCode.INTERNAL
+    assert "\n" not in str(told.value)
+
+
+def test_every_database_is_opened_that_way() -> None:
+    source = Path(connect.__code__.co_filename).parents[1]
+    assert [path.name for path in source.rglob("*.py") if "duckdb.connect(" in path.read_text()] == ["engine.py"]
