@@ -194,7 +194,7 @@ def test_rows_of_a_key_need_not_stand_together() -> None:
 
 def test_a_finding_names_the_run_what_differs_and_what_to_do(joulemap: Run, own_database: Path) -> None:
     with duckdb.connect(str(own_database)) as connection:
-        connection.execute("UPDATE run SET precision = 'int8' WHERE run_id = 3")
+        connection.execute("UPDATE run SET uncapped_power_w = 1e0 WHERE run_id = 3")
     done = joulemap("db", "check", "--db", own_database)
     assert done.returncode == ExitCode.CHECK_FAILED
     assert RUNS in done.stdout

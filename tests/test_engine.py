@@ -17,7 +17,8 @@ GROW = """
 CREATE TABLE board (board_id INTEGER, name VARCHAR);
 INSERT INTO board SELECT i, 'board' || i FROM range(100) AS n(i);
 CREATE TABLE scale (precision VARCHAR, name VARCHAR);
-INSERT INTO scale SELECT p, n FROM (VALUES ('int8'), ('bf16'), ('')) AS p(p), (SELECT name FROM board UNION SELECT '') AS n(n);
+INSERT INTO scale
+SELECT p, n FROM (VALUES ('int8'), ('bf16'), ('')) AS p(p), (SELECT name FROM board UNION SELECT '') AS n(n);
 CREATE TABLE run (run_id INTEGER, board_id INTEGER, precision VARCHAR);
 INSERT INTO run SELECT i, i % 100, if(i % 2 = 0, 'int8', 'bf16') FROM range(1000) AS n(i);
 CHECKPOINT;
@@ -58,9 +59,9 @@ def test_no_statement_turns_the_avoidance_off(
 
 
 def test_a_failure_inside_the_engine_is_told_as_that() -> None:
-    with pytest.raises(EngineError, match=r"failed inside.*dict-surviving cache.*db check --db runs.duckdb") as told:
-        with telling("runs.duckdb"):
-            raise duckdb.InternalError("INTERNAL Error: dict-surviving cache: global dictionary\n\nStack Trace:")
+    said = r"failed inside.*dict-surviving cache.*db check --db runs.duckdb"
+    with pytest.raises(EngineError, match=said) as told, telling("runs.duckdb"):
+        raise duckdb.InternalError("INTERNAL Error: dict-surviving cache: global dictionary\n\nStack Trace:")
     assert told.value.exit_code == ExitCode.INTERNAL
     assert "\n" not in str(told.value)
 

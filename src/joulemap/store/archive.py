@@ -149,7 +149,9 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
         try:
             write_totals(connection)
         except duckdb.Error as error:
-            raise CatalogueError(f"{folder} is damaged: its runs do not add up: {str(error).splitlines()[0]}") from error
+            raise CatalogueError(
+                f"{folder} is damaged: its runs do not add up: {str(error).splitlines()[0]}"
+            ) from error
         mark_newest(connection)  # it may hold some of the runs of a configuration
     except BaseException:
         connection.close()

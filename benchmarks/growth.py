@@ -1,0 +1,152 @@
+"""One database that grows as a person's does: whether everything still answers, and how long that takes.
+
+python benchmarks/growth.py [--runs 20000] [--steps 5] [--keep DATABASE]
+
+It grows by sweeps, recommendations and imports of different models. At every step each example of `--help` that needs
+no file of a person and no torch is asked, and every query that ships, about one model and about all runs. A failure is
+an exit code 1 or 5 (the engine's or the database's) or any exception; the last line counts them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import os
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+import duckdb
+
+from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.cli.app import list_commands, run
+from joulemap.cli.manual import Manual, read_manual
+from joulemap.errors import ExitCode
+from query import Timing, ask_queries
+
+FAILURES: Final = (ExitCode.INTERNAL, ExitCode.DATABASE)
+
+NEEDING_MORE: Final = (
+    "./",
+    "mine.",
+    "this.",
+    "chips/",
+    ".pt2",
+    "--queries",
+    "--file ",
+    "prices.csv",
+    "gemm.csv",
+    "my_chip",
+)
+"""Files of a person, which an example stands for."""
+
+NOT_ASKED: Final = ("measure", "completion", "calibrate", "model trace", "db recover", "db import", "db migrate")
+"""Commands that need torch or another database, or change one."""
+
+
+@attrs.define
+class Growth:
+    """A database that is asked and grows."""
+
+    path: Path
+    failures: list[str] = attrs.field(factory=list)
+
+    def ask(self, *words: str) -> float:
+        """Run a command on the database; return its seconds."""
+        start = time.perf_counter()
+        told = io.StringIO()
+        with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())), contextlib.redirect_stderr(told):
+            code = run([*words, "--db", str(self.path)])
+        if code in FAILURES:
+            self.failures.append(f"{shlex.join(words)}: exit {code}: {told.getvalue().strip()}")
+        return time.perf_counter() - start
+
+    def grow(self, models: Iterator[str], least: int) -> int:
+        """Store runs of one model after another until there are so many; return how many there are."""
+        while (count := self.count()) < least:
+            model = next(models)
+            self.ask("sweep", model, "--deployment", "datacenter", "--precision", "int8,bf16", "--batch", "1,8,32")
+            self.ask("recommend", next(models), "--max-latency", "50ms")
+            self._import(next(models))
+        return count
+
+    def count(self) -> int:
+        """Return the number of evaluated runs."""
+        if not self.path.exists():
+            return 0
+        with contextlib.closing(duckdb.connect(str(self.path), read_only=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM run_total").fetchall()[0][0])
+
+    def _import(self, model: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            other = Growth(Path(folder) / "other.duckdb")
+            other.ask("sweep", model, "--architecture", "gpu", "--batch", "1,16")
+            other.ask("db", "export", f"{folder}/runs")
+            self.ask("db", "import", f"{folder}/runs")
+            self.failures += other.failures
+
+    def ask_everything(self, examples: Sequence[tuple[str, ...]]) -> tuple[list[float], list[Timing]]:
+        """Ask every example and every query; return how long each took."""
+        return [self.ask(*words) for words in examples], ask_queries(self.path, self.failures, repeats=1)
+
+
+def list_examples() -> list[tuple[str, ...]]:
+    """Return the words of each example of `--help` that a database and what ships suffice for."""
+    manuals = [read_manual(name) for name in list_commands()]
+    shown = [line.partition(" > ")[0].partition(" | ")[0] for one in manuals for line in _list_lines(one)]
+    return [
+        tuple(shlex.split(line)[1:])
+        for line in shown
+        if line.startswith("joulemap")
+        and not any(more in line for more in NEEDING_MORE)
+        and not line.removeprefix("joulemap ").startswith(NOT_ASKED)
+    ]
+
+
+def _list_lines(manual: Manual) -> list[str]:
+    return [*manual.examples, *(line for inner in manual.commands for line in _list_lines(inner))]
+
+
+def grow(path: Path, run_count: int, step_count: int) -> list[str]:
+    """Grow a database to so many runs in so many steps, print how it answers at each, and return every failure."""
+    shipped = load_shipped()
+    models = itertools.cycle([name for name, one in load_models().items() if one.task != "block" and name in shipped])
+    examples = list_examples()
+    growth = Growth(path)
+    print(f"{'runs':>7} {'MB':>7} {'growing s':>10} {'slowest command s':>18} {'slowest query s':>16} {'failures':>9}")
+    for step in range(1, step_count + 1):
+        start = time.perf_counter()
+        count = growth.grow(models, run_count * step**2 // step_count**2)
+        grown = time.perf_counter() - start
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            seconds, timings = growth.ask_everything(examples)
+        slowest = max(timings, key=lambda one: one.seconds)
+        print(
+            f"{count:>7,} {path.stat().st_size / 1e6:>7.0f} {grown:>10.1f} {max(seconds):>18.2f} "
+            f"{slowest.seconds:>16.2f} {len(growth.failures):>9}",
+            flush=True,
+        )
+    return growth.failures
+
+
+def main() -> None:
+    """Print a line a step, then each failure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=20_000)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--keep", type=Path, help="where the database stays")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = arguments.keep or Path(folder) / "grown.duckdb"
+        failures = grow(Path(os.path.abspath(path)), arguments.runs, arguments.steps)
+        print(*failures, f"{len(failures)} failures", sep="\n")
+
+
+if __name__ == "__main__":
+    main()
