@@ -20,6 +20,7 @@ from joulemap.store.block import find_damaged_blocks
 from joulemap.store.check import check_database, find_faults
 from joulemap.store.connection import PATIENT, reading
 from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
+from joulemap.store.engine import connect
 from joulemap.workspace import Workspace
 from sample import thin
 
@@ -243,7 +244,7 @@ def test_a_changed_byte_in_any_block_is_damage(own_database: Path) -> None:
 
 def test_a_free_block_may_hold_anything(tmp_path: Path) -> None:
     path = tmp_path / "free.duckdb"
-    with duckdb.connect(str(path)) as connection:
+    with connect(path) as connection:
         connection.execute("CREATE TABLE kept AS SELECT hash(range) AS x FROM range(300_000)")
         connection.execute("CREATE TABLE dropped AS SELECT hash(range) AS x FROM range(300_000); CHECKPOINT")
         connection.execute("CREATE TABLE after AS SELECT hash(range) AS x FROM range(300_000); CHECKPOINT")

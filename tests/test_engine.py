@@ -1,9 +1,8 @@
-"""What the engine does wrong, and how joulemap goes round it."""
+"""What engines do wrong that joulemap does not use, and how failures of the one that it uses are told."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -11,7 +10,7 @@ import pytest
 
 from joulemap.errors import EngineError, ExitCode
 from joulemap.store.connection import telling
-from joulemap.store.engine import AVOIDED, connect
+from joulemap.store.engine import connect
 
 GROW = """
 CREATE TABLE board (board_id INTEGER, name VARCHAR);
@@ -24,6 +23,7 @@ INSERT INTO run SELECT i, i % 100, if(i % 2 = 0, 'int8', 'bf16') FROM range(1000
 CHECKPOINT;
 INSERT INTO run SELECT i, i % 100, if(i % 2 = 0, 'int8', 'bf16') FROM range(1000, 1057) AS n(i);
 """
+"""A column of texts of which some lie in a checkpoint's dictionary and some do not."""
 
 ASKED = """
 SELECT count(*)
@@ -31,31 +31,13 @@ FROM run AS r
 JOIN board AS b ON b.board_id = r.board_id
 JOIN scale AS s ON s.precision IN ('', r.precision) AND s.name IN ('', b.name)
 """
+"""Engine 2.0.0 fails here: `dict-surviving cache: global dictionary column 1 changed identity` (docs/reliability.md)."""
 
 
 def test_texts_partly_in_a_checkpoint_are_joined(tmp_path: Path) -> None:
     with contextlib.closing(connect(tmp_path / "grown.duckdb")) as connection:
         connection.execute(GROW)
         assert connection.execute(ASKED).fetchall() == [(4 * 1057,)]
-
-
-@pytest.mark.skipif(duckdb.__version__ != "2.0.0", reason="whether another engine has the fault is not known")
-def test_the_engine_alone_fails_on_them(tmp_path: Path) -> None:
-    with contextlib.closing(duckdb.connect(str(tmp_path / "grown.duckdb"))) as connection:
-        connection.execute(GROW)
-        with pytest.raises(duckdb.InternalError, match="dict-surviving cache"):
-            connection.execute(ASKED).fetchall()
-
-
-@pytest.mark.parametrize("opened", [lambda path: connect(path), lambda path: connect(path, is_reading=True)])
-def test_no_statement_turns_the_avoidance_off(
-    opened: Callable[[Path], duckdb.DuckDBPyConnection], tmp_path: Path
-) -> None:
-    path = tmp_path / "own.duckdb"
-    connect(path).close()
-    with contextlib.closing(opened(path)) as connection, contextlib.closing(connection.cursor()) as beside:
-        for name, value in AVOIDED:
-            assert beside.execute(f"SELECT current_setting('{name}')").fetchall() == [(value,)]
 
 
 def test_a_failure_inside_the_engine_is_told_as_that() -> None:

@@ -5,7 +5,7 @@ looked up or added. The layout of a file stands in `header`. A block of metadata
 place of the next, the block in the low 56 bits and the part in the others. The free list is in such parts: how many
 blocks are free, then which. What a free block holds is of no matter, and after a crash it may be half written.
 
-Source: `src/storage/metadata/metadata_manager.cpp` of DuckDB 2.0.
+Source: `src/storage/metadata/metadata_manager.cpp` of DuckDB 1.5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 from joulemap.store.header import BLOCK, FACTOR, HEAD, MAGIC, PAGE, SEED
 
-VERSION: Final = 999
+VERSION: Final = 68
 WORD_BYTES: Final = 8
 METADATA_PARTS: Final = 64
 PLACE_BITS: Final = 56

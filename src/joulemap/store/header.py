@@ -9,7 +9,7 @@ with little-endian words of 8 bytes and pages of 4,096. The checksum of the word
 
     5381 xor (w1 x 0xbf58476d1ce4e5b9) xor (w2 x 0xbf58476d1ce4e5b9) ...        modulo 2^64
 
-Source: `src/storage/single_file_block_manager.cpp` and `src/common/checksum.cpp` of DuckDB 2.0.
+Source: `src/storage/single_file_block_manager.cpp` and `src/common/checksum.cpp` of DuckDB 1.5.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from joulemap.resource import package_version
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.quote import quote_name, quote_text
-from joulemap.store.row import as_array
+from joulemap.store.row import describe_arrays
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
 """Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""
@@ -62,9 +62,9 @@ def write_parquet(
     try:
         connection.execute(f"CREATE TABLE answer ({', '.join(map(' '.join, zip(names, kinds, strict=True)))})")
         if rows:
-            arrays = {f"c{index}": as_array(list(values)) for index, values in enumerate(zip(*rows, strict=True))}
+            arrays, values = describe_arrays({f"c{n}": list(one) for n, one in enumerate(zip(*rows, strict=True))})
             connection.register("incoming", arrays)
-            connection.execute(f"INSERT INTO answer SELECT {', '.join(arrays)} FROM incoming")
+            connection.execute(f"INSERT INTO answer SELECT {', '.join(values)} FROM incoming")
         copy_to_parquet(connection, "FROM answer", {}, path, about)
     except duckdb.Error as error:
         raise SqlError(f"cannot be written as Parquet: {str(error).splitlines()[0]}") from error

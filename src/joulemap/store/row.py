@@ -14,19 +14,37 @@ ARROW_ROWS: Final = 200_000
 
 def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any]) -> None:
     """Insert columns (numpy arrays or lists of equal length, None for null) into a table by name."""
-    frame: Any = {name: as_array(values) for name, values in columns.items()}
-    if len(next(iter(frame.values()))) >= ARROW_ROWS:
+    arrays, values = describe_arrays(columns)
+    frame: Any = arrays
+    if len(next(iter(arrays.values()))) >= ARROW_ROWS:
         import pyarrow as pa
 
-        frame = pa.table(frame)
+        frame = pa.table(arrays)
     connection.register("_incoming", frame)
-    names = ", ".join(columns)
-    connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM _incoming")
+    connection.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)} FROM _incoming")
     connection.unregister("_incoming")
 
 
+def describe_arrays(columns: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return arrays that the engine scans as they are, and the SQL of each column over them.
+
+    Which numbers are missing is an array of its own: engines disagree on masks.
+    """
+    arrays, values = {}, []
+    for name, column in columns.items():
+        array = as_array(column)
+        if hasattr(array, "mask"):
+            arrays[f"{name}__missing"] = array.mask
+            values.append(f"CASE WHEN NOT {name}__missing THEN {name} END")
+            array = array.data
+        else:
+            values.append(name)
+        arrays[name] = array
+    return arrays, values
+
+
 def as_array(values: Any) -> Any:
-    """Return an array that the engine scans as it is: numbers as numbers, missing ones masked, all else as objects."""
+    """Return numbers as numbers, missing ones masked, and all else as objects."""
     import numpy as np
 
     if isinstance(values, np.ndarray):
