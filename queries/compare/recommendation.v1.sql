@@ -112,16 +112,20 @@ ranked AS (
             PARTITION BY goal ORDER BY cost, hardware ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
         )
 ),
+winner AS MATERIALIZED (
+    SELECT d.goal, d.run_id, d.draw, d.cost
+    FROM ranked AS r
+    JOIN drawn AS d ON d.goal = r.goal AND d.run_id = r.run_id
+    WHERE r.rank = 1
+),
 rival AS (
     SELECT
         w.goal,
         d.run_id,
         d.hardware,
-        avg(CAST(d.cost < b.cost AS INTEGER)) AS probability
-    FROM ranked AS w
-    JOIN drawn AS b ON b.goal = w.goal AND b.run_id = w.run_id
-    JOIN drawn AS d ON d.goal = w.goal AND d.draw = b.draw AND d.run_id <> w.run_id
-    WHERE w.rank = 1
+        avg(CAST(d.cost < w.cost AS INTEGER)) AS probability
+    FROM winner AS w
+    JOIN drawn AS d ON d.goal = w.goal AND d.draw = w.draw AND d.run_id <> w.run_id
     GROUP BY w.goal, d.run_id, d.hardware
 ),
 rivals AS (

@@ -479,6 +479,8 @@ FROM comparisons_among((SELECT list(r.run_id) FROM newest_runs AS r)) AS c;
 COMMENT ON VIEW comparison_probability IS 'Each newest run of a model against each other, in a metric: how probable it is that it is better';
 COMMENT ON COLUMN comparison_probability.label IS 'Hardware, precision, batch and runtime';
 
+-- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
+-- one model reads the rows of its runs and not every row.
 CREATE VIEW subgraph_results AS
 SELECT
     r.run_id,
@@ -513,7 +515,7 @@ SELECT
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
-    edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
+    edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
     p.units_used_count,
     r.units_total_count,
     p.tile_count,
@@ -528,6 +530,7 @@ SELECT
     p.pass_bytes,
     p.computed_mac_count
 FROM run_configurations AS r
+JOIN run_total AS t ON t.run_id = r.run_id
 JOIN LATERAL (
     SELECT
         subgraph_index,
@@ -550,9 +553,7 @@ JOIN LATERAL (
         coalesce(
             any_value(spent),
             {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0, 'overhead_fj': 0}
-        ) AS spent,
-        sum(any_value(latency_fs)) OVER () AS run_latency_fs,
-        sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
+        ) AS spent
     FROM (
         SELECT
             s.subgraph_index,
@@ -576,15 +577,22 @@ JOIN LATERAL (
         SELECT
             l.subgraph_index,
             energy_by_part(a.part, a.common_category, l.energy_fj) AS spent
-        FROM ledger_line AS l
+        FROM (
+            SELECT e.subgraph_index, e.action_id, sum(e.energy_fj) AS energy_fj
+            FROM ledger_line AS e
+            WHERE e.run_id = r.run_id
+            GROUP BY e.subgraph_index, e.action_id
+        ) AS l
         JOIN action AS a ON a.action_id = l.action_id
-        WHERE l.run_id = r.run_id
         GROUP BY l.subgraph_index
         UNION ALL BY NAME
         SELECT o.subgraph_index, count(*) AS operator_count, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
-        FROM run_operator AS o
+        FROM (
+            SELECT c.subgraph_index, c.operator_index
+            FROM run_operator AS c
+            WHERE c.run_id = r.run_id
+        ) AS o
         JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-        WHERE o.run_id = r.run_id
         GROUP BY o.subgraph_index
     )
     GROUP BY subgraph_index
@@ -610,10 +618,10 @@ SELECT
     r.is_newest,
     p.subgraph_index,
     p.operator_index,
-    p.name,
-    p.operation,
-    p.kind,
-    p.mac_count,
+    q.name,
+    q.operation,
+    q.kind,
+    q.mac_count,
     p.moved_bytes,
     seconds(p.latency_fs) AS latency_s,
     joules(p.spent.energy_fj) AS energy_j,
@@ -624,8 +632,8 @@ SELECT
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
-    edp_share(p.spent.energy_fj, p.latency_fs, p.run_energy_fj, p.run_latency_fs) AS edp_share_js,
-    r.runtime IN ('fused', 'engine') AND p.subgraph_operator_count > 1 AS is_fused,
+    edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
+    r.runtime IN ('fused', 'engine') AND n.operator_count > 1 AS is_fused,
     joules(p.separate_energy_fj) AS separate_energy_j,
     seconds(p.separate_latency_fs) AS separate_latency_s,
     p.kernel_count,
@@ -635,17 +643,15 @@ SELECT
     p.separate_dram_bytes,
     p.separate_moved_bytes,
     p.separate_pass_bytes,
-    p.bias_addition_count,
-    p.bias_element_count
+    bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
+    bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
+        AS bias_element_count
 FROM run_configurations AS r
+JOIN run_total AS t ON t.run_id = r.run_id
 JOIN LATERAL (
     SELECT
         operator_index,
         any_value(subgraph_index) AS subgraph_index,
-        any_value(name) AS name,
-        any_value(operation) AS operation,
-        any_value(kind) AS kind,
-        any_value(mac_count) AS mac_count,
         any_value(latency_fs) AS latency_fs,
         any_value(moved_bytes) AS moved_bytes,
         any_value(separate_latency_fs) AS separate_latency_fs,
@@ -657,23 +663,14 @@ JOIN LATERAL (
         any_value(separate_dram_bytes) AS separate_dram_bytes,
         any_value(separate_moved_bytes) AS separate_moved_bytes,
         any_value(separate_pass_bytes) AS separate_pass_bytes,
-        any_value(bias_addition_count) AS bias_addition_count,
-        any_value(bias_element_count) AS bias_element_count,
         coalesce(
             any_value(spent),
             {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0, 'overhead_fj': 0}
-        ) AS spent,
-        count(any_value(latency_fs)) OVER (PARTITION BY any_value(subgraph_index)) AS subgraph_operator_count,
-        sum(any_value(latency_fs)) OVER () AS run_latency_fs,
-        sum(any_value(spent).energy_fj) OVER () AS run_energy_fj
+        ) AS spent
     FROM (
         SELECT
             o.operator_index,
             o.subgraph_index,
-            q.name,
-            q.operation,
-            q.kind,
-            q.mac_count,
             o.latency_fs,
             o.moved_bytes,
             o.separate_latency_fs,
@@ -684,24 +681,31 @@ JOIN LATERAL (
             o.separate_kernel_count,
             o.separate_dram_bytes,
             o.separate_moved_bytes,
-            o.separate_pass_bytes,
-            bias_addition_count(q.kind, q.elementwise_count) AS bias_addition_count,
-            bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
-                AS bias_element_count
+            o.separate_pass_bytes
         FROM run_operator AS o
-        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
         WHERE o.run_id = r.run_id
         UNION ALL BY NAME
         SELECT
             l.operator_index,
             energy_by_part(a.part, a.common_category, l.energy_fj) AS spent
-        FROM ledger_line AS l
+        FROM (
+            SELECT e.operator_index, e.action_id, sum(e.energy_fj) AS energy_fj
+            FROM ledger_line AS e
+            WHERE e.run_id = r.run_id
+            GROUP BY e.operator_index, e.action_id
+        ) AS l
         JOIN action AS a ON a.action_id = l.action_id
-        WHERE l.run_id = r.run_id
         GROUP BY l.operator_index
     )
     GROUP BY operator_index
-) AS p ON p.latency_fs IS NOT NULL;
+) AS p ON p.latency_fs IS NOT NULL
+JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+JOIN LATERAL (
+    SELECT c.subgraph_index, count(*) AS operator_count
+    FROM run_operator AS c
+    WHERE c.run_id = r.run_id
+    GROUP BY c.subgraph_index
+) AS n ON n.subgraph_index = p.subgraph_index;
 COMMENT ON VIEW operator_results IS 'Each operator''s exact share of a run, and what it would cost as a kernel of its own';
 COMMENT ON COLUMN operator_results.kernel_count IS '1 where it leads a kernel, else 0';
 COMMENT ON COLUMN operator_results.moved_bytes IS 'Its part of what crosses the boundary of its kernel';
@@ -1215,24 +1219,7 @@ FROM (
             ORDER BY r.run_id DESC
         ) = 1
     ) AS r
-    JOIN LATERAL (
-        SELECT s.latency_fs, p.interval_fs, l.energy_fj
-        FROM (
-            SELECT sum(t.latency_fs) AS latency_fs
-            FROM run_subgraph AS t
-            WHERE t.run_id = r.run_id
-        ) AS s
-        CROSS JOIN (
-            SELECT sum(o.interval_fs) AS interval_fs
-            FROM run_operator AS o
-            WHERE o.run_id = r.run_id
-        ) AS p
-        CROSS JOIN (
-            SELECT sum(q.energy_fj) AS energy_fj
-            FROM ledger_line AS q
-            WHERE q.run_id = r.run_id
-        ) AS l
-    ) AS x ON x.latency_fs IS NOT NULL AND x.energy_fj IS NOT NULL
+    JOIN run_total AS x ON x.run_id = r.run_id
     UNION ALL
     SELECT
         m.measurement_id,
