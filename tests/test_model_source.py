@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -68,6 +69,10 @@ def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.
     path.write_text(NET)
     monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced again"))
     assert workspace.compare(f"{path}:net", inputs=["1,16"]).scope.run_ids == first.scope.run_ids
+    monkeypatch.undo()
+    copy = shutil.copy(path, tmp_path / "copy.py")  # a model has the name that it is asked by
+    answer = workspace.compare(f"{copy}:net", inputs=["1,16"])
+    assert {row.model for row in answer.rows} == {f"{copy}:net"}
 
 
 MULTIPLE = """

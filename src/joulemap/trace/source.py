@@ -19,11 +19,11 @@ from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.module import is_module_name
 from joulemap.domain.operator.name import find_operator
+from joulemap.domain.settings import MAX_BATCH
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
 from joulemap.trace.version import operator_version, tracer_version
 
-MAX_BATCH: Final = 1_000_000
 MAX_DIMENSIONS: Final = 64
 """That torch's kernels index."""
 MAX_ELEMENTS: Final = 2**48
@@ -40,6 +40,9 @@ CONFIGURATION_FILE: Final = "config.json"
 
 QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
 """File beside it that says how a checkpoint is quantized -> method. Source: Model Optimizer and AutoGPTQ write them."""
+
+OWN_FORMULAS: Final = " formulas="
+"""What stands in a key before the digest of a program's own formulas."""
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
@@ -115,8 +118,10 @@ class ModelRequest:
             )
         if self.kind == "zoo":
             source = f"torchvision:{self.model}"
-        elif self.kind in ("file", "exported", "module"):
-            source = f"{self.kind}:{self.content_digest}:{self.factory}"
+        elif self.kind == "module":
+            source = f"module:{self.content_digest}:"
+        elif self.kind in ("file", "exported"):  # a copy of a file is a model of its own name
+            source = f"{self.kind}:{self.content_digest}:{self.model}"
         else:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
             if self.kind in HUBS:
@@ -128,7 +133,7 @@ class ModelRequest:
             source += f"({', '.join(own)})"
         formulas = _digest_own_formulas()
         if formulas:
-            source += f" formulas={formulas}"
+            source += f"{OWN_FORMULAS}{formulas}"
         inputs = " ".join(map(str, self.inputs)) or "example_inputs"
         return WorkloadKey(
             source=source,
