@@ -212,7 +212,7 @@ def _checked(
         count = figures.get(name)
         if count is not None and not (1 <= count <= most and (count == int(count) or name not in COUNTS)):
             raise ValueError(f"{name} is {row[name]!r}, expected a whole number from 1 to {most}")
-    counts = {name: figures.pop(name) for name in COUNTS if name in figures}
+    counts: dict[str, float] = {name: figures.pop(name) for name in COUNTS if name in figures}
     if not figures:
         raise ValueError(f"none of {', '.join(FIGURES)} is given")
     for name, value in figures.items():

@@ -160,7 +160,7 @@ def trace(model: Model, talk: Talk) -> Workload:
 
     request = model.request
     if request.kind == "file" and not model.may_run:
-        raise UntrustedError(f"a row of a file names this code; --trust (in Python trust=True) runs it")
+        raise UntrustedError("a row of a file names this code; --trust (in Python trust=True) runs it")
     talk(f"tracing {request.model} …")
     return fuse(trace_request(request))
 
