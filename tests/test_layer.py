@@ -30,7 +30,7 @@ BELOW: dict[str, set[str]] = {
     "frame": {"errors"},
     "domain": {"errors", "frame"},
     "catalog": {"domain", "errors", "file", "number", "resource", "units"},
-    "trace": {"domain", "errors", "resource"},
+    "trace": {"background", "domain", "errors", "resource"},
     "fuse": {"domain"},
     "device": {"domain", "errors", "resource", "trace"},
     "model": {"domain", "errors", "units"},

@@ -16,7 +16,7 @@ MOST_DIGITS: Final = 40
 
 
 def read_real(text: str) -> float:
-    """Return a finite number, blanks around it left out; ValueError for `nan`, `inf`, `1e400`, `1_0` and other texts."""
+    """Return a finite number, blanks around it left out; ValueError for `nan`, `1e400`, `1_0` and other texts."""
     if not _REAL.fullmatch(text.strip()) or not math.isfinite(number := float(text)):
         raise ValueError(f"{text[:60]!r} is not a finite number")
     return number

@@ -24,6 +24,9 @@ from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
 from joulemap.trace.version import operator_version, tracer_version
 
+MOST_BYTES: Final = 10_000_000
+"""Of a configuration."""
+
 MAX_DIMENSIONS: Final = 64
 """That torch's kernels index."""
 MAX_ELEMENTS: Final = 2**48
@@ -266,11 +269,19 @@ def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
         raise UsageError(f"{request.model} is a configuration itself: leave out --config")
     path = Path(config) if config else named / CONFIGURATION_FILE if named.is_dir() else named
     try:
-        content = b"".join(file.read_bytes() for file in (path, *find_quantization_files(path)))
+        content = b"".join(map(_read_configuration, (path, *find_quantization_files(path))))
         digest = hashlib.sha256(content).hexdigest()[:16]
     except OSError as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error.strerror}") from error
     return attrs.evolve(request, path=path, content_digest=digest, factory="" if is_path else request.factory)
+
+
+def _read_configuration(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise ModelError(f"{quote(str(path))} is not a file")
+    if path.stat().st_size > MOST_BYTES:
+        raise ModelError(f"{quote(str(path))} is longer than {MOST_BYTES:,} bytes: it is no configuration")
+    return path.read_bytes()
 
 
 def find_quantization_files(path: Path) -> list[Path]:
