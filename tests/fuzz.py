@@ -27,6 +27,14 @@ class Input:
 
     arguments: Sequence[str]
     files: Mapping[str, bytes] = attrs.field(factory=dict)
+    then: Sequence[str] = ()
+    """What is typed next where that is answered."""
+
+
+RAN: Final = "ran"
+"""The file that code makes which must not run."""
+
+EVIL: Final = f"open({RAN!r}, 'w')\nimport torch\ndef net(): return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n".encode()
 
 
 WORDS: Final = (
@@ -120,14 +128,22 @@ def bad_measurements(random: Random) -> Input:
     """Return a file of measurements with random rows, as CSV or JSON, to import."""
     names = ["hardware", "model", "precision", "batch", "runtime", "source", "latency_s", "energy_j", "conditions"]
     right = ["tpu_v4", "resnet18", "fp32", "1", "fused", "mine", "0.1", "0.2", ""]
+    right[1] = random.choice(("resnet18", "resnet18", "./own.py:net", "own.py:net"))
     rows = [
         [draw_word(random) if random.random() < 0.1 else cell for cell in right] for _ in range(random.randint(0, 4))
     ]
     if random.random() < 0.5:
-        text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
-        return Input(("measurements", "import", "own.json"), {"own.json": _damage(random, text)})
-    text = "\n".join(",".join(cell.replace(",", "") for cell in row) for row in [names, *rows])
-    return Input(("measurements", "import", "own.csv"), {"own.csv": _damage(random, text)})
+        name, text = "own.json", json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        heads = [random.choice(names) if random.random() < 0.05 else name for name in names]
+        name = "own.csv"
+        text = "\n".join(",".join(cell.replace(",", "") for cell in row) for row in [heads, *rows])
+    content = _damage(random, text) if random.random() < 0.7 else text.encode(errors="replace")
+    return Input(
+        ("measurements", "import", name),
+        {name: content, "own.py": EVIL},
+        then=("validate", "--hardware", "tpu_v4", "--source", "mine"),
+    )
 
 
 def bad_query(random: Random) -> Input:
