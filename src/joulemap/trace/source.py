@@ -25,7 +25,10 @@ from joulemap.resource import package_version
 from joulemap.trace.version import operator_version, tracer_version
 
 MOST_BYTES: Final = 10_000_000
-"""Of a configuration."""
+"""Of a configuration, or a file of code."""
+
+PART_BYTES: Final = 2**20
+"""Of a file that is read at a time."""
 
 MAX_DIMENSIONS: Final = 64
 """That torch's kernels index."""
@@ -393,12 +396,16 @@ def _content_digest(path: Path) -> str:
     folder = path.resolve().parent
     for index, file in enumerate(local_files(path)):
         digest.update(os.fsencode(file.relative_to(folder)) if index else b"")
-        digest.update(file.read_bytes())
+        with file.open("rb") as stream:
+            while part := stream.read(PART_BYTES):
+                digest.update(part)
     return digest.hexdigest()[:16]
 
 
 def _local_imports(file: Path, folder: Path) -> set[Path]:
     """Return the files under a folder that a module's import statements name; relative ones from where it stands."""
+    if file.stat().st_size > MOST_BYTES:
+        raise ModelError(f"{file} is longer than {MOST_BYTES:,} bytes: it is no code")
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, MemoryError, RecursionError):
