@@ -27,6 +27,14 @@ class Input:
 
     arguments: Sequence[str]
     files: Mapping[str, bytes] = attrs.field(factory=dict)
+    then: Sequence[str] = ()
+    """What is typed next where that is answered."""
+
+
+RAN: Final = "ran"
+"""The file that code makes which must not run."""
+
+EVIL: Final = f"open({RAN!r}, 'w')\nimport torch\ndef net(): return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n".encode()
 
 
 WORDS: Final = (
@@ -120,14 +128,22 @@ def bad_measurements(random: Random) -> Input:
     """Return a file of measurements with random rows, as CSV or JSON, to import."""
     names = ["hardware", "model", "precision", "batch", "runtime", "source", "latency_s", "energy_j", "conditions"]
     right = ["tpu_v4", "resnet18", "fp32", "1", "fused", "mine", "0.1", "0.2", ""]
+    right[1] = random.choice(("resnet18", "resnet18", "./own.py:net", "own.py:net"))
     rows = [
         [draw_word(random) if random.random() < 0.1 else cell for cell in right] for _ in range(random.randint(0, 4))
     ]
     if random.random() < 0.5:
-        text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
-        return Input(("measurements", "import", "own.json"), {"own.json": _damage(random, text)})
-    text = "\n".join(",".join(cell.replace(",", "") for cell in row) for row in [names, *rows])
-    return Input(("measurements", "import", "own.csv"), {"own.csv": _damage(random, text)})
+        name, text = "own.json", json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        heads = [random.choice(names) if random.random() < 0.05 else name for name in names]
+        name = "own.csv"
+        text = "\n".join(",".join(cell.replace(",", "") for cell in row) for row in [heads, *rows])
+    content = _damage(random, text) if random.random() < 0.7 else text.encode(errors="replace")
+    return Input(
+        ("measurements", "import", name),
+        {name: content, "own.py": EVIL},
+        then=("validate", "--hardware", "tpu_v4", "--source", "mine"),
+    )
 
 
 def bad_query(random: Random) -> Input:
@@ -217,7 +233,8 @@ NASTY: Final = (
     "SELECT ?", "SELECT $a", "SELECT $model, $batch", "SELECT 1 / 0, 1.0 / 0, 0.0 / 0, 1 % 0", "SELECT 'x'::INTEGER",
     "SELECT 1e400", "SELECT 9223372036854775807 + 1", "SELECT 170141183460469231731687303715884105727 * 2",
     "SELECT sqrt(-1)", "SELECT ln(0)", "SELECT factorial(1000)", "SELECT chr(0)", "SELECT chr(27) || '[31m'",
-    "SELECT repeat('x', -1)", "SELECT repeat('x', 1000000)", "SELECT unnest([1, 2]), unnest([3])", "SELECT [1, 'a']",
+    "SELECT repeat('x', -1)", "SELECT repeat('x', 1000000)", "SELECT length(repeat('x', 2000000000))",
+    "SELECT len(range(300000000))", "SELECT unnest([1, 2]), unnest([3])", "SELECT [1, 'a']",
     "SELECT {'a': 1}.b", "SELECT map([1, 1], [2, 3])", "SELECT [][1]", "SELECT DATE '0000-00-00'",
     "SELECT DATE 'infinity', TIMESTAMP '-infinity', '290000-01-01'::DATE", "SELECT TIME '24:00:00'",
     "SELECT INTERVAL '1' YEAR * 1000000", "SELECT TIMESTAMPTZ 'infinity'",

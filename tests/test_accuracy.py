@@ -82,6 +82,7 @@ class OneModel(Workspace):
         by: ScoreDivision = "runtime",
         source: str = "",
         calibration: str | Calibration = "auto",
+        trust: bool = False,
     ) -> Table[PredictionScore]:
         return super().validate(
             hardware or "h200_sxm",
@@ -90,6 +91,7 @@ class OneModel(Workspace):
             by=by,
             source=source,
             calibration=calibration,
+            trust=trust,
         )
 
     def validate_operators(
@@ -99,9 +101,10 @@ class OneModel(Workspace):
         *,
         precision: Precision | Literal[""] = "",
         calibration: str | Calibration = "auto",
+        trust: bool = False,
     ) -> Table[OperatorScore]:
         return super().validate_operators(
-            hardware or "h200_sxm", model or "resnet18", precision=precision, calibration=calibration
+            hardware or "h200_sxm", model or "resnet18", precision=precision, calibration=calibration, trust=trust
         )
 
     def measurements(self, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:

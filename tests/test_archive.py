@@ -229,6 +229,16 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "the rows of a hardware version are those that were written (hardware_fact of ",
     ),
+    "another model's name": (
+        lambda folder: replace_table(folder, "workload", "SELECT * REPLACE ('vgg11' AS model) FROM '{file}'"),
+        "does not add up: the key of a workload of 'vgg11' is of 'torchvision:",
+    ),
+    "another model's key": (
+        lambda folder: replace_table(
+            folder, "workload", "SELECT * REPLACE ('torchvision:vgg11' AS source, 'vgg11' AS model) FROM '{file}'"
+        ),
+        "does not add up: the key of a workload of 'vgg11' is of 'torchvision:vgg11'",
+    ),
     "out of range": (
         lambda folder: replace_table(folder, "run", "SELECT * REPLACE (-1 AS batch) FROM '{file}'"),
         "run.parquet is damaged: Constraint Error",

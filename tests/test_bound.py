@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 from datetime import date, datetime
 from pathlib import Path
@@ -46,6 +47,16 @@ def test_a_function_that_the_engine_does_not_stop_ends_the_command(joulemap_proc
     assert time.monotonic() - begun < 20.0
     assert (done.returncode, done.stdout) == (ExitCode.SQL, "")
     assert done.stderr == "joulemap: stopped after 0.2 s: ask for less, or allow more with --timeout SECONDS\n"
+
+
+def test_one_value_of_a_function_keeps_to_the_memory(joulemap: Run, database: Path, tmp_path: Path) -> None:
+    """The engine does not count what a function writes into one vector: the operating system does."""
+    statement = "SELECT len(range(400000000))"
+    for more in ((), ("--output", tmp_path / "x.parquet")):
+        done = joulemap("sql", statement, "--max-memory", "60MB", "--db", database, *more)
+        assert (done.returncode, done.stdout) == (ExitCode.SQL, "")
+        assert done.stderr.startswith("joulemap: stopped as it takes more than 60 MB of memory: ")
+    assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
 
 
 def test_rows_are_counted_while_they_come(database: Path) -> None:

@@ -663,11 +663,13 @@ def test_rows_that_contradict_each_other_are_named(tmp_path: Path, own: Path, jo
 
 def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
+    (tmp_path / "own.py").write_text("raise SystemExit\n")
     imported(
         workspace,
         tmp_path,
         "gaudi3,resnet18,bf16,1,graph,0.001,,,made up",
         "gaudi3,./nowhere.py:net,bf16,1,graph,0.001,,,made up",
+        f"gaudi3,{tmp_path}/own.py:net,bf16,1,graph,0.001,,,made up",
         "gaudi3,resnet18,bf16,1,graph,,,300,made up",
         "gaudi3,resnet18,int4,1,graph,0.001,,,made up",
     )
@@ -675,6 +677,8 @@ def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -
     assert answer.calibration.row_count == 1
     (unknown,) = [line for line in answer.left_out if "nowhere" in line]
     assert unknown.startswith("1 row of ./nowhere.py:net: ")
+    told = f"1 row of {tmp_path}/own.py:net: a row of a file names this code; --trust (in Python trust=True) runs it"
+    assert told in answer.left_out
     assert "1 row of resnet18: neither latency nor energy was measured" in answer.left_out
     assert any(line.startswith("1 row of resnet18: gaudi3 has no int4; it has") for line in answer.left_out)
     with pytest.raises(NoMeasurementError, match="nothing of vgg11 at fp16 was measured on gaudi3: `joulemap measure"):

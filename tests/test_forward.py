@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import runpy
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError, UsageError
+from joulemap.errors import ExitCode, ModelError, UsageError
+from joulemap.trace import limit
 from joulemap.trace.limit import OPERATORS, SECONDS
 from joulemap.trace.module import trace_module
 from models import KEY
@@ -305,6 +307,11 @@ def wait(_: nn.Module, x: Tensor) -> Tensor:
         pass
 
 
+def doze(lin: nn.Module, x: Tensor) -> Any:
+    time.sleep(1.5)
+    return lin(x)
+
+
 def test_the_limit_on_time_leaves_nothing_behind() -> None:
     traced(lambda lin, x: lin(x))
     # A profiler waits without end where the interpreter is left looking for what another thread may have raised.
@@ -320,6 +327,12 @@ def test_a_loop_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     text = refusal(wait)
     assert "it took more than 1 s" in text
     assert "; test_forward.py, line " in text
+    told: list[tuple[str, int]] = []
+    monkeypatch.setattr(limit, "GRACE_S", 0.2)
+    monkeypatch.setattr(limit, "ends", [lambda text, code: told.append((text, code))])
+    assert "it took more than 1 s" in refusal(doze)
+    assert told[0][1] == ExitCode.MODEL  # a command of ours ends where no step of Python comes
+    assert told[0][0].startswith("joulemap: net: it took more than 1 s: it may loop without end")
     monkeypatch.setenv(SECONDS, "soon")
     with pytest.raises(UsageError, match="JOULEMAP_TRACE_SECONDS is 'soon', expected a whole number"):
         traced(lambda lin, x: lin(x))

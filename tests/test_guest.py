@@ -58,6 +58,15 @@ def test_whatever_a_model_raises_is_one_line(statement: str, place: str, joulema
     assert not (tmp_path / "joulemap.duckdb").exists()
 
 
+def test_a_file_that_does_not_end_is_one_line(joulemap: Run, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("while True:\n    pass\n")
+    done = joulemap("model", "show", "net.py:net", variables={"JOULEMAP_TRACE_SECONDS": "1"})
+    assert (done.returncode, done.stdout) == (ExitCode.MODEL, "")
+    assert done.stderr.startswith("joulemap: net.py, line ")
+    assert "it took more than 1 s: it may loop without end" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def state() -> dict[str, object]:
     """Return what answers depend on and a model can change."""
     return {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from joulemap.domain.workload import Workload
 from joulemap.errors import JoulemapError, ModelError, UnknownNameError, UsageError
 from joulemap.trace import source
 from joulemap.trace.build import trace_request
+from joulemap.trace.hub import build_transformers
 from joulemap.trace.source import parse_argument, parse_input, resolve_model
 
 
@@ -208,6 +211,9 @@ def test_a_setting_of_a_part_leaves_the_others() -> None:
         ("text_config.hiden_size=2", UnknownNameError, "hf:Seeing: text_config.*hidden_size"),
         ("tie.twice=1", UsageError, "tie is True and has no settings of its own"),
         ("a..b=1", UsageError, "write name=value"),
+        ("num_hidden_layers=1000000", ModelError, "num_hidden_layers is 1,000,000, expected at most 2,000"),
+        ("text_config.depths=[2, 1000000]", ModelError, "depths is 1,000,000, expected at"),
+        ("attn_implementation=evil/kernel", ModelError, "hf:Seeing asks for evil/kernel, code of a hub, and nothing"),
     ],
 )
 def test_a_setting_that_is_not_there_is_refused(argument: str, kind: type[JoulemapError], message: str) -> None:
@@ -216,10 +222,24 @@ def test_a_setting_that_is_not_there_is_refused(argument: str, kind: type[Joulem
         trace(name, arguments=(argument,))
 
 
+def test_what_asks_for_a_network_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = SimpleNamespace(HF_HUB_OFFLINE=False)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", constants)
+
+    def download(_config: Settings) -> None:
+        assert (os.environ["HF_HUB_OFFLINE"], constants.HF_HUB_OFFLINE) == ("1", True)
+        socket.create_connection(("192.0.2.7", 443))
+
+    monkeypatch.setattr(sys.modules["transformers"].AutoModel, "from_config", download)
+    with pytest.raises(ModelError, match=r"^hf:Text asks for http://192\.0\.2\.7:443, and nothing is downloaded"):
+        trace("hf:Text")
+    assert ("HF_HUB_OFFLINE" in os.environ, constants.HF_HUB_OFFLINE) == (False, False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname()).close()
+
+
 def test_words_of_json_are_values() -> None:
     request = resolve_model("hf:Seeing", {}, arguments=[("tie", "false")])
-    from joulemap.trace.hub import build_transformers
-
     assert build_transformers(request)[0].config.tie is False  # type: ignore[union-attr]
 
 
@@ -236,6 +256,10 @@ def test_a_file_holds_a_configuration(tmp_path: Path) -> None:
         trace("hf:Seeing", config=str(path))
     with pytest.raises(UsageError, match="resnet18 takes no --config: hf:NAME does"):
         resolve_model("resnet18", {}, config=str(path))
+    path.write_text(json.dumps({"model_type": "words", "use_pretrained_backbone": True}))
+    assert build_transformers(resolve_model("hf:Text", {}, config=str(path)))[0].config.use_pretrained_backbone is False  # type: ignore[union-attr]
+    with pytest.raises(ModelError, match="'/dev/zero' is not a file"):
+        trace("hf:Text", config="/dev/zero")
     path.write_text("[]")
     with pytest.raises(ModelError, match="holds a list, expected the settings"):
         trace("hf:Text", config=str(path))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -68,6 +70,10 @@ def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.
     path.write_text(NET)
     monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced again"))
     assert workspace.compare(f"{path}:net", inputs=["1,16"]).scope.run_ids == first.scope.run_ids
+    monkeypatch.undo()
+    copy = shutil.copy(path, tmp_path / "copy.py")  # a model has the name that it is asked by
+    answer = workspace.compare(f"{copy}:net", inputs=["1,16"])
+    assert {row.model for row in answer.rows} == {f"{copy}:net"}
 
 
 MULTIPLE = """
@@ -299,6 +305,10 @@ def test_a_users_file_without_a_factory_or_that_is_not_there(tmp_path: Path) -> 
         workspace.compare(f"{tmp_path}/mine.py")
     with pytest.raises(ModelError, match="there is no file"):
         workspace.compare(f"{tmp_path}/other.py:net")
+    (tmp_path / "large.py").touch()
+    os.truncate(tmp_path / "large.py", 30 * 10**9)
+    with pytest.raises(ModelError, match=r"large\.py is longer than 10,000,000 bytes: it is no code"):
+        workspace.compare(f"{tmp_path}/large.py:net")
 
 
 class Paired(torch.nn.Module):

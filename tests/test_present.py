@@ -178,6 +178,16 @@ def test_a_tree_keeps_its_spaces() -> None:
     assert draw(tree, 40).endswith("\n  l2 cache.read     1 J")
 
 
+def test_nothing_of_an_input_is_obeyed_where_markdown_is_shown() -> None:
+    evil = "<script>x</script>![a](http://b)`"
+    chips = Grid(headings=("hardware", evil), rows=((evil, "x < 5"),))
+    text = write(make(chips, Lines((evil,)), Steps((evil,)), Text(evil), title=evil), "markdown")
+    *rest, step = sorted(text.split("\n"), key=lambda line: line.startswith("- `` "))
+    assert step == f"- `` {evil} ``"
+    assert not any("<s" in line or "](" in line for line in rest)
+    assert "x < 5" in text
+
+
 @pytest.mark.parametrize("form", ["markdown", "csv", "json"])
 def test_formats_for_programs_know_no_width(form: str) -> None:
     texts = {write(make(CHIPS), form, width) for width in (40, 200, None)}

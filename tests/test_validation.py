@@ -175,9 +175,15 @@ WRONG = {
         "H100,resnet18,fp16,1,graph,,,x",
         "none of latency_s, throughput_per_s, energy_j, power_w, wall_power_w",
     ),
-    "no number": ("H100,resnet18,fp16,1,graph,soon,,x", "latency_s is 'soon', expected a number"),
+    "no number": ("H100,resnet18,fp16,1,graph,soon,,x", "latency_s is 'soon', expected a finite number"),
     "endless": ("H100,resnet18,fp16,1,graph,inf,,x", "latency_s is 'inf', expected a finite number"),
     "half a batch": ("H100,resnet18,fp16,0.5,graph,0.001,,x", "batch is '0.5', expected a whole number from 1"),
+    "batch without end": (
+        "H100,resnet18,fp16,1e30,graph,0.001,,x",
+        "batch is '1e30', expected a whole number from 1 to",
+    ),
+    "parted digits": ("H100,resnet18,fp16,1,graph,1_0,,x", "latency_s is '1_0', expected a finite number"),
+    "other digits": ("H100,resnet18,fp16,\u0663,graph,0.001,,x", "batch is '\u0663', expected a finite number"),
     "precision": ("H100,resnet18,fp17,1,graph,0.001,,x", "precision is 'fp17', expected one of fp64"),
     "runtime": ("H100,resnet18,fp16,1,slow,0.001,,x", "runtime is 'slow', expected one of eager"),
     "no source": ("H100,resnet18,fp16,1,graph,0.001,,", "source is missing"),
@@ -210,9 +216,9 @@ def test_json_and_empty_files(tmp_path: Path) -> None:
     path.write_text(json.dumps([row]))
     assert workspace.import_measurements(path) == (1, 0)
     path.write_text(json.dumps([{**row, "latency_s": True}]))
-    with pytest.raises(CatalogueError, match="row 1: latency_s is True, expected a number"):
+    with pytest.raises(CatalogueError, match="row 1: latency_s is True, expected a finite number"):
         workspace.import_measurements(path)
-    for text in ("{}", "[1]", "nonsense", ""):
+    for text in ("{}", "[1]", "nonsense", "", '[{"batch": 1, "batch": 2}]'):
         path.write_text(text)
         with pytest.raises(CatalogueError, match=r"not valid JSON|expected a list of objects"):
             workspace.import_measurements(path)
@@ -223,8 +229,27 @@ def test_json_and_empty_files(tmp_path: Path) -> None:
     empty.write_text("colour\nred\n")
     with pytest.raises(CatalogueError, match="line 2: unknown column colour; known: hardware"):
         workspace.import_measurements(empty)
+    empty.write_text(HEADER.replace("power_w", "latency_s"))
+    with pytest.raises(CatalogueError, match="line 1: the column 'latency_s' is there twice"):
+        workspace.import_measurements(empty)
     with pytest.raises(CatalogueError, match="cannot be read"):
         workspace.import_measurements(tmp_path / "none.csv")
+
+
+def test_rows_name_no_code(tmp_path: Path, joulemap: Run) -> None:
+    """A row names a model file: who imports it has not asked for its code to run."""
+    own, ran = tmp_path / "own.py", tmp_path / "ran"
+    own.write_text(
+        f"import torch\nopen({str(ran)!r}, 'w')\ndef net(): return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
+    )
+    (tmp_path / "mine.csv").write_text(f"{HEADER}gaudi3,{own}:net,bf16,1,graph,0.001,,a bench\n")
+    workspace = Workspace(tmp_path / "joulemap.duckdb")
+    workspace.import_measurements(tmp_path / "mine.csv")
+    done = joulemap("validate", "--hardware", "gaudi3", "--format", "json")
+    assert done.stderr == f"joulemap: left out: 1 row of {own}:net, code that rows of a file name: --trust runs it\n"
+    assert (done.stdout, ran.exists()) == ("[]\n", False)
+    (score,) = workspace.validate("gaudi3", by="model", trust=True)
+    assert (score.part, ran.exists()) == (f"{own}:net", True)
 
 
 def test_nothing_measured_is_said(tmp_path: Path) -> None:

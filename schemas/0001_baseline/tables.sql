@@ -238,7 +238,7 @@ COMMENT ON TABLE workload IS 'A traced model at one input shape';
 COMMENT ON COLUMN workload.workload_id IS 'Number used in the tables of its parts';
 COMMENT ON COLUMN workload.workload_key IS 'Digest of all that a trace depends on';
 COMMENT ON COLUMN workload.model IS 'The name that it was asked for by';
-COMMENT ON COLUMN workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:FACTORY, exported:DIGEST:, timm:NAME or hf:NAME, with the arguments that it was built with in brackets';
+COMMENT ON COLUMN workload.source IS 'torchvision:NAME, block:NAME, file:DIGEST:PATH:FACTORY, exported:DIGEST:PATH, timm:NAME or hf:NAME, with the arguments that it was built with in brackets';
 COMMENT ON COLUMN workload.input_spec IS 'Input shapes and dtypes';
 COMMENT ON COLUMN workload.input_shape IS 'Of one sample of each input, without the batch, e.g. 3x224x224';
 COMMENT ON COLUMN workload.batch IS 'Samples in one input';

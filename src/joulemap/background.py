@@ -11,6 +11,9 @@ Result = TypeVar("Result")
 uninterrupted: Final = Lock()
 """Held for the moment in which the process had better not end."""
 
+ends: Final[list[Callable[[str, int], object]]] = []
+"""What ends this process with a line on stderr and a code, where it is a command of ours; empty in other programs."""
+
 
 def begin(action: Callable[[], Result]) -> Callable[[], Result]:
     """Start an action in another thread; return a function that waits for it and returns or raises what it does."""

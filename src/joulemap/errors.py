@@ -135,6 +135,10 @@ class ModelError(JoulemapError):
     exit_code = ExitCode.MODEL
 
 
+class UntrustedError(ModelError):
+    """A model whose code nobody who asks has named."""
+
+
 class SqlError(JoulemapError):
     """A statement that the database refused."""
 

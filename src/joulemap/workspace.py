@@ -779,18 +779,27 @@ class Workspace:
         by: ScoreDivision = "runtime",
         source: str = "",
         calibration: str | Calibration = "auto",
+        trust: bool = False,
     ) -> Table[PredictionScore]:
         """Return how far predictions are from measurements, by `by`.
 
         That is runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new the rows
         are to the model's coefficients. `model` may be a kind of operator, as `gemm`; `source` is a text that the
         sources of measurements hold. Measured configurations that are not stored are evaluated first; `calibration` is
-        as for `compare`. Raises UnknownNameError where nothing was measured of what is asked about.
+        as for `compare`. Model files that rows name run with `trust` alone; without it the table's notes name them.
+        Raises UnknownNameError where nothing was measured of what is asked about.
         """
         from joulemap.answer.validate import score_predictions
 
         return score_predictions(
-            self._source, hardware, model, precision=precision, by=by, origin=source, calibration=calibration
+            self._source,
+            hardware,
+            model,
+            precision=precision,
+            by=by,
+            origin=source,
+            calibration=calibration,
+            trust=trust,
         )
 
     def validate_operators(
@@ -800,6 +809,7 @@ class Workspace:
         *,
         precision: Precision | Literal[""] = "",
         calibration: str | Calibration = "auto",
+        trust: bool = False,
     ) -> Table[OperatorScore]:
         """Return how far predicted device times inside models are from measured ones, by kind of operator.
 
@@ -807,7 +817,7 @@ class Workspace:
         """
         from joulemap.answer.validate import score_operators
 
-        return score_operators(self._source, hardware, model, precision=precision, calibration=calibration)
+        return score_operators(self._source, hardware, model, precision=precision, calibration=calibration, trust=trust)
 
     def calibrate(
         self,
@@ -819,6 +829,7 @@ class Workspace:
         output: str | Path | None = None,
         is_dry: bool = False,
         start: str | Calibration = "none",
+        trust: bool = False,
         force: bool = False,
     ) -> CalibrateAnswer:
         """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
@@ -826,7 +837,8 @@ class Workspace:
         `operators` counts single operators and blocks beside whole models; without it they count only where there is
         no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
         all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
-        `compare`. A file that is there and no calibration is replaced with `force` alone. Raises NoMeasurementError
+        `compare`. Model files that rows name run with `trust` alone. A file that is there and no calibration is
+        replaced with `force` alone. Raises NoMeasurementError
         where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
         from joulemap.answer.calibrate import fit_hardware
@@ -841,6 +853,7 @@ class Workspace:
             output=None if output is None else Path(output),
             is_dry=is_dry,
             start=use_calibration(start),
+            trust=trust,
             force=force,
         )
 

@@ -23,7 +23,7 @@ from campaign.scene import ARCHIVE, BASE, prepare_base
 from campaign.state import list_files, read_content
 from campaign.trial import Outcome, Trial
 from command import Done
-from fuzz import Input
+from fuzz import RAN, Input
 from joulemap.errors import ExitCode, JoulemapError
 
 ALLOWED: Final = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
@@ -133,6 +133,10 @@ def feed_family(trial: Trial, family: Family, random: Random) -> Outcome:
     done = (run_apart if family.runs_code else run)(trial, arguments, place)
     seconds = time.monotonic() - started
     failures = _judge(done, seconds)
+    if made.then and done.returncode == ExitCode.OK:
+        failures += _judge(run(trial, made.then, place), 0.0)
+    if (place / RAN).exists() and not family.runs_code:
+        failures.append(f"ran: code that {' '.join(done.args[1:])[:80]!r} is handed")
     left = [
         name
         for name in list_files(place)

@@ -224,6 +224,7 @@ def fit_hardware(
     output: Path | None,
     is_dry: bool,
     start: CalibrationUse,
+    trust: bool,
     force: bool,
 ) -> CalibrateAnswer:
     """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
@@ -243,7 +244,7 @@ def fit_hardware(
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
-    observations, left_out = observe(source, target, measured if operators else select_models(measured))
+    observations, left_out = observe(source, target, measured if operators else select_models(measured), trust=trust)
     if not observations:
         raise NoMeasurementError(_nothing(target, precisions, models, left_out))
     from joulemap.calibrate.calibration import Freedom, calibrate as fit

@@ -136,11 +136,12 @@ def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
 
 
 def observe(
-    source: Source, hardware: Hardware, measured: Sequence[Measurement]
+    source: Source, hardware: Hardware, measured: Sequence[Measurement], *, trust: bool = False
 ) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
     """Return what these measurements say about a hardware, beside their workloads, and what was left out and why.
 
-    A workload that is not stored is traced, or taken as it ships, for the occasion.
+    A workload that is not stored is traced, or taken as it ships, for the occasion; code that rows name runs only with
+    `trust`.
     """
     from joulemap.calibrate.observation import Observation
 
@@ -155,7 +156,7 @@ def observe(
             left_out.setdefault(reason, []).append(row.model)
         else:
             usable.append((row, mode))
-    workloads = find_workloads(source, {(row.model, row.batch) for row, _ in usable})
+    workloads = find_workloads(source, {(row.model, row.batch) for row, _ in usable}, trust=trust)
     for row, mode in usable:
         columns = workloads[row.model, row.batch]
         if isinstance(columns, str):
@@ -180,7 +181,7 @@ def observe(
                 energy_j=energy_j,
             )
         )
-    return tuple(found), tuple(f"{_list_models(names)}: {reason}" for reason, names in left_out.items())
+    return tuple(found), tuple(f"{list_models(names)}: {reason}" for reason, names in left_out.items())
 
 
 def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[Place, WorkloadColumns | str]:
@@ -193,16 +194,19 @@ def _read_stored(connection: Connection, models: Mapping[Place, Model]) -> dict[
     }
 
 
-def find_workloads(source: Source, wanted: Collection[Place]) -> dict[Place, WorkloadColumns | str]:
+def find_workloads(
+    source: Source, wanted: Collection[Place], *, trust: bool = False
+) -> dict[Place, WorkloadColumns | str]:
     """Return the workload of each model and batch, or why there is none: stored, as it ships, or traced.
 
-    That of a single operator follows from its name.
+    That of a single operator follows from its name. Files of code run with `trust` alone.
     """
+    settings = Settings(is_named=False, trust=trust)
     found: dict[Place, WorkloadColumns | str] = {}
     models: dict[Place, Model] = {}
     for name, batch in sorted(wanted):
         try:
-            models[name, batch] = find_model(name, Settings(), batch)
+            models[name, batch] = find_model(name, settings, batch)
         except (ModelError, UnknownNameError, UsageError) as error:
             found[name, batch] = str(error)
     source.talk(f"reading {len(models)} workloads …")
@@ -240,7 +244,8 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
     return ""
 
 
-def _list_models(names: Sequence[str]) -> str:
+def list_models(names: Sequence[str]) -> str:
+    """Return how many rows there are, one for each name, and of which models."""
     distinct = list(dict.fromkeys(names))
     more = f" and {len(distinct) - SHOWN_MODELS} more" if len(distinct) > SHOWN_MODELS else ""
     return f"{show_count(len(names), 'row')} of {', '.join(distinct[:SHOWN_MODELS])}{more}"

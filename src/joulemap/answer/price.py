@@ -12,6 +12,7 @@ from typing import Any, Final
 from joulemap.domain.settings import Price, Settings
 from joulemap.errors import UsageError
 from joulemap.file import FileError, read_text
+from joulemap.number import read_real
 from joulemap.plan.selection import select_chip
 
 COLUMNS: Final = ("hardware", "usd_per_hour", "purchase_usd", "source")
@@ -40,7 +41,10 @@ def read_price_file(path: Path) -> tuple[Price, ...]:
 
 def _read_csv(text: str) -> list[dict[str, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    if "hardware" not in (reader.fieldnames or ()):
+    names = reader.fieldnames or ()
+    if len(set(names)) < len(names):
+        raise ValueError(f"the first line has the column {max(names, key=names.count)} twice")
+    if "hardware" not in names:
         raise ValueError(f"the first line has no column hardware; columns are {', '.join(COLUMNS)}")
     rows = list(reader)
     if any(None in row or None in row.values() for row in rows):
@@ -68,8 +72,8 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
         if value == "":
             continue
         try:
-            numbers[name] = float(value)
-        except (TypeError, ValueError):
+            numbers[name] = read_real(value) if isinstance(value, str) else float(value)
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{hardware}: {name} is {value!r}, expected a number in US dollars") from None
     try:
         return Price(hardware=hardware, **numbers, source=str(row.get("source") or place))

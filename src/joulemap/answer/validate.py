@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import attrs
 
-from joulemap.answer.measurement import find_described, list_measurements, name_measured, name_models
+from joulemap.answer.measurement import find_described, list_measurements, list_models, name_measured, name_models
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
-from joulemap.errors import ModelError, UnknownNameError
+from joulemap.errors import ModelError, UnknownNameError, UntrustedError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
@@ -90,27 +90,29 @@ def score_predictions(
     by: ScoreDivision,
     origin: str,
     calibration: str | Calibration,
+    trust: bool,
 ) -> Table[PredictionScore]:
     """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(source, hardware, model, precision), "source": origin}
     measured = list_measurements(source, which["hardware"], which["model"], origin)
-    used = _ensure_runs(source, measured, which, calibration)
+    used, notes = _ensure_runs(source, measured, which, calibration, trust=trust)
     with reading(source) as connection:
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=list(used))
-        return find_projected(connection, scores)
+        return attrs.evolve(find_projected(connection, scores), notes=notes)
 
 
 def score_operators(
-    source: Source, hardware: str, model: str, *, precision: str, calibration: str | Calibration
+    source: Source, hardware: str, model: str, *, precision: str, calibration: str | Calibration, trust: bool
 ) -> Table[OperatorScore]:
     """Return how far predicted times of operators are, as `Workspace.validate_operators` documents it."""
     which = _name_measured(source, hardware, model, precision)
     with opening_catalogue(source) as connection:
         measured = run_query(connection, find_query("measurement.profile"), which)
-    _ensure_runs(source, measured, which, calibration)
+    _, notes = _ensure_runs(source, measured, which, calibration, trust=trust)
     with reading(source) as connection:
-        return find_projected(connection, fetch(connection, OperatorScore, **which))
+        scores = find_projected(connection, fetch(connection, OperatorScore, **which))
+        return attrs.evolve(scores, notes=notes)
 
 
 def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
@@ -123,9 +125,10 @@ def _name_measured(source: Source, hardware: str, model: str, precision: str) ->
 
 
 def _ensure_runs(
-    source: Source, measured: Table[Any], which: Mapping[str, str], calibration: str | Calibration
-) -> tuple[str, ...]:
-    """Evaluate every measured configuration that is not stored; return `HARDWARE LABEL` of calibrations that apply.
+    source: Source, measured: Table[Any], which: Mapping[str, str], calibration: str | Calibration, *, trust: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Evaluate every measured configuration that is not stored; return `HARDWARE LABEL` of calibrations that apply,
+    and what is said of rows whose code did not run.
 
     What cannot be traced is told and left out. `measured` names configurations; `which` is what they were chosen by:
     hardware, model and others, empty texts for all. UnknownNameError where there are none.
@@ -146,6 +149,7 @@ def _ensure_runs(
     use = use_calibration(calibration)
     use.check({row["hardware"].partition("@")[0] for row in rows})
     used: set[str] = set()
+    untrusted: set[str] = set()
 
     def find_settings(name: str, precision: Any, runtime: Any, batch: int = 1) -> Settings | None:
         target = _find_target(source, name)
@@ -157,7 +161,15 @@ def _ensure_runs(
         if applied is not None:
             used.add(f"{chip.id} {applied.label}")
         named = use.named_for(plain)
-        return Settings(hardware=target, precision=precision, runtime=runtime, batch=batch, calibration=named)
+        return Settings(
+            hardware=target,
+            precision=precision,
+            runtime=runtime,
+            batch=batch,
+            calibration=named,
+            is_named=False,
+            trust=trust,
+        )
 
     for (name, precision, runtime), places in operators.items():
         settings = find_settings(name, precision, runtime)
@@ -168,8 +180,19 @@ def _ensure_runs(
         settings = find_settings(name, precision, runtime, batch)
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
-            _ensure_models(source, tuple(dict.fromkeys(models)), settings)
-    return tuple(sorted(used))
+            untrusted |= _ensure_models(source, tuple(dict.fromkeys(models)), settings)
+    return tuple(sorted(used)), _tell_untrusted(untrusted, [row["model"] for row in rows])
+
+
+def _tell_untrusted(untrusted: Collection[str], measured: Sequence[str]) -> tuple[str, ...]:
+    """Return what is said of rows that were left out because their models are code."""
+    if not untrusted:
+        return ()
+    count = sum(model in untrusted for model in measured)
+    return (
+        f"left out: {list_models([model for model in measured if model in untrusted])}, code that rows of a file name: "
+        f"--trust runs {'it' if count == 1 else 'them'}",
+    )
 
 
 def _find_target(source: Source, name: str) -> str | Hardware | None:
@@ -184,13 +207,15 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
         return described
 
 
-def _ensure_models(source: Source, models: tuple[str, ...], settings: Settings) -> None:
+def _ensure_models(source: Source, models: tuple[str, ...], settings: Settings) -> set[str]:
+    """Evaluate these models; return those whose code nobody trusts, which are left out."""
     quiet = attrs.evolve(source, progress=None)
     try:
         ensure_runs(quiet, plan_runs(models, settings))
     except (ModelError, UnknownNameError) as error:
-        if len(models) == 1:
-            source.talk(f"left out: {error}")
-            return
-        for one in models:
-            _ensure_models(source, (one,), settings)
+        if len(models) > 1:
+            return {left for one in models for left in _ensure_models(source, (one,), settings)}
+        if isinstance(error, UntrustedError):
+            return {*models}
+        source.talk(f"left out: {error}")
+    return set()

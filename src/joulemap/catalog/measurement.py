@@ -11,7 +11,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
+import reprlib
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,8 +29,10 @@ from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.operator.name import is_operator
+from joulemap.domain.settings import MAX_BATCH
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.file import FileError, read_text
+from joulemap.number import read_real
 
 FOLDER: Final = DATA / "measurement"
 
@@ -36,8 +40,14 @@ BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled":
 """Mode of a bench -> runtime."""
 
 FIGURES: Final = ("latency_s", "throughput_per_s", "energy_j", "power_w", "wall_power_w", "peak_memory_bytes")
+WHOLE: Final[Mapping[str, int]] = {
+    "batch": MAX_BATCH,
+    "stream_count": 2**31 - 1,
+    "device_count": 2**31 - 1,
+    "peak_memory_bytes": 2**60,
+}
+"""Whole number -> the largest."""
 COUNTS: Final = ("batch", "stream_count", "device_count")
-WHOLE: Final = ("peak_memory_bytes", *COUNTS)
 TEXTS: Final = ("hardware", "model", "precision", "source")
 
 NAMESPACE: Final = "aten::"
@@ -121,15 +131,19 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
     if path.suffix == ".json":
         try:
-            rows = json.loads(text)
+            rows = json.loads(text, object_pairs_hook=_keep_once)
         except (ValueError, RecursionError) as error:
             raise CatalogueError(f"{path}: not valid JSON: {error}") from error
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise CatalogueError(f"{path}: expected a list of objects")
         yield from enumerate(rows, start=1)
         return
-    reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        names = reader.fieldnames or ()
+        for name in names:
+            if names.count(name) > 1:
+                raise CatalogueError(f"{path}, line 1: the column {name!r} is there twice")
         for row in reader:
             if None in row or None in row.values():
                 raise CatalogueError(
@@ -138,6 +152,15 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield reader.line_num, {name: _unmark(value) for name, value in row.items()}
     except csv.Error as error:
         raise CatalogueError(f"{path}, line {reader.line_num}: {error}") from error
+
+
+def _keep_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; ValueError where a key is there twice."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {max(names, key=names.count)!r} is there twice")
+    return made
 
 
 def _unmark(cell: str) -> str:
@@ -182,11 +205,14 @@ def _checked(
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")
-    counts = {name: _number(row, name) for name in COUNTS if row.get(name) not in (None, "")}
-    for name, count in counts.items():
-        if count != int(count) or count < 1:
-            raise ValueError(f"{name} is {row[name]!r}, expected a whole number from 1")
-    figures = {name: _number(row, name) for name in FIGURES if row.get(name) not in (None, "")}
+    for name in (*TEXTS, "runtime", "scope", "conditions", "seen"):
+        check_text(name, "" if row.get(name) is None else row[name])
+    figures = {name: _number(row, name) for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, "")}
+    for name, most in WHOLE.items():
+        count = figures.get(name)
+        if count is not None and not (1 <= count <= most and (count == int(count) or name not in COUNTS)):
+            raise ValueError(f"{name} is {row[name]!r}, expected a whole number from 1 to {most}")
+    counts: dict[str, float] = {name: figures.pop(name) for name in COUNTS if name in figures}
     if not figures:
         raise ValueError(f"none of {', '.join(FIGURES)} is given")
     for name, value in figures.items():
@@ -207,17 +233,24 @@ def _checked(
     return _measurement({**row, **figures, **counts, **names})
 
 
+def check_text(name: str, value: object) -> None:
+    """Raise ValueError for what no database holds as a text."""
+    is_text = isinstance(value, str) and "\0" not in value and value == value.encode(errors="replace").decode()
+    if not is_text:
+        raise ValueError(f"{name} is {reprlib.repr(value)}, expected a text")
+
+
 def _number(row: Mapping[str, Any], name: str) -> float:
     value = row[name]
     try:
         if isinstance(value, bool):
             raise ValueError(value)
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}, expected a number") from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise ValueError(f"{name} is {value!r}, expected a finite number")
-    return number
+        number = read_real(value) if isinstance(value, str) else float(value)
+        if math.isfinite(number):
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{name} is {reprlib.repr(value)}, expected a finite number")
 
 
 @attrs.frozen(kw_only=True)

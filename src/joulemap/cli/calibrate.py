@@ -11,6 +11,7 @@ import typer
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.run import TrustRows
 from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.domain.name import split_names
 from joulemap.file import check_output
@@ -53,6 +54,7 @@ def calibrate(
     calibration: Annotated[
         str, typer.Option(help="Where the fit begins: none for class defaults, auto, a name or file.")
     ] = "none",
+    trust: TrustRows = False,
     report: ReportOptions,
 ) -> None:
     """Fit the coefficients of a hardware to what was measured on it, and say how far off it is then.
@@ -77,6 +79,7 @@ def calibrate(
         output=place,
         is_dry=dry_run,
         start=calibration,
+        trust=trust,
         force=report.force,
     )
     report.write(answer.document())

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
+from typer.main import get_click_type
+from typer.models import ParameterInfo
 
 from joulemap.cli.voice import Quiet, Verbose, voice
+from joulemap.number import read_real, read_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,6 +24,30 @@ def _flag(name: str, annotation: object) -> inspect.Parameter:
 
 QUIET: Final = _flag("quiet", Quiet)
 VERBOSE: Final = _flag("verbose", Verbose)
+
+
+def _read_strictly(annotation: Any) -> None:
+    """Have an option of numbers take what people write as one, and not all that Python does: no `nan`, no `1_0`."""
+    kind, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    plain = next((one for one in (int, float) if kind is one or one in get_args(kind)), None)
+    for option in metadata if plain is not None else ():
+        if isinstance(option, ParameterInfo) and option.click_type is None:
+            read: Callable[[str], float] = read_whole if plain is int else read_real
+            option.click_type = made = get_click_type(annotation=plain, parameter_info=option)
+            made.convert = _check_first(read, made)  # type: ignore[method-assign]
+
+
+def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
+    """Return how a type of option reads a word that must be a number."""
+    convert = kind.convert
+
+    def check(value: Any, *place: Any) -> Any:
+        try:
+            return convert(value if not isinstance(value, str) else str(read(value)), *place)
+        except ValueError as error:
+            kind.fail(str(error), *place)
+
+    return check
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
@@ -46,6 +73,8 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         ]
 
     parameters += spoken
+    for parameter in parameters:
+        _read_strictly(parameter.annotation)
 
     @functools.wraps(function)
     def call(*_none: P.args, **given: P.kwargs) -> R:

@@ -14,7 +14,7 @@ import sys
 from threading import Event, Lock, Thread
 from typing import Final, NoReturn
 
-from joulemap.background import uninterrupted
+from joulemap.background import ends, uninterrupted
 from joulemap.errors import ExitCode, Interrupted
 
 GRACE_S: Final = 0.4
@@ -48,6 +48,7 @@ def watch() -> None:
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
     signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
     Thread(target=_wait, args=(woken,), daemon=True).start()
+    ends.append(end)
 
 
 def is_asked() -> bool:
@@ -62,8 +63,8 @@ def heed() -> None:
         raise Interrupted
 
 
-def end() -> NoReturn:
-    """Say that the command was interrupted, and end the process, once it is not in the middle of a checkpoint."""
+def end(text: str = TEXT, code: int = ExitCode.INTERRUPTED) -> NoReturn:
+    """Say that the command was interrupted, or what else, and end the process, once it is not in a checkpoint."""
     _ending.acquire()
     uninterrupted.acquire(timeout=FINISH_S)
     drafts = sys.modules.get("joulemap.draft")
@@ -71,9 +72,9 @@ def end() -> NoReturn:
         drafts.discard()
     undo = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""
     try:
-        os.write(2, f"{undo}{TEXT}\n".encode())
+        os.write(2, f"{undo}{text}\n".encode())
     finally:
-        os._exit(ExitCode.INTERRUPTED)
+        os._exit(code)
 
 
 def _wait(woken: int) -> None:

@@ -57,7 +57,8 @@ def import_(
     and wall_power_w (of a whole system at the wall plug, over its devices); optional device_count (of that system),
     scope, conditions, seen and stream_count: on a GPU the framework's peak holds a workspace for each stream that the
     process had used, so it is scored where that count is given.
-    A model is whatever `compare` takes: a name, an operator as gemm(m=128,n=4096,k=4096), in quotes in a CSV, a file.
+    A model is whatever `compare` takes: a name, an operator as gemm(m=128,n=4096,k=4096), in quotes in a CSV, a file,
+    whose code `validate` and `calibrate` run with --trust alone.
 
     public:NAME is one of the tables that others published, mostly of single operators; docs/accuracy.md lists them.
 

@@ -247,6 +247,8 @@ class OutputOptions(DatabaseOptions):
         from joulemap.present.document import table_document
 
         self.write(table_document(table, columns, keep=keep), queries)
+        for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
+            _inform(note)
 
     def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None) -> None:
         """Tell the statements behind an answer, if they were asked for."""

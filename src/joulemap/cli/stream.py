@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import attrs
 import typer
 
-from joulemap.cli.deadline import each_in_time, ending_late
+from joulemap.cli.deadline import capping, each_in_time, ending_late
 from joulemap.cli.interrupt import heed
 from joulemap.cli.output import PARQUET, OutputOptions, emit, emit_pieces
 from joulemap.cli.voice import voice
@@ -57,9 +57,10 @@ class StreamOptions(OutputOptions):
 
         workspace = self.workspace()
         if self.written_form == PARQUET:
-            self._save(workspace, open_, bounds, queries)
+            with capping(bounds):
+                self._save(workspace, open_, bounds, queries)
             return
-        with open_(workspace, None) as statement:
+        with capping(bounds), open_(workspace, None) as statement:
             batches = each_in_time(statement.batches(), bounds)
             most = self._most()
             if most is None:

@@ -8,7 +8,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware, complete_models
-from joulemap.cli.option.run import CALIBRATION_HELP
+from joulemap.cli.option.run import CALIBRATION_HELP, TrustRows
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ScoreDivision
 
@@ -49,6 +49,7 @@ def validate(
         str, typer.Option(help="Only measurements whose source holds this text.", show_default="all")
     ] = "",
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
+    trust: TrustRows = False,
     output: OutputOptions,
 ) -> None:
     """Score predictions against measurements: errors, bias, worst case, rank correlation.
@@ -69,8 +70,12 @@ def validate(
     """
     workspace, chosen = output.workspace(), cast("Any", precision)
     if by == "operator":
-        operators = workspace.validate_operators(hardware, model, precision=chosen, calibration=calibration)
+        operators = workspace.validate_operators(
+            hardware, model, precision=chosen, calibration=calibration, trust=trust
+        )
         output.write_table(operators, OPERATORS, keep=KEPT)
         return
-    scores = workspace.validate(hardware, model, precision=chosen, by=by, source=source, calibration=calibration)
+    scores = workspace.validate(
+        hardware, model, precision=chosen, by=by, source=source, calibration=calibration, trust=trust
+    )
     output.write_table(scores, SCORES, keep=KEPT)

@@ -8,10 +8,15 @@ from itertools import pairwise
 from typing import Final
 
 from joulemap.domain.name import split_names
+from joulemap.domain.settings import MAX_BATCH
 from joulemap.errors import UsageError
+from joulemap.number import check_digits, read_real, read_whole
 
 BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]?i?", re.IGNORECASE)
 """A number without a unit, be it with a prefix."""
+
+MOST_BATCHES: Final = 10_000
+"""In one list."""
 
 MOST_QUANTITY: Final = 60
 """Characters of a number with its unit; the time to read one grows faster than its length."""
@@ -37,6 +42,7 @@ def read_number(option: str, text: str, unit: str) -> float | None:
     if bare:
         raise UsageError(f"{option}: {text!r} has no unit: write {_example(bare[1], unit)}")
     try:
+        check_digits(text)
         return parse_si(text, unit)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
@@ -50,7 +56,7 @@ def _example(text: str, unit: str) -> str:
 def read_fractions(option: str, text: str) -> tuple[float, ...]:
     """Return the numbers of `0.7,0.5`; UsageError names the option."""
     try:
-        return tuple(float(part) for part in split_names(text))
+        return tuple(read_real(part) for part in split_names(text))
     except ValueError:
         raise UsageError(f"{option}: {text!r} is not a list of numbers; write 0.7,0.5,0.3,0.1") from None
 
@@ -67,18 +73,24 @@ def read_batches(text: str) -> tuple[int, ...]:
             is_open = True
             continue
         try:
-            number = int(part)
-        except ValueError:
-            raise UsageError(f"--batch: {part!r} is not a whole number; write 1,8,32 or 1,2,4,...,128") from None
-        if number < 1:
-            raise UsageError(f"batch is {number}, expected a whole number from 1")
+            number = read_whole(part)
+        except ValueError as error:
+            raise UsageError(f"--batch: {error}; write 1,8,32 or 1,2,4,...,128") from None
+        if not 1 <= number <= MAX_BATCH:
+            raise UsageError(f"batch is {number}, expected a whole number from 1 to {MAX_BATCH}")
         if is_open:
             found += _fill(found, number, text)
             is_open = False
         found.append(number)
+        _check_count(len(found))
     if is_open:
         raise UsageError(f"cannot read the batches {text!r}: write 1,2,4 or 1,2,4,...,128")
     return tuple(dict.fromkeys(found))
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_BATCHES:
+        raise UsageError(f"--batch: {count:,} batches, expected at most {MOST_BATCHES:,}")
 
 
 def _fill(found: list[int], last: int, text: str) -> list[int]:
@@ -87,6 +99,7 @@ def _fill(found: list[int], last: int, text: str) -> list[int]:
     steps, factors = {b - a for a, b in pairs}, {b / a for a, b in pairs}
     filled, number = [], found[-1] if found else 0
     if len(steps) == 1 and min(steps) > 0:
+        _check_count((last - number) // min(steps))
         filled = list(range(number + min(steps), last, min(steps)))
         number = filled[-1] + min(steps) if filled else number + min(steps)
     elif len(factors) == 1 and min(factors) > 1 and min(factors).is_integer():

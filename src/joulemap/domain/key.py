@@ -10,7 +10,7 @@ class WorkloadKey:
     """What a trace depends on; two equal keys give the same workload."""
 
     source: str
-    """`torchvision:resnet18`, or `file:<digest>:<factory>` for a user's file, `module:<digest>:` for a module."""
+    """`torchvision:resnet18`, `file:<digest>:<path>:<factory>` for a user's file, `module:<digest>:` for a module."""
     input_spec: str
     """Shapes and dtypes, e.g. `1x3x224x224:fp32`."""
     torch_version: str

@@ -31,6 +31,12 @@ WAIT_S: Final = 30.0
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 """Where results are kept unless something else is asked for, in the working directory."""
 
+MAX_BATCH: Final = 1_000_000
+"""The largest that a model takes."""
+
+LONGEST_NAME: Final = 60
+"""Characters of a precision with the size of its groups."""
+
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 """What is run where the question is which batch is best, and none is asked for."""
 
@@ -81,8 +87,8 @@ def _each_of(noun: str, kind: Any) -> Callable[[object, attrs.Attribute[Any], tu
 
 def _check_batch(_instance: object, _attribute: attrs.Attribute[Any], sizes: tuple[int, ...]) -> None:
     for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise UsageError(f"batch is {size!r}, expected a whole number from 1")
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_BATCH:
+            raise UsageError(f"batch is {size!r}, expected a whole number from 1 to {MAX_BATCH}")
 
 
 def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
@@ -128,7 +134,10 @@ def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]
 
 
 def _weight_precisions(value: str | Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(name_weight_precision, _texts(value) if value else ())))
+    texts = _texts(value) if value else ()
+    if odd := next((text for text in texts if len(text) > LONGEST_NAME), None):
+        raise UsageError(f"unknown weight precision {odd[:LONGEST_NAME]!r}…")
+    return tuple(dict.fromkeys(map(name_weight_precision, texts)))
 
 
 def _runtimes(value: Runtime | Iterable[Runtime]) -> tuple[Runtime, ...]:
@@ -229,7 +238,9 @@ class Settings:
     retrace: bool = False
     """Whether to trace with the installed torch even where the package ships the workload."""
     trust: bool = False
-    """Whether to load a `.pt2` file that may run code when it is loaded."""
+    """Whether to load a `.pt2` file that may run code when it is loaded, and to run model files that rows name."""
+    is_named: bool = attrs.field(default=True, repr=False)
+    """Whether models are named by who asks, whose code they are, and not by rows of a file."""
     build_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """What building a model may take that cannot be built without its weights; None for half of what is free."""
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)

@@ -51,6 +51,8 @@ class Table(Generic[Row]):
     parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
     """Hardware in these rows that is a projection, an estimate, or cannot be bought, for people to see."""
+    notes: tuple[str, ...] = ()
+    """What is not in these rows, and why."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)

@@ -13,6 +13,7 @@ from joulemap.domain.change import Change, change_hardware, check_value
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
 from joulemap.errors import CatalogueError, UsageError
+from joulemap.number import check_digits, read_real
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.units import format_si, parse_si
@@ -126,6 +127,7 @@ def _read_value(written: str | float, constant: Constant) -> float:
     if not isinstance(written, str):
         return float(written)
     text = written.strip()
+    check_digits(text)
     factor = _FACTOR.fullmatch(text)
     if factor is not None:
         return constant.value * float(factor[1] or factor[2])
@@ -134,7 +136,7 @@ def _read_value(written: str | float, constant: Constant) -> float:
     example = show_constant(constant.value, constant.unit).replace(" ", "")
     try:
         if constant.unit == "1":
-            return float(text)
+            return read_real(text)
         if _BARE.fullmatch(text):
             raise ValueError(f"{text!r} has no unit")
         return parse_si(text, constant.unit)

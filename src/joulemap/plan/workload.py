@@ -13,12 +13,12 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.operator.workload import describe
-from joulemap.errors import DatabaseError, UsageError
+from joulemap.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import Connection, transaction
-from joulemap.store.workload import find_workload
-from joulemap.trace.source import InputSpec, ModelRequest, parse_input, resolve_model
+from joulemap.store.workload import SHIPPED, find_workload
+from joulemap.trace.source import OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Model:
     request: ModelRequest
     retrace: bool
     """Whether to trace with the installed torch even where the package ships the workload."""
+    may_run: bool = True
+    """Whether a file of code may be run to trace it."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
     """Of a module of this program, by which it is known."""
 
@@ -57,8 +59,13 @@ class Model:
         own, entry = self.request.key, self.shipped
         if entry is None:
             return (own.digest,)
-        theirs = attrs.evolve(own, torch_version=entry.torch_version, torchvision_version=entry.torchvision_version)
-        return own.digest, f"shipped:{theirs.digest}"
+        theirs = attrs.evolve(
+            own,
+            source=own.source.partition(OWN_FORMULAS)[0],
+            torch_version=entry.torch_version,
+            torchvision_version=entry.torchvision_version,
+        )
+        return own.digest, f"{SHIPPED}{theirs.digest}"
 
 
 def find_model(name: str, settings: Settings, batch: int | None) -> Model:
@@ -83,7 +90,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         config=settings.config,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
-    return Model(request=request, retrace=settings.retrace)
+    return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
 
 
 def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
@@ -140,7 +147,10 @@ def find_workload_id(connection: Connection, workload_key: str) -> int:
 
 
 def trace(model: Model, talk: Talk) -> Workload:
-    """Return the fused workload of a model; ModelError where it cannot be built or traced, UsageError if too large."""
+    """Return the fused workload of a model; ModelError where it cannot be built or traced, UsageError if too large.
+
+    Raises UntrustedError for code that may not run.
+    """
     if model.traced is not None:
         return model.traced
     if model.request.kind == "operator":
@@ -149,6 +159,8 @@ def trace(model: Model, talk: Talk) -> Workload:
     from joulemap.trace.build import trace_request
 
     request = model.request
+    if request.kind == "file" and not model.may_run:
+        raise UntrustedError("a row of a file names this code; --trust (in Python trust=True) runs it")
     talk(f"tracing {request.model} …")
     return fuse(trace_request(request))
 

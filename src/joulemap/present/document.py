@@ -217,5 +217,5 @@ def table_document(
     `rest` says what is not shown.
     """
     shown = draw_columns(table, columns=columns, keep=keep)
-    below = [Text(text) for text in (rest, PROJECTION_NOTE if shown.is_marked else "") if text]
+    below = [Text(text) for text in (rest, *table.notes, PROJECTION_NOTE if shown.is_marked else "") if text]
     return Document(title="", sections=(Section("", (shown, *below)),), data=table.records(), table=table)

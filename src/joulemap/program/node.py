@@ -14,6 +14,7 @@ import torch
 from joulemap.errors import ModelError
 from joulemap.trace.build import build_request
 from joulemap.trace.guest import hosting
+from joulemap.trace.limit import limited_time
 from joulemap.trace.module import trace_module
 from joulemap.trace.source import ModelRequest
 
@@ -45,7 +46,7 @@ class _Call(torch.nn.Module):
 
 def find_nodes(request: ModelRequest) -> tuple[ProgramNode, ...]:
     """Return the node of each operator of a saved program, in the order of its workload; ModelError as for a trace."""
-    with hosting(request.model):
+    with hosting(request.model), limited_time(request.model):
         built = build_request(request)
         nodes = _split(built.module, request)
         workload = trace_module(

@@ -5,12 +5,14 @@ From a folder they come into a database of its own, as old as the archive; then 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
+from joulemap.domain.key import WorkloadKey
 from joulemap.errors import CatalogueError
 from joulemap.store.connection import Connection, is_full, transaction
 from joulemap.store.engine import connect
@@ -19,9 +21,13 @@ from joulemap.store.migration import migrate
 from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.run import mark_newest
 from joulemap.store.total import write_totals
+from joulemap.store.workload import SHIPPED
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
 """What tells two actions apart."""
+
+HUBS: Final = ("timm", "hf")
+"""Kinds of keys whose names have them before."""
 
 VIEW_KEYS: Final[Mapping[str, str]] = {
     "runs": "run_id",
@@ -146,6 +152,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
                     raise
                 raise CatalogueError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
         migrate(connection)
+        _check_names(connection, folder)
         try:
             write_totals(connection)
         except duckdb.Error as error:
@@ -157,6 +164,30 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def _check_names(connection: Connection, folder: Path) -> None:
+    """Raise CatalogueError for a workload whose key is not of its own name and origin: another's runs would be its."""
+    fields = ("source", "input_spec", "torch_version", "torchvision_version", "tracer_version")
+    rows = connection.execute(f"SELECT model, workload_key, {', '.join(fields)} FROM workload ORDER BY workload_id")
+    for model, stored, *values in rows.fetchall():
+        key = WorkloadKey(**dict(zip(fields, values, strict=True)))
+        if stored.removeprefix(SHIPPED) != key.digest or not _is_of(model, key.source):
+            raise CatalogueError(f"{folder} does not add up: the key of a workload of {model!r} is of {key.source!r}")
+
+
+def _is_of(model: str, source: str) -> bool:
+    """Return whether the source of a key is that of a model of this name."""
+    kind, _, rest = source.partition(":")
+    if kind == "module":
+        return rest.startswith(model.rpartition("#")[2])
+    if kind == "operator":
+        model = re.sub("[(,]", " ", model.removesuffix(")"))
+    elif kind in ("file", "exported"):
+        rest = rest.partition(":")[2]
+    elif kind in HUBS:
+        rest = source
+    return rest.startswith(model) and rest[len(model) : len(model) + 1] in ("", "(", "@", " ")
 
 
 def _load(connection: Connection, table: str, file: Path, row_count: int) -> None:

@@ -75,7 +75,7 @@ def bounding(
             raise
         raise SqlError(tell_time(bounds)) from error
     except duckdb.OutOfMemoryException as error:
-        raise SqlError(_tell_memory(bounds)) from error
+        raise SqlError(tell_memory(bounds)) from error
     finally:
         over.set()
         watcher.join()
@@ -102,7 +102,7 @@ class Count:
             elif kind not in FIXED:
                 self.size += sum(_size(row[index]) for row in batch)
         if self.size > self.bounds.max_memory_bytes:
-            raise SqlError(_tell_memory(self.bounds))
+            raise SqlError(tell_memory(self.bounds))
 
     def let_go(self) -> None:
         """Take note that the rows so far are held no longer."""
@@ -122,7 +122,8 @@ def tell_time(bounds: Bounds) -> str:
     return f"stopped after {bounds.timeout_s:g} s: ask for less, or allow more with --timeout SECONDS"
 
 
-def _tell_memory(bounds: Bounds) -> str:
+def tell_memory(bounds: Bounds) -> str:
+    """Return what is said of a query that takes too much memory."""
     limit = f"{bounds.max_memory_bytes / 1e6:,.0f} MB"
     return f"stopped as it takes more than {limit} of memory: ask for less, or allow more with --max-memory 8GB, say"
 

@@ -12,6 +12,7 @@ import duckdb
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Record, Table
 from joulemap.errors import SqlError, UnknownNameError, UsageError
+from joulemap.number import read_real, read_whole
 from joulemap.store.bound import BATCH
 from joulemap.store.connection import begin_beside
 from joulemap.store.contract import Parameter, Query
@@ -30,6 +31,9 @@ from joulemap.store.statement import (
 
 Row = TypeVar("Row", bound=Record)
 Made = TypeVar("Made")
+
+ENDLESS: Final = ("nan", "inf", "-inf")
+"""Numbers without an end that a parameter may be: a bound that bounds nothing."""
 
 Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
@@ -52,9 +56,9 @@ def parse_parameter(parameter: Parameter, text: str) -> Any:
             inner = attrs.evolve(parameter, type=kind[:-2])
             return [parse_parameter(inner, item.strip()) for item in text.strip("[] ").split(",") if item.strip()]
         if kind in ("INTEGER", "BIGINT"):
-            return int(text)
+            return read_whole(text)
         if kind == "DOUBLE":
-            return float(text)
+            return float(text) if text in ENDLESS else read_real(text)
         if kind == "BOOLEAN":
             return {"true": True, "false": False}[text.lower()]
     except (ValueError, KeyError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import TracedOperator
     from joulemap.domain.workload import Workload
     from joulemap.model.workload import WorkloadColumns
+
+SHIPPED: Final = "shipped:"
+"""Before the digest of a workload's key: as it ships, not as it was traced here."""
 
 Part = TypeVar("Part", bound=attrs.AttrsInstance)
 

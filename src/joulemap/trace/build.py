@@ -17,6 +17,7 @@ from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, repl
 from joulemap.trace.formula.own import own_formulas
 from joulemap.trace.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.trace.guest import hosting
+from joulemap.trace.limit import limited_time
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
 from joulemap.trace.saved import load_exported
@@ -109,7 +110,7 @@ def _make(request: ModelRequest) -> _Made:
 
 def trace_request(request: ModelRequest) -> Workload:
     """Return the workload of a request, not yet fused; ModelError says what failed."""
-    with hosting(request.model), own_formulas():
+    with hosting(request.model), limited_time(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
     return workload

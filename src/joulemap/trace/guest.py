@@ -25,6 +25,8 @@ import torch
 from torch.nn.modules import module
 
 from joulemap.errors import Interrupted, JoulemapError, ModelError
+from joulemap.trace.offline import offline
+from joulemap.trace.source import HUBS
 
 STDOUT: Final = 1
 STDERR: Final = 2
@@ -46,11 +48,14 @@ def hosting(model: str) -> Iterator[None]:
     """Run a person's code inside. Whatever it raises is a ModelError of one line, but for Ctrl-C and errors of ours.
 
     What it prints goes to stderr, by whatever means. Afterwards the working directory, environment, signal handlers,
-    streams, built-in functions and torch's defaults are those of before. It traces with torch's own defaults.
+    streams, built-in functions and torch's defaults are those of before. It traces with torch's own defaults. Models of
+    hubs are traced without a network.
     """
     with _ALONE, contextlib.ExitStack() as stack:
         for keep in (_keep_interrupt, _keep_folder, _keep_signals, _keep_interpreter, _keep_streams, _keep_torch):
             stack.enter_context(keep())
+        if model.partition(":")[0] in HUBS:
+            stack.enter_context(offline())
         stack.enter_context(refusing(lambda error: f"{model}: {first_line(error)}{describe_place(error)}"))
         yield
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from joulemap.trace.guess import Guesses, guess_inputs
 from joulemap.trace.guest import first_line
 from joulemap.trace.modality import find_setting, is_configuration
 from joulemap.trace.module import build_on_meta
+from joulemap.trace.offline import find_request
 from joulemap.trace.packed.convert import SETTING, store_weights
 from joulemap.trace.source import QUANTIZATION_FILES, InputSpec, ModelRequest, find_quantization_files
 
@@ -34,6 +36,15 @@ FEATURE_WIDTHS: Final = ("out_hidden_size", "output_dim")
 IMAGE_TOKENS: Final = "mm_tokens_per_image"
 """The setting that says how many tokens the patches of an image are pooled to: a square."""
 
+MOST_PARTS: Final = 2_000
+"""Layers, blocks or experts that a setting may ask for."""
+
+_PARTS: Final = re.compile(r"(^|_)(layers?|blocks?|experts|depths?|stages)$")
+"""Settings that say how often something is built."""
+
+_PRETRAINED: Final = "use_pretrained_backbone"
+"""The setting that downloads weights, of which a trace needs none."""
+
 _DTYPES: Final = ("dtype", "torch_dtype")
 """Settings of a file that say how weights are stored there; a trace has them as fp32, and a precision is asked for."""
 
@@ -49,6 +60,8 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
     head = _find_head(transformers, request, values)
     kind = _find_configuration(transformers, request, values, head)
     changes = _nest(request.arguments)
+    _check_settings(values or {}, request.model)
+    _check_settings(changes, request.model)
     source = str(request.path or request.model)
     values, quantization = _take_quantization(values, changes, source)
     try:
@@ -61,6 +74,10 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
     except (ModelError, UnknownNameError, UsageError):
         raise
     except Exception as error:
+        if asked := find_request(error):
+            raise ModelError(
+                f"{request.model} asks for {asked}, and nothing is downloaded: give a configuration that says all"
+            ) from error
         raise ModelError(f"{request.model} could not be built: {first_line(deepest(error))}") from error
     if any(not spec.name for spec in request.inputs):
         return module, None, notes
@@ -99,11 +116,26 @@ def _read_settings(path: Path) -> dict[str, Any]:
 
 
 def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without those of how weights are stored, and without a wish to download any."""
     return {
-        name: _without_dtypes(value) if isinstance(value, Mapping) else value
+        name: _without_dtypes(value) if isinstance(value, Mapping) else name != _PRETRAINED and value
         for name, value in values.items()
         if name not in _DTYPES
     }
+
+
+def _check_settings(values: Any, model: str, name: str = "") -> None:
+    """Raise ModelError, before anything is built, for more parts than a trace ends with, and for code of a hub."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            _check_settings(value, model, str(key))
+    elif isinstance(values, list) and _PARTS.search(name):
+        for value in values:
+            _check_settings(value, model, name)
+    elif isinstance(values, int) and values > MOST_PARTS and _PARTS.search(name):
+        raise ModelError(f"{model}: {name} is {values:,}, expected at most {MOST_PARTS:,}: a trace runs each of them")
+    elif isinstance(values, str) and "/" in values and name.endswith("implementation"):
+        raise ModelError(f"{model} asks for {values}, code of a hub, and nothing is downloaded: leave {name} out")
 
 
 def _take_quantization(

@@ -1,4 +1,4 @@
-"""The end of a forward pass that does not end by itself: a limit on its operators, and one on its time."""
+"""The end of what does not end by itself: a limit on a forward pass's operators, and one on the time of a trace."""
 
 from __future__ import annotations
 
@@ -7,27 +7,43 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Final
 
-from joulemap.errors import ModelError, UsageError
+from joulemap.background import ends
+from joulemap.errors import ExitCode, ModelError, UsageError
 
 OPERATORS: Final = "JOULEMAP_TRACE_OPERATORS"
 SECONDS: Final = "JOULEMAP_TRACE_SECONDS"
 """Environment variables that hold other limits."""
 
 MOST_OPERATORS: Final = 1_000_000
-MOST_SECONDS: Final = 300
+MOST_SECONDS: Final = 180
+
+GRACE_S: Final = 5.0
+"""How long the end of time may take to arrive."""
+
+_is_limited: ContextVar[bool] = ContextVar("_is_limited", default=False)
 
 _STEPS: Final = 1000
 """More than an interpreter takes between two looks at what others raised in a thread."""
 
 
+_LOOP: Final = "it may loop without end, as where data that a trace does not have ends it"
+
+
 class OutOfTimeError(BaseException):
-    """The forward pass takes too long; a bare `except Exception` does not catch it."""
+    """Building a model, or its forward pass, takes too long; a bare `except Exception` does not catch it."""
+
+    def __str__(self) -> str:
+        return f"it took more than {second_limit():,} s: {_LOOP}; set {SECONDS} for more"
 
 
 class OutOfOperatorsError(BaseException):
     """The forward pass runs too many operators."""
+
+    def __str__(self) -> str:
+        return f"more than {operator_limit():,} operators ran: {_LOOP}; set {OPERATORS} for more"
 
 
 def operator_limit() -> int:
@@ -36,7 +52,7 @@ def operator_limit() -> int:
 
 
 def second_limit() -> int:
-    """Return how long a forward pass may take, in seconds."""
+    """Return how long building a model and its forward pass may take, in seconds."""
     return _whole(SECONDS, MOST_SECONDS)
 
 
@@ -44,53 +60,54 @@ def _whole(variable: str, usual: int) -> int:
     text = os.environ.get(variable, "")
     if not text:
         return usual
-    if not text.isdecimal() or not 1 <= int(text) <= 10**9:
+    if not text.isdecimal() or len(text) > 10 or not 1 <= int(text) <= 10**9:
         raise UsageError(f"{variable} is {text[:40]!r}, expected a whole number from 1 to 1000000000")
     return int(text)
 
 
 def describe_limit(error: BaseException) -> str:
     """Return what ran out and how to allow more; empty for another error."""
-    if isinstance(error, OutOfOperatorsError):
-        return (
-            f"more than {operator_limit():,} operators ran: it may loop without end, as where data that a trace does "
-            f"not have ends it; set {OPERATORS} for more"
-        )
-    if isinstance(error, OutOfTimeError):
-        return (
-            f"it took more than {second_limit():,} s: it may loop without end, as where data that a trace does not "
-            f"have ends it; set {SECONDS} for more"
-        )
-    return ""
+    return str(error) if isinstance(error, OutOfTimeError | OutOfOperatorsError) else ""
 
 
 @contextlib.contextmanager
-def limited_time() -> Iterator[None]:
-    """Raise OutOfTimeError in this thread, wherever its Python stands, once the seconds are over."""
+def limited_time(model: str) -> Iterator[None]:
+    """Raise OutOfTimeError in this thread, wherever its Python stands, once the seconds are over; again if it goes on.
+
+    What has no step of Python left, as a sleep, ends with the process where that is a command of ours. Inside of
+    another limit there is none.
+    """
+    if _is_limited.get():
+        yield
+        return
     seconds, thread = second_limit(), threading.get_ident()
-    lock = threading.Lock()
-    is_over = False
-    is_raised = False
+    lock, over = threading.Lock(), threading.Event()
+    raised = 0
 
-    def interrupt() -> None:
-        nonlocal is_raised
-        with lock:
-            if not is_over:
-                is_raised = True
-                _raise_in(thread)
+    def watch() -> None:
+        nonlocal raised
+        wait = float(seconds)
+        while not over.wait(wait):
+            with lock:
+                if raised and ends:
+                    ends[0](f"joulemap: {model}: {OutOfTimeError()}", ExitCode.MODEL)
+                if not over.is_set():
+                    raised += 1
+                    _raise_in(thread)
+            wait = GRACE_S
 
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    timer.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    token = _is_limited.set(True)
     try:
         yield
     finally:
+        _is_limited.reset(token)
         with lock:
-            is_over = True
-        if is_raised:
+            over.set()
+        if raised:
             _let_arrive()
-        timer.cancel()
-        timer.join()
+        watcher.join()
 
 
 def _raise_in(thread: int) -> None:

@@ -174,7 +174,7 @@ def _run_once(
         attention_as_in_inference(),
         on_one_device(recorder),
         recorder.paths(),
-        limited_time(),
+        limited_time(model),
         recorder,
         HostValues(recorder),
     ):

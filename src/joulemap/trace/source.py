@@ -19,11 +19,17 @@ from joulemap.domain.catalogue import ModelEntry
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.module import is_module_name
 from joulemap.domain.operator.name import find_operator
+from joulemap.domain.settings import MAX_BATCH
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
 from joulemap.trace.version import operator_version, tracer_version
 
-MAX_BATCH: Final = 1_000_000
+MOST_BYTES: Final = 10_000_000
+"""Of a configuration, or a file of code."""
+
+PART_BYTES: Final = 2**20
+"""Of a file that is read at a time."""
+
 MAX_DIMENSIONS: Final = 64
 """That torch's kernels index."""
 MAX_ELEMENTS: Final = 2**48
@@ -40,6 +46,9 @@ CONFIGURATION_FILE: Final = "config.json"
 
 QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
 """File beside it that says how a checkpoint is quantized -> method. Source: Model Optimizer and AutoGPTQ write them."""
+
+OWN_FORMULAS: Final = " formulas="
+"""What stands in a key before the digest of a program's own formulas."""
 
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
@@ -115,8 +124,10 @@ class ModelRequest:
             )
         if self.kind == "zoo":
             source = f"torchvision:{self.model}"
-        elif self.kind in ("file", "exported", "module"):
-            source = f"{self.kind}:{self.content_digest}:{self.factory}"
+        elif self.kind == "module":
+            source = f"module:{self.content_digest}:"
+        elif self.kind in ("file", "exported"):  # a copy of a file is a model of its own name
+            source = f"{self.kind}:{self.content_digest}:{self.model}"
         else:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
             if self.kind in HUBS:
@@ -128,7 +139,7 @@ class ModelRequest:
             source += f"({', '.join(own)})"
         formulas = _digest_own_formulas()
         if formulas:
-            source += f" formulas={formulas}"
+            source += f"{OWN_FORMULAS}{formulas}"
         inputs = " ".join(map(str, self.inputs)) or "example_inputs"
         return WorkloadKey(
             source=source,
@@ -261,11 +272,19 @@ def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
         raise UsageError(f"{request.model} is a configuration itself: leave out --config")
     path = Path(config) if config else named / CONFIGURATION_FILE if named.is_dir() else named
     try:
-        content = b"".join(file.read_bytes() for file in (path, *find_quantization_files(path)))
+        content = b"".join(map(_read_configuration, (path, *find_quantization_files(path))))
         digest = hashlib.sha256(content).hexdigest()[:16]
     except OSError as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error.strerror}") from error
     return attrs.evolve(request, path=path, content_digest=digest, factory="" if is_path else request.factory)
+
+
+def _read_configuration(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise ModelError(f"{quote(str(path))} is not a file")
+    if path.stat().st_size > MOST_BYTES:
+        raise ModelError(f"{quote(str(path))} is longer than {MOST_BYTES:,} bytes: it is no configuration")
+    return path.read_bytes()
 
 
 def find_quantization_files(path: Path) -> list[Path]:
@@ -377,12 +396,16 @@ def _content_digest(path: Path) -> str:
     folder = path.resolve().parent
     for index, file in enumerate(local_files(path)):
         digest.update(os.fsencode(file.relative_to(folder)) if index else b"")
-        digest.update(file.read_bytes())
+        with file.open("rb") as stream:
+            while part := stream.read(PART_BYTES):
+                digest.update(part)
     return digest.hexdigest()[:16]
 
 
 def _local_imports(file: Path, folder: Path) -> set[Path]:
     """Return the files under a folder that a module's import statements name; relative ones from where it stands."""
+    if file.stat().st_size > MOST_BYTES:
+        raise ModelError(f"{file} is longer than {MOST_BYTES:,} bytes: it is no code")
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -48,6 +48,10 @@ SET_HELP: Final = (
     "l4:static_power=12W for one hardware alone; repeat for several. `joulemap sensitivity` lists the names."
 )
 
+TrustRows = Annotated[
+    bool, typer.Option("--trust", help="Run model files that measurements name, code as any other, to trace them.")
+]
+
 WeightPrecision = Annotated[
     str,
     typer.Option(

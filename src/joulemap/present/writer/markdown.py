@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from tabulate import tabulate
@@ -14,13 +14,16 @@ from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 
+_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
+"""How a tag of HTML begins."""
+
 
 def write(document: Document, page: Page) -> str:  # noqa: ARG001
     """Return the sections of a document."""
-    parts = [f"# {document.title}"] if document.title else []
+    parts = [f"# {_plain(document.title)}"] if document.title else []
     for section in document.shown:
         text = "\n\n".join(filter(None, map(_block, section.blocks)))
-        parts.append(f"## {section.title}\n\n{text}" if section.title else text)
+        parts.append(f"## {_plain(section.title)}\n\n{text}" if section.title else text)
     return "\n\n".join(parts)
 
 
@@ -63,18 +66,34 @@ def _block(block: Block) -> str:
             colalign=sides,
         )
     if isinstance(block, Lines):
-        return "\n".join(f"- {line}" for line in block.texts)
+        return "\n".join(f"- {_plain(line)}" for line in block.texts)
     if isinstance(block, Steps):
-        return "\n".join(f"- `{command}`" for command in block.texts)
+        return "\n".join(f"- {_code(command)}" for command in block.texts)
     if isinstance(block, Text):
-        return block.text
+        return _plain(block.text)
     from joulemap.present.draw.sketch import draw_sketch
 
     drawn = draw_sketch(block, Page())
     if not drawn:
         return ""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", drawn)), default=0))
+    fence = _fence(drawn, 3)
     return f"{fence}text\n{drawn}\n{fence}"
+
+
+def _plain(text: str) -> str:
+    """Return a text that is neither HTML nor a link or an image where Markdown is shown."""
+    return _TAG.sub("&lt;", text).replace("](", "]\\(")
+
+
+def _code(text: str) -> str:
+    """Return a text as code, whatever it holds."""
+    fence, gap = _fence(text, 1), " " if "`" in text else ""
+    return f"{fence}{gap}{text}{gap}{fence}"
+
+
+def _fence(text: str, least: int) -> str:
+    """Return backticks that do not end within a text."""
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def _cells(block: Grid) -> list[list[str]]:
@@ -84,4 +103,4 @@ def _cells(block: Grid) -> list[list[str]]:
 def _cell(cell: str, *, is_tree: bool = False) -> str:
     """Return a cell that does not end its own row; in a tree, the spaces before it are seen."""
     rest = cell.lstrip(" ") if is_tree else cell
-    return "&nbsp;" * (len(cell) - len(rest)) + rest.replace("|", "\\|").replace("\n", "<br>")
+    return "&nbsp;" * (len(cell) - len(rest)) + _plain(rest).replace("|", "\\|").replace("\n", "<br>")
