@@ -19,11 +19,11 @@ import duckdb
 
 from joulemap.background import begin
 from joulemap.domain.settings import WAIT_S
-from joulemap.draft import drafting, sweep
+from joulemap.draft import drafting, publish, sweep
 from joulemap.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.header import renew_identity
-from joulemap.store.journal import checkpoint, journal_of, settle
+from joulemap.store.journal import checkpoint, journal_of, log_of, settle
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 from joulemap.store.quote import quote_text
 from joulemap.store.sharing import Kind, give_back, take
@@ -76,11 +76,6 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError:
         )
     reason = text.removeprefix("IO Error: ").splitlines()[0]
     return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` gets back what can be read")
-
-
-def log_of(path: Path) -> Path:
-    """Return where the engine keeps what is committed and not yet in the database file."""
-    return path.with_name(f"{path.name}.wal")
 
 
 def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Connection:
@@ -136,8 +131,8 @@ def check_place(path: Path) -> bool:
         left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
         if left is not None and not path.exists():  # another process may have made it meanwhile
             raise DatabaseError(
-                f"there is no database at {path}, but {left.name} is left of one: put the database back, or remove "
-                f"{left.name} to begin anew"
+                f"there is no database at {path}, but {left.name} is left of one: put the database back, or move "
+                f"{left.name} away to begin anew"
             ) from None
         return left is not None
     except (OSError, ValueError) as error:
@@ -222,7 +217,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
 @contextlib.contextmanager
 def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
     """Move what is committed meanwhile into the database file; where that fails, the log goes on holding it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         yield
     finally:
@@ -246,7 +241,7 @@ def _create(path: Path, template: Path | None) -> None:
             if template is None or not _copy(template, draft):
                 draft.unlink(missing_ok=True)
                 make_empty(draft)
-            _publish(draft, path)
+            publish(draft, path)
     except OSError as error:
         raise DatabaseError(f"cannot create {path}: {error.strerror or error}") from error
     except duckdb.Error as error:
@@ -266,17 +261,6 @@ def make_empty(path: Path) -> None:
     with contextlib.closing(connect(path)) as connection:
         migrate(connection)
         connection.execute("CHECKPOINT")
-
-
-def _publish(draft: Path, path: Path) -> None:
-    """Give a finished database its name, unless another process was first; file systems without links rename."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    except OSError:
-        if not path.exists():
-            draft.rename(path)
 
 
 def open_in_memory(*, has_comments: bool = False) -> Connection:
