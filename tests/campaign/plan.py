@@ -56,7 +56,7 @@ _ALL: Final = (
     ),
     Kind(
         name="race",
-        meaning="six processes that write and two that read, 50 commands each",
+        meaning="eight processes that write and four that read, 34 commands each",
         count=1,
         limit_s=900.0,
         share=2.5,

@@ -21,12 +21,13 @@ from joulemap.background import begin
 from joulemap.domain.settings import WAIT_S
 from joulemap.draft import drafting, publish, sweep
 from joulemap.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.header import renew_identity
 from joulemap.store.journal import checkpoint, journal_of, log_of, settle
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 from joulemap.store.quote import quote_text
-from joulemap.store.sharing import Kind, give_back, take
+from joulemap.store.sharing import Kind, find_earlier, give_back, take
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -34,6 +35,9 @@ Result = TypeVar("Result")
 
 _BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[], Any]]]]] = WeakKeyDictionary()
 """connection -> what was begun beside it: its connection, and what waits for it."""
+
+TURN_S: Final = 0.004
+"""How often to look whether those are done who came earlier."""
 
 POLL_S: Final = 0.02
 """How often to look whether another process has let go, at first; who has waited longer looks more often."""
@@ -78,12 +82,23 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError:
     return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` gets back what can be read")
 
 
-def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Connection:
-    """Open a database once no other process is in the way; LockedDatabaseError says who still is."""
+def is_wanted(path: Path) -> bool:
+    """Return whether another process waits for a database that is open here."""
+    return sharing.is_wanted(os.path.realpath(path))
+
+
+def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
+    """Open a database once no other process is in the way; LockedDatabaseError says who still is.
+
+    At the deadline it is tried whoever came earlier: nobody is kept out by a queue that does not move.
+    """
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
     while True:
+        earlier = find_earlier(place)
         try:
+            if earlier and time.monotonic() < deadline:
+                raise LockedDatabaseError(f"{path} is locked by {earlier}")
             settle(path)
             connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
             for name, value in kind.later:
@@ -98,7 +113,7 @@ def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Con
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
                 tell_at = deadline
-            time.sleep(POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
+            time.sleep(TURN_S if earlier else POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 
 def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> DatabaseError:
@@ -209,7 +224,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
     with contextlib.ExitStack() as stack:
         stack.callback(give_back, place, kind)
         stack.enter_context(telling(path))
-        connection = _connect(path, kind, patience, deadline)
+        connection = _connect(path, place, kind, patience, deadline)
         stack.callback(close, connection)
         yield connection
 
