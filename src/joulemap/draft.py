@@ -43,7 +43,7 @@ def drafting(folder: Path) -> Iterator[Path]:
 def publish(draft: Path, place: Path) -> bool:
     """Give a finished file its name; return False where the name is taken. File systems without links rename."""
     try:
-        os.link(draft, place, follow_symlinks=False)
+        os.link(draft, place)
     except FileExistsError:
         return False
     except OSError:

@@ -74,7 +74,7 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     if not is_there:
         work.trace_next()
     while not work.is_done:
-        prepare()
+        prepare(plan)
         with writing(work.source) as connection:
             if work.advance(connection) and not is_wanted(work.source.path):
                 yield work.give_out(connection)
@@ -87,9 +87,15 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
         yield work.give_out(connection)
 
 
-def prepare() -> None:
-    """Import what evaluates, which nobody else is to wait for."""
-    importlib.import_module("joulemap.plan.evaluate")
+def prepare(plan: Plan) -> None:
+    """Import what evaluates a plan, which nobody else is to wait for."""
+    from joulemap.model.architecture import find_architecture
+
+    for module in ("joulemap.plan.evaluate", "numpy.ma"):
+        importlib.import_module(module)
+    plan.runs("")  # remembers the versions of the formulas
+    for entry, _ in plan.selection.pairs:
+        find_architecture(entry.architecture)
 
 
 def ensure_runs(source: Source, plan: Plan) -> RunTally:
