@@ -12,7 +12,7 @@ from typing import Final
 import duckdb
 
 from joulemap.errors import CatalogueError
-from joulemap.store.connection import Connection, is_full, transaction
+from joulemap.store.connection import Connection, is_full, is_internal, transaction
 from joulemap.store.engine import connect
 from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
@@ -142,7 +142,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
             try:
                 _load(connection, table, file, entry.rows)
             except duckdb.Error as error:
-                if is_full(error):
+                if is_full(error) or is_internal(error):
                     raise
                 raise CatalogueError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
         migrate(connection)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 import attrs
 import duckdb
 
-from joulemap.errors import DatabaseError, SqlError
+from joulemap.errors import DatabaseError, EngineError, SqlError
 from joulemap.store.block import find_damaged_blocks
 from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
 from joulemap.store.digest import (
@@ -157,6 +157,13 @@ def find_row_faults(connection: Connection) -> list[Fault]:
         faults += run_query(connection, find_query(AUDIT), {}).rows
     except SqlError as error:
         faults.append((f"{AUDIT} has an answer", None, "database", "rows", str(error)))
+    except duckdb.InternalError as error:
+        if not faults:  # every row is as it was written
+            raise EngineError(
+                f"duckdb {duckdb.__version__} failed inside, on {AUDIT} over rows that are as they were written: "
+                f"{str(error).splitlines()[0]}; please report this"
+            ) from error
+        faults.append((f"{AUDIT} has an answer", None, "database", "rows", str(error).splitlines()[0]))
     return sorted(faults, key=_order)
 
 

@@ -66,8 +66,10 @@ class Patience:
 PATIENT: Final = Patience()
 
 
-def _refuse(path: Path, error: duckdb.Error) -> DatabaseError:
+def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
     text = str(error)
+    if is_internal(error):
+        return _blame_engine(path, error)
     if "Could not set lock" in text or "already open in" in text:
         found = re.search(r"PID (\d+)", text)
         holder = f"process {found.group(1)}" if found else "another process"
@@ -116,7 +118,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
             time.sleep(TURN_S if earlier else POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 
-def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> DatabaseError:
+def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> DatabaseError | EngineError:
     if isinstance(error, duckdb.Error):
         return _refuse(path, error)
     return error if isinstance(error, DatabaseError) else DatabaseError(f"cannot open {path}: {error.strerror}")
@@ -290,17 +292,28 @@ def is_full(error: duckdb.Error) -> bool:
     return any(reason in str(error) for reason in (os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)))
 
 
+def is_internal(error: duckdb.Error) -> bool:
+    """Return whether the engine failed by a fault of its own, or goes on failing after one."""
+    return isinstance(error, duckdb.InternalError) or (
+        isinstance(error, duckdb.FatalException) and "INTERNAL Error" in str(error)
+    )
+
+
+def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
+    return EngineError(
+        f"duckdb {duckdb.__version__} failed inside, on a question and not for it: {str(error).splitlines()[0]}; "
+        f"`joulemap db check --db {path}` tells whether the file is damaged; if it is not, please report this"
+    )
+
+
 @contextlib.contextmanager
 def telling(path: Path | str) -> Iterator[None]:
     """Tell an engine's failure in one line."""
     try:
         yield
-    except duckdb.InternalError as error:
-        raise EngineError(
-            f"duckdb {duckdb.__version__} failed inside, on a question and not for it: {str(error).splitlines()[0]}; "
-            f"`joulemap db check --db {path}` tells whether the file is damaged; if it is not, please report this"
-        ) from error
     except duckdb.Error as error:
+        if is_internal(error):
+            raise _blame_engine(path, error) from error
         raise DatabaseError(f"{path}: {str(error).splitlines()[0]}") from error
 
 
