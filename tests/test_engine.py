@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from joulemap.errors import EngineError, ExitCode
-from joulemap.store.connection import telling
+from joulemap.store import check, connection
+from joulemap.store.connection import reading, telling, writing
 from joulemap.store.engine import AVOIDED, connect
 
 GROW = """
@@ -69,3 +70,33 @@ def test_a_failure_inside_the_engine_is_told_as_that() -> None:
 def test_every_database_is_opened_that_way() -> None:
     source = Path(connect.__code__.co_filename).parents[1]
     assert [path.name for path in source.rglob("*.py") if "duckdb.connect(" in path.read_text()] == ["engine.py"]
+
+
+@pytest.mark.parametrize(
+    "error", [duckdb.InternalError("INTERNAL Error: x"), duckdb.FatalException("INTERNAL Error: y")]
+)
+def test_a_failure_inside_is_no_damage_where_a_database_is_opened_or_made(
+    error: duckdb.Error, own_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(connection, "connect", fail)
+    monkeypatch.setattr(connection, "make_empty", fail)
+    for opening in (reading(own_database), writing(own_database), writing(own_database.with_name("new.duckdb"))):
+        with pytest.raises(EngineError, match="failed inside"), opening:
+            pass
+
+
+def test_a_failure_of_the_audit_over_whole_rows_is_the_engines(
+    own_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise duckdb.InternalError("INTERNAL Error: x")
+
+    monkeypatch.setattr(check, "run_query", fail)
+    with pytest.raises(EngineError, match="over rows that are as they were written"):
+        check.check_database(own_database)
+    with writing(own_database) as opened:
+        opened.execute("UPDATE run SET precision = 'int8' WHERE run_id = 1")
+    assert [fault[0] for fault in check.check_database(own_database)][0] == "audit.conservation has an answer"

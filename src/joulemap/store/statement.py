@@ -234,7 +234,6 @@ def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[st
     is_pivot = kind == "MULTI" and _PIVOT.match(sql) is not None
     if not is_pivot and kind not in ("SELECT", "EXPLAIN"):
         raise SqlError(f"expected a SELECT, found {kind}; the database is read only here")
-    _refuse_effects(connection, sql)
     needed = set(statement.named_parameters)
     missing, surplus = needed - set(parameters), set(parameters) - needed
     if missing:
@@ -267,7 +266,7 @@ def _refuse_effects(connection: Connection, sql: str) -> None:
 
 
 def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
-    """Return the only statement of a text; SqlError if it does not parse, or holds none or several."""
+    """Return the only statement of a text; SqlError if it does not parse, holds none or several, or does more."""
     try:
         sql.encode()
         statements = connection.extract_statements(sql)
@@ -277,6 +276,7 @@ def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
         raise SqlError(first_line(error)) from error
     if len(statements) != 1:
         raise SqlError(f"expected one statement, found {len(statements)}")
+    _refuse_effects(connection, sql)
     return statements[0]
 
 
