@@ -99,4 +99,4 @@ def test_a_failure_of_the_audit_over_whole_rows_is_the_engines(
         check.check_database(own_database)
     with writing(own_database) as opened:
         opened.execute("UPDATE run SET precision = 'int8' WHERE run_id = 1")
-    assert [fault[0] for fault in check.check_database(own_database)][0] == "audit.conservation has an answer"
+    assert next(fault[0] for fault in check.check_database(own_database)) == "audit.conservation has an answer"
