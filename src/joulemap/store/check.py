@@ -22,8 +22,10 @@ from joulemap.store.digest import (
     ESTIMATE,
     HARDWARE,
     MEASUREMENT,
+    NO_THINGS,
     REPLACED_TABLES,
     RUN,
+    SEALS,
     WORKLOAD,
     Digester,
     Seal,
@@ -36,6 +38,7 @@ AUDIT: Final = "audit.conservation"
 """The query of the rules that rows must keep; what else is found has its columns."""
 
 SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
+SET_RULE: Final = "everything that was written is there, and nothing else"
 TABLE_RULE: Final = "the rows of the catalogue are those that were written"
 
 ADVICE: Final = "`joulemap db recover` gets back what can be read"
@@ -147,6 +150,10 @@ def find_faults(connection: Connection) -> list[Fault]:
         expected = stored.get(table, EMPTY)
         if found != expected:
             faults.append((TABLE_RULE, None, table, expected, found))
+    for seal in SEALS:
+        found, expected = digester.read_set(seal), stored.get(seal.table, NO_THINGS)
+        if found != expected:
+            faults.append((SET_RULE, None, seal.table, expected, found))
     return sorted([*faults, *find_row_faults(connection)], key=_order)
 
 

@@ -8,7 +8,8 @@ digits for each of these tables, in the order of its `Seal`, with hyphens betwee
 - of the rows of another table, as they are stored: see `digest_groups`, which digests any number of things together.
 
 Numbers that only name rows of one database are left out or replaced by what they stand for, so that a run has the same
-digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`.
+digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`, and so have the sets
+of sealed things, so that one that is removed whole is missed.
 
 A cryptographic digest would take longer than all the rest of writing a ledger may be slowed down by. What these
 miss is one change in four thousand million; and neither is a signature, because who changes rows can compute their
@@ -21,6 +22,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Final
 from zlib import crc32
 
@@ -130,6 +132,19 @@ NOTHING: Final = _show(0)
 
 EMPTY: Final = digest_values(())
 """Digest of a replaced table without rows."""
+
+
+def _add_up(digests: Iterable[str]) -> int:
+    """Return a sum over things that are known by their digests, in whatever order."""
+    return sum(int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "little") for digest in digests)
+
+
+def _show_set(total: int) -> str:
+    return f"{total % 2**64:016x}"
+
+
+NO_THINGS: Final = _show_set(0)
+"""Digest of a set without anything in it."""
 
 
 def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
@@ -258,20 +273,41 @@ class Digester:
         ]
 
     def seal(self, seal: Seal, keys: Sequence[Any]) -> None:
-        """Give rows that are whole the digests of what is stored. The caller holds the transaction."""
-        if not keys:
-            return
-        digests = self.read(seal, keys)
+        """Give new rows that are whole the digests of what is stored. The caller holds the transaction."""
+        self.change_set(seal, self.reseal(seal, keys))
+
+    def reseal(self, seal: Seal, keys: Sequence[Any]) -> Iterable[str]:
+        """Give rows the digests of what is stored, and return these. The caller holds the transaction."""
+        digests = self.read(seal, keys) if keys else {}
         self.connection.execute(
             f"UPDATE {seal.table} SET content_digest = s.digest "
             "FROM (SELECT unnest($keys) AS key, unnest($digests) AS digest) AS s "
             f"WHERE {seal.table}.{seal.key} = s.key",
             {"keys": list(digests), "digests": list(digests.values())},
         )
+        return digests.values()
+
+    def change_set(self, seal: Seal, added: Iterable[str], removed: Iterable[str] = ()) -> None:
+        """Store what the digest of all things under a seal is with, or without, those of some digests.
+
+        What is missing for another reason stays missing. The caller holds the transaction.
+        """
+        stored = self.connection.execute(
+            "SELECT content_digest FROM table_digest WHERE table_name = $table", {"table": seal.table}
+        ).fetchall()
+        before = int(stored[0][0], 16) if stored else 0
+        self._store_digests({seal.table: _show_set(before + _add_up(added) - _add_up(removed))})
+
+    def read_set(self, seal: Seal) -> str:
+        """Return the digest of all things under a seal, as they are sealed."""
+        rows = self.connection.execute(f"SELECT content_digest FROM {seal.table}").fetchall()
+        return _show_set(_add_up(digest for (digest,) in rows))
 
     def seal_tables(self, tables: Sequence[str] = REPLACED_TABLES) -> None:
         """Store the digests of tables that were replaced. The caller holds the transaction."""
-        digests = {table: self.read_table(table) for table in tables}
+        self._store_digests({table: self.read_table(table) for table in tables})
+
+    def _store_digests(self, digests: Mapping[str, str]) -> None:
         self.connection.execute(
             "INSERT OR REPLACE INTO table_digest SELECT unnest($tables), unnest($digests)",
             {"tables": list(digests), "digests": list(digests.values())},
@@ -353,12 +389,14 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
     stored = dict(connection.execute("SELECT table_name, content_digest FROM table_digest").fetchall())
     tables = [table for table in REPLACED_TABLES if stored.get(table) == before.read_table(table)]
+    sets = [seal for seal in SEALS if stored.get(seal.table, NO_THINGS) == before.read_set(seal)]
     yield
     after = Digester(connection)
     for seal, keys in whole:
         for chunk in after.chunk(seal, keys):
-            after.seal(seal, chunk)
+            after.reseal(seal, chunk)
     after.seal_tables(tables)
+    after._store_digests({seal.table: after.read_set(seal) for seal in sets})
 
 
 def _plain(kind: Any, value: Any) -> Any:
