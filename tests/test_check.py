@@ -28,6 +28,7 @@ RUNS = "the rows of a run are those that were written"
 WORKLOADS = "the rows of a workload are those that were written"
 VERSIONS = "the rows of a hardware version are those that were written"
 MEASUREMENTS = "the rows of a measurement are those that were written"
+THINGS = "everything that was written is there, and nothing else"
 CATALOGUE = "the rows of the catalogue are those that were written"
 SCHEMA = "tables, views and macros are those that joulemap makes"
 
@@ -90,6 +91,21 @@ EDITS: dict[str, tuple[str, str, str]] = {
     "vocabulary": ("UPDATE action SET component = 'x' WHERE part = 'static'", VERSIONS, "energy_per_action of "),
     "name of a chip": ("UPDATE hardware_version SET name = 'x'", VERSIONS, "hardware_version of h100_sxm5"),
     "a measured time": ("UPDATE measurement SET latency_s = 2 * latency_s", MEASUREMENTS, "measurement of "),
+    "a measurement deleted": ("DELETE FROM measurement WHERE measurement_id = 3", THINGS, "measurement"),
+    "a run deleted": (
+        "; ".join(
+            f"DELETE FROM {table} WHERE run_id = 2"
+            for table in ("run_total", "run_operator", "run_subgraph", "ledger_line", "run")
+        ),
+        THINGS,
+        "run",
+    ),
+    "a run twice": (
+        "INSERT INTO run SELECT * REPLACE (900 AS run_id, 'x' AS run_key) FROM run WHERE run_id = 1",
+        THINGS,
+        "run",
+    ),
+    "a version deleted": ("DELETE FROM hardware_version WHERE hardware = 'l4'", THINGS, "hardware_version"),
     "a grid's carbon": ("UPDATE grid_region SET gco2_per_kwh = 1", CATALOGUE, "grid_region"),
     "operators' times": ("DELETE FROM operator_measurement WHERE rowid = 5", CATALOGUE, "operator_measurement"),
     "a view replaced": ("CREATE OR REPLACE VIEW workloads AS SELECT 1 AS x", SCHEMA, "view workloads"),

@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from joulemap.errors import EngineError, ExitCode
-from joulemap.store.connection import telling
+from joulemap.store import check, connection
+from joulemap.store.connection import reading, telling, writing
 from joulemap.store.engine import connect
 
 GROW = """
@@ -31,13 +32,13 @@ FROM run AS r
 JOIN board AS b ON b.board_id = r.board_id
 JOIN scale AS s ON s.precision IN ('', r.precision) AND s.name IN ('', b.name)
 """
-"""Engine 2.0.0 fails here: `dict-surviving cache: global dictionary column 1 changed identity` (docs/reliability.md)."""
+"""Engine 2.0.0 fails here: `dict-surviving cache: global dictionary changed identity` (docs/reliability.md)."""
 
 
 def test_texts_partly_in_a_checkpoint_are_joined(tmp_path: Path) -> None:
-    with contextlib.closing(connect(tmp_path / "grown.duckdb")) as connection:
-        connection.execute(GROW)
-        assert connection.execute(ASKED).fetchall() == [(4 * 1057,)]
+    with contextlib.closing(connect(tmp_path / "grown.duckdb")) as grown:
+        grown.execute(GROW)
+        assert grown.execute(ASKED).fetchall() == [(4 * 1057,)]
 
 
 def test_a_failure_inside_the_engine_is_told_as_that() -> None:
@@ -51,3 +52,33 @@ def test_a_failure_inside_the_engine_is_told_as_that() -> None:
 def test_every_database_is_opened_that_way() -> None:
     source = Path(connect.__code__.co_filename).parents[1]
     assert [path.name for path in source.rglob("*.py") if "duckdb.connect(" in path.read_text()] == ["engine.py"]
+
+
+@pytest.mark.parametrize(
+    "error", [duckdb.InternalError("INTERNAL Error: x"), duckdb.FatalException("INTERNAL Error: y")]
+)
+def test_a_failure_inside_is_no_damage_where_a_database_is_opened_or_made(
+    error: duckdb.Error, own_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(connection, "connect", fail)
+    monkeypatch.setattr(connection, "make_empty", fail)
+    for opening in (reading(own_database), writing(own_database), writing(own_database.with_name("new.duckdb"))):
+        with pytest.raises(EngineError, match="failed inside"), opening:
+            pass
+
+
+def test_a_failure_of_the_audit_over_whole_rows_is_the_engines(
+    own_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise duckdb.InternalError("INTERNAL Error: x")
+
+    monkeypatch.setattr(check, "run_query", fail)
+    with pytest.raises(EngineError, match="over rows that are as they were written"):
+        check.check_database(own_database)
+    with writing(own_database) as opened:
+        opened.execute("UPDATE run SET precision = 'int8' WHERE run_id = 1")
+    assert next(fault[0] for fault in check.check_database(own_database)) == "audit.conservation has an answer"

@@ -2,16 +2,19 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from joulemap.errors import DatabaseError
+from conftest import Run
+from joulemap.errors import DatabaseError, ExitCode
 from joulemap.store import connection as store
-from joulemap.store.connection import log_of, make_empty, reading, writing
-from joulemap.store.header import BLOCK, HEAD, PAGE, Head, is_whole, renew_identity
-from joulemap.store.journal import Journal, is_torn, journal_of, read_journal, settle
+from joulemap.store.connection import make_empty, reading, writing
+from joulemap.store.header import BLOCK, HEAD, PAGE, Head, is_whole, renew, renew_identity
+from joulemap.store.journal import Journal, checkpoint, journal_of, log_of, settle
+from joulemap.store.recover import save_readable
 
 
 def read_head(path: Path) -> Head:
@@ -44,7 +47,7 @@ def test_the_head_is_read_as_the_engine_writes_it(path: Path) -> None:
     add(path)
     after = read_head(path)
     assert after.checkpoint > before
-    assert after.identity == head.identity
+    assert after.identity != head.identity
     assert Head(b"\0" * HEAD).identity == b""
 
 
@@ -65,8 +68,11 @@ def torn(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, int]:
         rows = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()
         offsets = [HEAD + BLOCK * int(block) for (block,) in rows]
         blocks = {offset: os.pread(descriptor, BLOCK, offset) for offset in offsets}
-        Journal(Head(os.pread(descriptor, HEAD, 0)), blocks).write(journal_of(place))
+        head = Head(os.pread(descriptor, HEAD, 0))
+        journal = Journal(head, renew(head.pages[:PAGE]))
+        journal.write(journal_of(place), blocks)
         with place.open("r+b") as file:  # gives the lock away, which nobody else asks for here
+            file.write(journal.renewed[:130])
             for offset in offsets:
                 file.seek(offset)
                 file.write(os.urandom(BLOCK // 2))
@@ -94,33 +100,121 @@ def test_without_its_journal_the_torn_database_is_lost(torn: tuple[Path, int]) -
         count(path)
 
 
-def test_a_journal_that_is_not_whole_is_dropped(path: Path) -> None:
-    before = path.read_bytes()
-    Journal(read_head(path), {HEAD: b"\0" * BLOCK}).write(journal_of(path))
-    whole = journal_of(path).read_bytes()
-    for content in (b"", whole[:1000], whole[:-1], b"a file of somebody", whole[:5000] + b"x" + whole[5001:]):
+def test_a_damaged_journal_is_told_and_kept_where_it_is_needed(torn: tuple[Path, int], tmp_path: Path) -> None:
+    path, expected = torn
+    before, whole = path.read_bytes(), journal_of(path).read_bytes()
+    for content in (whole[:1000], whole[:-1], whole + b"x", whole[:-5000] + b"x" + whole[-4999:], whole[:-BLOCK]):
         journal_of(path).write_bytes(content)
-        assert read_journal(journal_of(path)) is None
-        settle(path)
-        assert not journal_of(path).exists()
-        assert path.read_bytes() == before
+        with pytest.raises(DatabaseError, match=r"own\.duckdb\.journal is damaged.*db recover"):
+            settle(path)
+        assert (path.read_bytes(), journal_of(path).read_bytes()) == (before, content)
+    with pytest.raises(DatabaseError, match="nothing can be read"):
+        save_readable(path, tmp_path / "sound.duckdb", is_bold=False)
+    journal_of(path).write_bytes(whole)
+    (tmp_path / "copy.duckdb").unlink()
+    assert save_readable(path, tmp_path / "sound.duckdb", is_bold=False).lost == []
+    assert count(path) == expected
+
+
+def describe(file: Path) -> tuple[int, int, int]:
+    """What reading a file does not change."""
+    found = file.lstat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def put_text(file: Path) -> None:
+    file.write_text("dear diary")
+
+
+def put_endless(file: Path) -> None:
+    with file.open("wb") as stream:
+        stream.truncate(30 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("put", "place"),
+    [
+        (put_text, journal_of),
+        (put_endless, journal_of),
+        (Path.touch, journal_of),
+        (Path.mkdir, journal_of),
+        (os.mkfifo, journal_of),
+        (lambda file: file.symlink_to("/dev/zero"), journal_of),
+        (put_text, log_of),
+        (os.mkfifo, log_of),
+        (lambda file: file.symlink_to("/dev/zero"), log_of),
+    ],
+)
+def test_a_file_of_somebody_else_beside_a_database_stays(
+    put: Callable[[Path], object], place: Callable[[Path], Path], path: Path, joulemap: Run
+) -> None:
+    file = place(path)
+    put(file)
+    before = describe(file)
+    for command in (("db", "info"), ("compare", "resnet18", "--batch", "2")):
+        done = joulemap(*command, "--db", path)
+        assert (done.returncode, done.stdout) == (ExitCode.DATABASE, "")
+        assert done.stderr == (
+            f"joulemap: {file} is in the place of the {'journal' if place is journal_of else 'log'} of own.duckdb and "
+            "is none: move it away, or use another --db\n"
+        )
+    assert describe(file) == before
+
+
+def test_a_journal_never_takes_the_place_of_another_file(path: Path) -> None:
+    before = count(path)
+    with writing(path) as connection:
+        connection.execute("INSERT INTO metric BY NAME SELECT * REPLACE ('new' AS name) FROM metric LIMIT 1")
+        put_text(journal_of(path))
+    assert journal_of(path).read_text() == "dear diary"
+    assert log_of(path).exists()
+    journal_of(path).unlink()
+    assert count(path) == before + 1
 
 
 def test_a_journal_is_put_back_only_where_the_checkpoint_does_not_stand(path: Path, tmp_path: Path) -> None:
     old = read_head(path)
-    journal = Journal(old, {})
-    assert is_torn(journal, old)
+    journal = Journal(old, renew(old.pages[:PAGE]))
+    assert journal.is_torn(old)
+    assert journal.is_torn(Head(journal.renewed[:130] + old.pages[130:]))
+    assert not journal.is_over(old)
     add(path)
     new = read_head(path)
-    assert not is_torn(journal, new)
-    assert not is_torn(Journal(new, {}), old)  # an older copy was put in its place
+    assert not journal.is_torn(new)
+    assert not journal.is_over(new), "another journal was there meanwhile"
+    assert Journal(old, new.pages[:PAGE]).is_over(new)
     half = bytearray(new.pages)
     page = next(start for start in (PAGE, 2 * PAGE) if new.pages[start : start + PAGE] == new.newest)
     half[page + 2000 : page + PAGE] = os.urandom(PAGE - 2000)
-    assert is_torn(journal, Head(bytes(half)))
+    assert Journal(old, new.pages[:PAGE]).is_torn(Head(bytes(half)))
     other = tmp_path / "other.duckdb"
     make_empty(other)
-    assert not is_torn(journal, read_head(other))
+    assert not journal.is_torn(read_head(other))
+    journal.write(journal_of(path), {})
+    with pytest.raises(DatabaseError, match=r"own\.duckdb\.journal is of another database than own\.duckdb, or of an"):
+        settle(path)
+    assert journal_of(path).exists()
+
+
+def test_a_log_whose_checkpoint_stands_is_removed_with_the_journal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = count(path)
+    kept: list[bytes] = []
+    unlink = Path.unlink
+
+    def keep(connection: duckdb.DuckDBPyConnection, place: Path, descriptor: int) -> None:
+        kept.append(log_of(place).read_bytes())
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "unlink", lambda file, **_: None if file.suffix == ".journal" else unlink(file))
+            checkpoint(connection, place, descriptor)
+
+    monkeypatch.setattr(store, "checkpoint", keep)
+    add(path)
+    monkeypatch.undo()
+    assert journal_of(path).exists()
+    log_of(path).write_bytes(kept[0])  # as when a kill comes between the last page and the end of the log
+    assert count(path) == before + 1
+    assert not journal_of(path).exists()
+    assert not log_of(path).exists()
 
 
 def used_blocks(path: Path) -> set[int]:
@@ -141,12 +235,12 @@ def test_what_a_checkpoint_writes_over_is_in_the_journal(path: Path, monkeypatch
 
     Where free blocks are at hand, a checkpoint writes over none: that is the engine's choice.
     """
-    kept: list[Journal] = []
+    kept: list[dict[int, bytes]] = []
     write = Journal.write
 
-    def keep(journal: Journal, file: Path) -> None:
-        kept.append(journal)
-        write(journal, file)
+    def keep(journal: Journal, file: Path, blocks: dict[int, bytes]) -> None:
+        kept.append(blocks)
+        write(journal, file, blocks)
 
     monkeypatch.setattr(Journal, "write", keep)
     for _ in range(4):
@@ -159,16 +253,16 @@ def test_what_a_checkpoint_writes_over_is_in_the_journal(path: Path, monkeypatch
             for offset in range(HEAD, len(before), BLOCK)
             if before[offset : offset + BLOCK] != after[offset : offset + BLOCK] and (offset - HEAD) // BLOCK in used
         }
-        journal = kept.pop()
-        assert changed <= set(journal.blocks)
+        blocks = kept.pop()
+        assert changed <= set(blocks)
         # what it keeps is what was there
-        assert all(before[offset : offset + BLOCK] == block for offset, block in journal.blocks.items())
+        assert all(before[offset : offset + BLOCK] == block for offset, block in blocks.items())
 
 
 def test_a_full_disk_keeps_what_is_committed_in_the_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = count(path)
 
-    def refuse(_self: Journal, _file: Path) -> None:
+    def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Journal, "write", refuse)
@@ -199,12 +293,31 @@ def test_new_databases_are_not_taken_for_each_other(
     assert count(one) == before
 
 
+def test_a_log_is_applied_to_no_copy_that_grew_apart(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = tmp_path / "one.duckdb", tmp_path / "other.duckdb"
+    for copy in (one, other):
+        shutil.copy(path, copy)
+        add(copy)
+    monkeypatch.setattr(store, "checkpoint", lambda *_: None)
+    add(one)
+    before = count(other)
+    shutil.copy(log_of(one), log_of(other))
+    for opening in (reading, writing):
+        with pytest.raises(DatabaseError, match=r"other\.duckdb\.wal is of another database"), opening(other):
+            pass
+    log_of(other).unlink()
+    assert count(other) == before
+    assert count(one) == before + 1
+
+
 def test_what_is_left_of_a_database_that_is_gone_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "checkpoint", lambda *_: None)
     add(path)
     path.unlink()
     for opening in (reading, writing):
-        with pytest.raises(DatabaseError, match="is left of one: put the database back, or remove"), opening(path):
+        with pytest.raises(DatabaseError, match="is left of one: put the database back, or move"), opening(path):
             pass
     assert log_of(path).exists()
     assert not path.exists()

@@ -1,19 +1,24 @@
 """Threads share a workspace: readers side by side, each writer alone, and who comes first is served first."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
 from joulemap.errors import LockedDatabaseError
-from joulemap.store.connection import Patience
+from joulemap.store import connection
+from joulemap.store.connection import Patience, reading
 from joulemap.store.sharing import Kind, give_back, take
+from joulemap.store.turn import queue_up
 from joulemap.workspace import Workspace
 
 READING, WRITING = Kind(is_reading=True), Kind(is_reading=False)
@@ -87,3 +92,40 @@ def test_patience_ends(own_database: Path) -> None:
     finally:
         give_back(str(own_database), WRITING)
     assert workspace.sql("SELECT 1").rows == ((1,),)
+
+
+STAND = (
+    "import sys; from joulemap.store.turn import queue_up; turn = queue_up(sys.argv[1], is_reading=False); "
+    "print(turn.has_come, flush=True); sys.stdin.read()"
+)
+
+
+def test_processes_take_turns_and_a_queue_that_does_not_move_keeps_nobody_out(
+    own_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "cache"))
+    place, told = str(own_database), list[str]()
+    with subprocess.Popen([sys.executable, "-c", STAND, place], stdin=PIPE, stdout=PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "True\n"
+        turn = queue_up(place, is_reading=True)
+        assert turn is not None
+        assert (turn.has_come, turn.holder, turn.is_wanted) == (False, f"process {first.pid}", False)
+        turn.leave()
+        monkeypatch.setattr(connection, "TELL_AFTER_S", 0.0)
+        with reading(own_database, Patience(limit_s=0.1, tell=told.append)):
+            assert told == [f"waiting: {own_database} is locked by process {first.pid}"]
+        first.kill()
+    turn = queue_up(place, is_reading=False)
+    assert turn is not None
+    assert turn.has_come
+    with subprocess.Popen([sys.executable, "-c", STAND, place], stdin=PIPE, stdout=PIPE, text=True) as later:
+        assert later.stdout is not None
+        assert later.stdout.readline() == "False\n"
+        assert turn.is_wanted
+        later.kill()
+    turn.leave()
+    assert list((tmp_path / "cache").iterdir()) == []
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "file"))
+    assert queue_up(place, is_reading=True) is None

@@ -173,6 +173,8 @@ SELECT = LIGHT[LIGHT.index("SELECT") :].rstrip()
     [
         ((SELECT, "DELETE FROM run"), "expected a SELECT, found DELETE"),
         ((SELECT, "COPY run TO '/tmp/escaped.csv'"), "expected a SELECT, found COPY"),
+        ((SELECT, "FROM force_checkpoint()"), "expected a SELECT that only reads; force_checkpoint does more"),
+        ((SELECT, 'SELECT x FROM (FROM "Enable_Logging"())'), "only reads; enable_logging does more"),
         ((SELECT, f"{SELECT}; SELECT 1"), "expected one statement, found 2"),
         ((SELECT, ""), "expected one statement, found 0"),
         (("run_id, energy_j FROM", "run_id, latency_s FROM"), "its columns are run_id INTEGER, latency_s DOUBLE"),

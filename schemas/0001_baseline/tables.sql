@@ -936,9 +936,9 @@ CREATE TABLE table_digest (
     table_name VARCHAR PRIMARY KEY,
     content_digest VARCHAR NOT NULL
 );
-COMMENT ON TABLE table_digest IS 'Digests of the tables that are replaced as a whole when the catalogue changes';
+COMMENT ON TABLE table_digest IS 'Digests of the tables that are replaced as a whole when the catalogue changes, and of the sets of runs, workloads, hardware versions, calibrations, measurements and bulk estimates';
 COMMENT ON COLUMN table_digest.table_name IS 'Table';
-COMMENT ON COLUMN table_digest.content_digest IS 'Of all its rows, eight digits; `joulemap db check` compares them';
+COMMENT ON COLUMN table_digest.content_digest IS 'Of all its rows, or of all their digests; `joulemap db check` compares them';
 
 CREATE TABLE error_scale (
     scale_index INTEGER PRIMARY KEY CHECK (scale_index >= 0),

@@ -40,6 +40,19 @@ def drafting(folder: Path) -> Iterator[Path]:
         _remove(draft)
 
 
+def publish(draft: Path, place: Path) -> bool:
+    """Give a finished file its name; return False where the name is taken. File systems without links rename."""
+    try:
+        os.link(draft, place)
+    except FileExistsError:
+        return False
+    except OSError:
+        if os.path.lexists(place):
+            return False
+        draft.rename(place)
+    return True
+
+
 def sweep(folder: Path) -> None:
     """Remove the drafts in a folder whose process is gone."""
     place = folder / PLACE

@@ -19,6 +19,7 @@ from campaign.scene import BASE, COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial, UnavailableError
 from command import Done
 from damage import BLOCK_BYTES, HEADER_BYTES
+from joulemap.errors import ExitCode
 
 DATABASE_CODE: Final = 5
 CHECK_CODE: Final = 6
@@ -145,6 +146,8 @@ def _judge(done: Done, allowed: list[str]) -> tuple[str, list[str]]:
         if done.stdout in allowed:
             return "right", []
         return "wrong", [f"wrong: {' '.join(done.args[1:])[:120]!r} answers something else"]
+    if done.returncode == ExitCode.INTERNAL and "db check" in done.stderr and len(done.stderr.splitlines()) == 1:
+        return "refused by the engine", []
     faults = list_faults(done)
     if faults:
         return "failed", faults

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from campaign import damage, full, fuzz, interrupt, kill, race
+from campaign import beside, damage, full, fuzz, interrupt, kill, race
 from campaign.trial import Kind
 
 _ALL: Final = (
@@ -55,8 +55,17 @@ _ALL: Final = (
         run=damage.ask_damaged,
     ),
     Kind(
+        name="beside",
+        meaning="files beside a database that are not its own",
+        count=60,
+        limit_s=120.0,
+        share=0.3,
+        prepare=beside.prepare,
+        run=beside.put_beside,
+    ),
+    Kind(
         name="race",
-        meaning="six processes that write and two that read, 50 commands each",
+        meaning="eight processes that write and four that read, 34 commands each",
         count=1,
         limit_s=900.0,
         share=2.5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +20,9 @@ from campaign.trial import Outcome, Trial
 from joulemap.errors import JoulemapError
 from joulemap.workspace import Workspace
 
-WRITER_COUNT: Final = 6
-READER_COUNT: Final = 2
-ROUND_COUNT: Final = 50
+WRITER_COUNT: Final = 8
+READER_COUNT: Final = 4
+ROUND_COUNT: Final = 34
 """Commands of one process."""
 
 THREAD_COUNT: Final = 8
@@ -45,7 +46,7 @@ def prepare(stage: Path) -> None:
 
 
 def race_processes(trial: Trial) -> Outcome:
-    """Let six processes write and two read, command after command."""
+    """Let eight processes write and four read, command after command."""
     return race(trial, WRITER_COUNT, READER_COUNT, ROUND_COUNT)
 
 
@@ -67,10 +68,11 @@ def race(trial: Trial, writer_count: int, reader_count: int, round_count: int) -
         outcomes=outcomes,
         failures=tuple(failures),
         count=sum(len(script) for script in scripts),
+        seconds=max(person.longest_s for person in told),
     )
 
 
-@attrs.frozen
+@attrs.define
 class Told:
     """What one person was told."""
 
@@ -78,6 +80,8 @@ class Told:
     codes: Counter[str] = attrs.field(factory=Counter)
     acknowledged: list[tuple[str, ...]] = attrs.field(factory=list)
     """Commands that ended with 0."""
+    longest_s: float = 0.0
+    """Of a command, from its start to its end."""
 
 
 def _follow(place: Path, index: int, script: list[tuple[str, ...]]) -> Told:
@@ -87,8 +91,10 @@ def _follow(place: Path, index: int, script: list[tuple[str, ...]]) -> Told:
         arguments = [*command, "--db", str(place / DATABASE)]
         desk = place.with_name(f"desk-{index}") / "place"
         (desk / "tmp").mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
         with Process.start(arguments, desk, {"JOULEMAP_CACHE": str(place / "cache")}) as process:
             done = process.finish(WAIT_S)
+        told.longest_s = max(told.longest_s, time.monotonic() - began)
         told.codes[f"exit {done.returncode}"] += 1
         if done.returncode == 0:
             told.acknowledged.append(command)

@@ -9,6 +9,7 @@ one queue and one transaction, however many runs there are.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -18,10 +19,10 @@ import attrs
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally
-from joulemap.plan.source import Source, reading_if_there
+from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.connection import Connection, transaction
+from joulemap.store.connection import Connection, is_wanted, transaction
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
 
@@ -72,17 +73,29 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     work = _Work(source, plan)
     if not is_there:
         work.trace_next()
-    while True:
+    while not work.is_done:
+        prepare(plan)
         with writing(work.source) as connection:
-            if work.advance(connection):
-                ids = _stored_ids(connection, plan)
-                assert ids is not None
-                yield StoredRuns(plan=plan, ids=ids, connection=connection, tally=work.tally)
+            if work.advance(connection) and not is_wanted(work.source.path):
+                yield work.give_out(connection)
                 return
         if work.needs_trace:
             work.trace_next()
-        else:
+        elif not work.is_done:
             time.sleep(GAP_S)
+    with reading(work.source) as connection:  # the others write while this one answers
+        yield work.give_out(connection)
+
+
+def prepare(plan: Plan) -> None:
+    """Import what evaluates a plan, which nobody else is to wait for."""
+    from joulemap.model.architecture import find_architecture
+
+    for module in ("joulemap.plan.evaluate", "numpy.ma"):
+        importlib.import_module(module)
+    plan.runs("")  # remembers the versions of the formulas
+    for entry, _ in plan.selection.pairs:
+        find_architecture(entry.architecture)
 
 
 def ensure_runs(source: Source, plan: Plan) -> RunTally:
@@ -151,7 +164,18 @@ class _Work:
         with contextlib.closing(Queue(RunWriter(connection.cursor()), targets)) as queue:
             while self._number < len(self.plan.models) and not self.needs_trace and time.monotonic() < ends:
                 self._evaluate(connection, queue)
+        return self.is_done
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all is stored."""
         return self._number == len(self.plan.models)
+
+    def give_out(self, connection: Connection) -> StoredRuns:
+        """Return the runs of the plan, all of which are stored."""
+        ids = _stored_ids(connection, self.plan)
+        assert ids is not None
+        return StoredRuns(plan=self.plan, ids=ids, connection=connection, tally=self.tally)
 
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
         """Queue the missing runs of the next model, unless it must be traced first."""

@@ -14,7 +14,8 @@ import duckdb
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.errors import CatalogueError
-from joulemap.store.connection import Connection, is_full, transaction
+from joulemap.store.connection import Connection, is_full, is_internal, transaction
+from joulemap.store.digest import CALIBRATION, HARDWARE, RUN, WORKLOAD, Digester
 from joulemap.store.engine import connect
 from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
@@ -148,7 +149,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
             try:
                 _load(connection, table, file, entry.rows)
             except duckdb.Error as error:
-                if is_full(error):
+                if is_full(error) or is_internal(error):
                     raise
                 raise CatalogueError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
         migrate(connection)
@@ -225,12 +226,23 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
             ((first,),) = connection.execute("SELECT min(new) FROM new_run_id WHERE is_fresh").fetchall()
             if first is not None:
                 write_totals(connection, first)
+            _enlarge_sets(connection)
             mark_newest(connection)
             counts = connection.execute("SELECT count(*) FILTER (WHERE is_fresh), count(*) FROM new_run_id").fetchall()
     finally:
         connection.execute(f"DETACH {archive}")
     ((fresh, total),) = counts
     return int(fresh), int(total) - int(fresh)
+
+
+def _enlarge_sets(connection: Connection) -> None:
+    """Count what is fresh among what the database holds."""
+    digester = Digester(connection)
+    for seal in (RUN, WORKLOAD, HARDWARE, CALIBRATION):
+        is_numbered = seal.key.endswith("_id")
+        fresh = f"SELECT new FROM new_{seal.key} WHERE is_fresh" if is_numbered else f"FROM fresh_{seal.key}"
+        rows = connection.execute(f"SELECT content_digest FROM {seal.table} WHERE {seal.key} IN ({fresh})").fetchall()
+        digester.change_set(seal, [digest for (digest,) in rows])
 
 
 def _number(connection: Connection, archive: str, table: str, id_column: str, identity: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 import attrs
 import duckdb
 
-from joulemap.errors import DatabaseError, SqlError
+from joulemap.errors import DatabaseError, EngineError, SqlError
 from joulemap.store.block import find_damaged_blocks
 from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
 from joulemap.store.digest import (
@@ -22,8 +22,10 @@ from joulemap.store.digest import (
     ESTIMATE,
     HARDWARE,
     MEASUREMENT,
+    NO_THINGS,
     REPLACED_TABLES,
     RUN,
+    SEALS,
     WORKLOAD,
     Digester,
     Seal,
@@ -36,6 +38,7 @@ AUDIT: Final = "audit.conservation"
 """The query of the rules that rows must keep; what else is found has its columns."""
 
 SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
+SET_RULE: Final = "everything that was written is there, and nothing else"
 TABLE_RULE: Final = "the rows of the catalogue are those that were written"
 
 ADVICE: Final = "`joulemap db recover` gets back what can be read"
@@ -147,6 +150,10 @@ def find_faults(connection: Connection) -> list[Fault]:
         expected = stored.get(table, EMPTY)
         if found != expected:
             faults.append((TABLE_RULE, None, table, expected, found))
+    for seal in SEALS:
+        found, expected = digester.read_set(seal), stored.get(seal.table, NO_THINGS)
+        if found != expected:
+            faults.append((SET_RULE, None, seal.table, expected, found))
     return sorted([*faults, *find_row_faults(connection)], key=_order)
 
 
@@ -157,6 +164,13 @@ def find_row_faults(connection: Connection) -> list[Fault]:
         faults += run_query(connection, find_query(AUDIT), {}).rows
     except SqlError as error:
         faults.append((f"{AUDIT} has an answer", None, "database", "rows", str(error)))
+    except duckdb.InternalError as error:
+        if not faults:  # every row is as it was written
+            raise EngineError(
+                f"duckdb {duckdb.__version__} failed inside, on {AUDIT} over rows that are as they were written: "
+                f"{str(error).splitlines()[0]}; please report this"
+            ) from error
+        faults.append((f"{AUDIT} has an answer", None, "database", "rows", str(error).splitlines()[0]))
     return sorted(faults, key=_order)
 
 

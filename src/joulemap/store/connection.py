@@ -19,14 +19,15 @@ import duckdb
 
 from joulemap.background import begin
 from joulemap.domain.settings import WAIT_S
-from joulemap.draft import drafting, sweep
+from joulemap.draft import drafting, publish, sweep
 from joulemap.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.header import renew_identity
-from joulemap.store.journal import checkpoint, journal_of, settle
+from joulemap.store.journal import checkpoint, journal_of, log_of, settle
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 from joulemap.store.quote import quote_text
-from joulemap.store.sharing import Kind, give_back, take
+from joulemap.store.sharing import Kind, find_earlier, give_back, take
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -34,6 +35,9 @@ Result = TypeVar("Result")
 
 _BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[], Any]]]]] = WeakKeyDictionary()
 """connection -> what was begun beside it: its connection, and what waits for it."""
+
+TURN_S: Final = 0.004
+"""How often to look whether those are done who came earlier."""
 
 POLL_S: Final = 0.02
 """How often to look whether another process has let go, at first; who has waited longer looks more often."""
@@ -62,8 +66,10 @@ class Patience:
 PATIENT: Final = Patience()
 
 
-def _refuse(path: Path, error: duckdb.Error) -> DatabaseError:
+def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
     text = str(error)
+    if is_internal(error):
+        return _blame_engine(path, error)
     if "Could not set lock" in text or "already open in" in text:
         found = re.search(r"PID (\d+)", text)
         holder = f"process {found.group(1)}" if found else "another process"
@@ -78,17 +84,23 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError:
     return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` gets back what can be read")
 
 
-def log_of(path: Path) -> Path:
-    """Return where the engine keeps what is committed and not yet in the database file."""
-    return path.with_name(f"{path.name}.wal")
+def is_wanted(path: Path) -> bool:
+    """Return whether another process waits for a database that is open here."""
+    return sharing.is_wanted(os.path.realpath(path))
 
 
-def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Connection:
-    """Open a database once no other process is in the way; LockedDatabaseError says who still is."""
+def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
+    """Open a database once no other process is in the way; LockedDatabaseError says who still is.
+
+    At the deadline it is tried whoever came earlier: nobody is kept out by a queue that does not move.
+    """
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
     while True:
+        earlier = find_earlier(place)
         try:
+            if earlier and time.monotonic() < deadline:
+                raise LockedDatabaseError(f"{path} is locked by {earlier}")
             settle(path)
             connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
             for name, value in kind.later:
@@ -103,10 +115,10 @@ def _connect(path: Path, kind: Kind, patience: Patience, deadline: float) -> Con
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
                 tell_at = deadline
-            time.sleep(POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
+            time.sleep(TURN_S if earlier else POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 
-def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> DatabaseError:
+def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> DatabaseError | EngineError:
     if isinstance(error, duckdb.Error):
         return _refuse(path, error)
     return error if isinstance(error, DatabaseError) else DatabaseError(f"cannot open {path}: {error.strerror}")
@@ -136,8 +148,8 @@ def check_place(path: Path) -> bool:
         left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
         if left is not None and not path.exists():  # another process may have made it meanwhile
             raise DatabaseError(
-                f"there is no database at {path}, but {left.name} is left of one: put the database back, or remove "
-                f"{left.name} to begin anew"
+                f"there is no database at {path}, but {left.name} is left of one: put the database back, or move "
+                f"{left.name} away to begin anew"
             ) from None
         return left is not None
     except (OSError, ValueError) as error:
@@ -214,7 +226,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
     with contextlib.ExitStack() as stack:
         stack.callback(give_back, place, kind)
         stack.enter_context(telling(path))
-        connection = _connect(path, kind, patience, deadline)
+        connection = _connect(path, place, kind, patience, deadline)
         stack.callback(close, connection)
         yield connection
 
@@ -222,7 +234,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
 @contextlib.contextmanager
 def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
     """Move what is committed meanwhile into the database file; where that fails, the log goes on holding it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         yield
     finally:
@@ -246,7 +258,7 @@ def _create(path: Path, template: Path | None) -> None:
             if template is None or not _copy(template, draft):
                 draft.unlink(missing_ok=True)
                 make_empty(draft)
-            _publish(draft, path)
+            publish(draft, path)
     except OSError as error:
         raise DatabaseError(f"cannot create {path}: {error.strerror or error}") from error
     except duckdb.Error as error:
@@ -268,17 +280,6 @@ def make_empty(path: Path) -> None:
         connection.execute("CHECKPOINT")
 
 
-def _publish(draft: Path, path: Path) -> None:
-    """Give a finished database its name, unless another process was first; file systems without links rename."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    except OSError:
-        if not path.exists():
-            draft.rename(path)
-
-
 def open_in_memory(*, has_comments: bool = False) -> Connection:
     """Return an empty joulemap database that lives as long as the connection."""
     connection = connect(IN_MEMORY)
@@ -291,17 +292,28 @@ def is_full(error: duckdb.Error) -> bool:
     return any(reason in str(error) for reason in (os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)))
 
 
+def is_internal(error: duckdb.Error) -> bool:
+    """Return whether the engine failed by a fault of its own, or goes on failing after one."""
+    return isinstance(error, duckdb.InternalError) or (
+        isinstance(error, duckdb.FatalException) and "INTERNAL Error" in str(error)
+    )
+
+
+def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
+    return EngineError(
+        f"duckdb {duckdb.__version__} failed inside, on a question and not for it: {str(error).splitlines()[0]}; "
+        f"`joulemap db check --db {path}` tells whether the file is damaged; if it is not, please report this"
+    )
+
+
 @contextlib.contextmanager
 def telling(path: Path | str) -> Iterator[None]:
     """Tell an engine's failure in one line."""
     try:
         yield
-    except duckdb.InternalError as error:
-        raise EngineError(
-            f"duckdb {duckdb.__version__} failed inside, on a question and not for it: {str(error).splitlines()[0]}; "
-            f"`joulemap db check --db {path}` tells whether the file is damaged; if it is not, please report this"
-        ) from error
     except duckdb.Error as error:
+        if is_internal(error):
+            raise _blame_engine(path, error) from error
         raise DatabaseError(f"{path}: {str(error).splitlines()[0]}") from error
 
 

@@ -2,17 +2,17 @@
 
 A sealed thing is a row with the rows of other tables that hang on it: a run with its subgraphs, operators and ledger,
 a workload, a hardware version, a calibration, a measurement, an estimate. Its `content_digest` is eight hexadecimal
-digits for each of these tables, in the order of its `Seal`, with hyphens between them: the CRC-32
+digits for each of these tables, in the order of its `Seal`, with hyphens between them: a digest
 
-- of the row itself, as a JSON list of its values in the order of the table's columns;
-- of the rows of another table, column after column in the order of the table, rows as they are stored: numbers and
-  truth values as the bytes of their type, little-endian; text, and a column with a missing value, as a JSON list.
+- of the row itself, as Python writes its values in the order of the table's columns;
+- of the rows of another table, as they are stored: see `digest_groups`, which digests any number of things together.
 
 Numbers that only name rows of one database are left out or replaced by what they stand for, so that a run has the same
-digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`.
+digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`, and so have the sets
+of sealed things, so that one that is removed whole is missed.
 
-A cryptographic digest would take longer than all the rest of writing a ledger may be slowed down by. What a CRC-32
-misses is one change in four thousand million; and neither is a signature, because who changes rows can compute their
+A cryptographic digest would take longer than all the rest of writing a ledger may be slowed down by. What these
+miss is one change in four thousand million; and neither is a signature, because who changes rows can compute their
 digests anew.
 """
 
@@ -22,6 +22,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Final
 from zlib import crc32
 
@@ -45,8 +46,16 @@ REPLACED_TABLES: Final = (
 UNPRICED: Final = 65_535
 """Place of an action without a price."""
 
-CHUNK: Final = 100
-"""Things whose digests are computed together: more cost memory, fewer cost time."""
+CHUNK_ROWS: Final = 1_000_000
+"""Rows whose digests are computed together, at least of one thing: more cost memory, fewer cost time."""
+
+START: Final = 0x9E3779B97F4A7C15
+FACTOR: Final = 0xBF58476D1CE4E5B9
+SHIFT: Final = 29
+"""Odd numbers and a shift that spread each bit of a row's values over its digest (Source: SplitMix64)."""
+
+MISSING: Final = 0xD6E8FEB86659FD93
+"""What a missing value counts as."""
 
 Columns = Mapping[str, Any]
 """Name -> numpy array, as the engine gives it out."""
@@ -111,21 +120,7 @@ SEALS: Final = (RUN, WORKLOAD, HARDWARE, CALIBRATION, MEASUREMENT, ESTIMATE)
 
 def digest_values(values: Sequence[Any]) -> str:
     """Return the digest of values as the engine gives them out one by one."""
-    return _show(crc32(json.dumps(values, ensure_ascii=False, default=str).encode()))
-
-
-def digest_columns(columns: Iterable[Any]) -> str:
-    """Return the digest of columns as the engine gives them out whole."""
-    import numpy as np
-
-    found = 0
-    for column in columns:
-        is_masked = isinstance(column, np.ma.MaskedArray)
-        if column.dtype.kind == "O" or (is_masked and np.any(column.mask)):
-            found = crc32(json.dumps(column.tolist(), ensure_ascii=False).encode(), found)
-        else:
-            found = crc32(column.data if is_masked else column, found)
-    return _show(found)
+    return _show(crc32(repr(tuple(values)).encode()))
 
 
 def _show(found: int) -> str:
@@ -139,22 +134,62 @@ EMPTY: Final = digest_values(())
 """Digest of a replaced table without rows."""
 
 
+def _add_up(digests: Iterable[str]) -> int:
+    """Return a sum over things that are known by their digests, in whatever order."""
+    return sum(int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "little") for digest in digests)
+
+
+def _show_set(total: int) -> str:
+    return f"{total % 2**64:016x}"
+
+
+NO_THINGS: Final = _show_set(0)
+"""Digest of a set without anything in it."""
+
+
 def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
-    """Return key -> digest of the rows under it, in their order."""
+    """Return key -> digest of the rows under it, in their order.
+
+    A row is a number of 64 bits: its place under the key, and then each value, are added bit by bit, multiplied, and
+    shifted onto themselves. Those of a key are summed up, and folded into 32 bits.
+    """
     import numpy as np
 
     if not len(keys):
         return {}
-    starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()]
+    starts = np.concatenate([[0], np.flatnonzero(keys[1:] != keys[:-1]) + 1])
     found = keys[starts].tolist()
     if len(set(found)) < len(found):
         order = np.argsort(keys, kind="stable")
         return digest_groups(keys[order], [column[order] for column in columns])
-    ends = [*starts[1:], len(keys)]
-    return {
-        key: digest_columns(column[start:end] for column in columns)
-        for key, start, end in zip(found, starts, ends, strict=True)
-    }
+    counts = np.diff(np.append(starts, len(keys)))
+    rows = np.arange(1, len(keys) + 1, dtype=np.uint64) - np.repeat(starts, counts).astype(np.uint64)
+    rows *= np.uint64(START)
+    for column in columns:
+        rows ^= _bits(column)
+        rows *= np.uint64(FACTOR)
+        rows ^= rows >> np.uint64(SHIFT)
+    sums = np.add.reduceat(rows, starts)
+    sums ^= sums >> np.uint64(32)
+    return {key: _show(one & 0xFFFFFFFF) for key, one in zip(found, sums.tolist(), strict=True)}
+
+
+def _bits(column: Any) -> Any:
+    """Return a column, as the engine gives it out whole, as numbers of 64 bits that say its values."""
+    import numpy as np
+
+    is_masked = isinstance(column, np.ma.MaskedArray)
+    values = column.data if is_masked else column
+    if values.dtype.kind == "O":
+        listed = column.tolist()
+        texts = {repr(value): value for value in listed}
+        numbers = {text: crc32(json.dumps(value, ensure_ascii=False).encode()) for text, value in texts.items()}
+        return np.array([numbers[repr(value)] for value in listed], dtype=np.uint64)
+    if values.dtype.kind == "f":
+        bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").astype(np.uint64)
+    else:
+        bits = values.astype(np.int64, copy=False).view(np.uint64)
+    return np.where(column.mask, np.uint64(MISSING), bits) if is_masked and np.any(column.mask) else bits
 
 
 @attrs.frozen
@@ -173,13 +208,31 @@ class Digester:
 
     def compare(self, seal: Seal) -> Iterator[tuple[Any, str, str]]:
         """Yield (key, stored digest, digest of what is stored) of everything under a seal, by key."""
-        stored = self.connection.execute(
-            f"SELECT {seal.key}, content_digest FROM {seal.table} ORDER BY {seal.key}"
-        ).fetchall()
-        for start in range(0, len(stored), CHUNK):
-            chunk = stored[start : start + CHUNK]
-            found = self.read(seal, [key for key, _ in chunk])
-            yield from ((key, digest, found[key]) for key, digest in chunk)
+        stored = dict(
+            self.connection.execute(
+                f"SELECT {seal.key}, content_digest FROM {seal.table} ORDER BY {seal.key}"
+            ).fetchall()
+        )
+        for keys in self.chunk(seal, list(stored)):
+            found = self.read(seal, keys)
+            yield from ((key, stored[key], found[key]) for key in keys)
+
+    def chunk(self, seal: Seal, keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        """Yield keys in groups of which each has about `CHUNK_ROWS` rows, or is one."""
+        counted = [
+            self.connection.execute(f"SELECT {seal.key}, count(*) FROM {part} GROUP BY ALL").fetchall()
+            for part in seal.parts
+        ]
+        counts = [dict(one) for one in counted]
+        start, rows = 0, 0
+        for end, key in enumerate(keys):
+            own = 1 + sum(one.get(key, 0) for one in counts)
+            if rows and rows + own > CHUNK_ROWS:
+                yield keys[start:end]
+                start, rows = end, 0
+            rows += own
+        if keys:
+            yield keys[start:]
 
     def read(self, seal: Seal, keys: Sequence[Any]) -> dict[Any, str]:
         """Return key -> digest of what is stored under it, for each of the keys that has a row."""
@@ -220,20 +273,41 @@ class Digester:
         ]
 
     def seal(self, seal: Seal, keys: Sequence[Any]) -> None:
-        """Give rows that are whole the digests of what is stored. The caller holds the transaction."""
-        if not keys:
-            return
-        digests = self.read(seal, keys)
+        """Give new rows that are whole the digests of what is stored. The caller holds the transaction."""
+        self.change_set(seal, self.reseal(seal, keys))
+
+    def reseal(self, seal: Seal, keys: Sequence[Any]) -> Iterable[str]:
+        """Give rows the digests of what is stored, and return these. The caller holds the transaction."""
+        digests = self.read(seal, keys) if keys else {}
         self.connection.execute(
             f"UPDATE {seal.table} SET content_digest = s.digest "
             "FROM (SELECT unnest($keys) AS key, unnest($digests) AS digest) AS s "
             f"WHERE {seal.table}.{seal.key} = s.key",
             {"keys": list(digests), "digests": list(digests.values())},
         )
+        return digests.values()
+
+    def change_set(self, seal: Seal, added: Iterable[str], removed: Iterable[str] = ()) -> None:
+        """Store what the digest of all things under a seal is with, or without, those of some digests.
+
+        What is missing for another reason stays missing. The caller holds the transaction.
+        """
+        stored = self.connection.execute(
+            "SELECT content_digest FROM table_digest WHERE table_name = $table", {"table": seal.table}
+        ).fetchall()
+        before = int(stored[0][0], 16) if stored else 0
+        self._store_digests({seal.table: _show_set(before + _add_up(added) - _add_up(removed))})
+
+    def read_set(self, seal: Seal) -> str:
+        """Return the digest of all things under a seal, as they are sealed."""
+        rows = self.connection.execute(f"SELECT content_digest FROM {seal.table}").fetchall()
+        return _show_set(_add_up(digest for (digest,) in rows))
 
     def seal_tables(self, tables: Sequence[str] = REPLACED_TABLES) -> None:
         """Store the digests of tables that were replaced. The caller holds the transaction."""
-        digests = {table: self.read_table(table) for table in tables}
+        self._store_digests({table: self.read_table(table) for table in tables})
+
+    def _store_digests(self, digests: Mapping[str, str]) -> None:
         self.connection.execute(
             "INSERT OR REPLACE INTO table_digest SELECT unnest($tables), unnest($digests)",
             {"tables": list(digests), "digests": list(digests.values())},
@@ -267,7 +341,7 @@ class Digester:
         if isinstance(keys[0], int):  # many rows, as they were appended: sorting them would take longer than all else
             chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
         else:
-            chosen, given = f"list_contains($keys, t.{seal.key}) ORDER BY t.rowid", {"keys": list(keys)}
+            chosen, given = f"t.{seal.key} IN (SELECT unnest($keys)) ORDER BY t.rowid", {"keys": list(keys)}
         return self.connection.execute(f"SELECT {', '.join(shown)} FROM {table} AS t WHERE {chosen}", given)
 
     def _place_actions(self, keys: Sequence[int], run_ids: Any, action_ids: Any) -> Any:
@@ -315,12 +389,14 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
     stored = dict(connection.execute("SELECT table_name, content_digest FROM table_digest").fetchall())
     tables = [table for table in REPLACED_TABLES if stored.get(table) == before.read_table(table)]
+    sets = [seal for seal in SEALS if stored.get(seal.table, NO_THINGS) == before.read_set(seal)]
     yield
     after = Digester(connection)
     for seal, keys in whole:
-        for start in range(0, len(keys), CHUNK):
-            after.seal(seal, keys[start : start + CHUNK])
+        for chunk in after.chunk(seal, keys):
+            after.reseal(seal, chunk)
     after.seal_tables(tables)
+    after._store_digests({seal.table: after.read_set(seal) for seal in sets})
 
 
 def _plain(kind: Any, value: Any) -> Any:

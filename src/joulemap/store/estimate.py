@@ -51,9 +51,11 @@ def write_estimates(connection: Connection, estimates: Sequence[Estimate]) -> No
     first = next_id(connection, "estimate", "estimate_id")
     numbers = range(first, first + len(estimates))
     insert_records(connection, "estimate", estimates, estimate_id=numbers, created_at=utc_now(), content_digest="")
-    connection.execute(
+    replaced = connection.execute(
         f"DELETE FROM estimate WHERE estimate_id < $first AND ({SAME}) IN "
-        f"(SELECT ({SAME}) FROM estimate WHERE estimate_id >= $first)",
+        f"(SELECT ({SAME}) FROM estimate WHERE estimate_id >= $first) RETURNING content_digest",
         {"first": first},
-    )
-    Digester(connection).seal(ESTIMATE, numbers)
+    ).fetchall()
+    digester = Digester(connection)
+    digester.change_set(ESTIMATE, (), [digest for (digest,) in replaced])
+    digester.seal(ESTIMATE, numbers)

@@ -19,7 +19,7 @@ import attrs
 
 from joulemap.errors import DatabaseError, EngineError, JoulemapError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store.check import ADVICE, Fault, check_database
-from joulemap.store.connection import Patience
+from joulemap.store.connection import Patience, telling
 from joulemap.store.recover import Recovery, save_readable
 
 REFUSALS: Final[dict[str, type[JoulemapError]]] = {
@@ -80,10 +80,11 @@ def main() -> None:
     Thread(target=_end_with_parent, daemon=True).start()
     task, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     try:
-        if task == "check":
-            answer: object = {"result": check_database(path, Patience(limit_s=float(more)))}
-        else:
-            answer = {"result": attrs.asdict(save_readable(path, Path(more), is_bold=task != "recover"))}
+        with telling(path):
+            if task == "check":
+                answer: object = {"result": check_database(path, Patience(limit_s=float(more)))}
+            else:
+                answer = {"result": attrs.asdict(save_readable(path, Path(more), is_bold=task != "recover"))}
     except (DatabaseError, EngineError) as error:
         answer = {"refusal": type(error).__name__, "reason": str(error)}
     except Exception as error:

@@ -50,6 +50,11 @@ class Head:
         return first[IDENTITY] if first[8:12] == MAGIC and is_whole(first) else b""
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it tells who the file is and which checkpoint it has reached."""
+        return bool(self.identity) and self.checkpoint >= 0
+
+    @property
     def checkpoint(self) -> int:
         """Number of the newest checkpoint; -1 where neither page that tells is whole."""
         told = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
@@ -74,18 +79,24 @@ def _checksum(words: bytes) -> int:
     return total
 
 
+def renew(page: bytes) -> bytes:
+    """Return the first page with a new identity."""
+    first = bytearray(page)
+    first[IDENTITY] = secrets.token_bytes(IDENTITY.stop - IDENTITY.start)
+    first[:8] = _checksum(bytes(first[8:])).to_bytes(8, "little")
+    return bytes(first)
+
+
 def renew_identity(path: Path) -> bool:
     """Give a copy of a database an identity of its own; return False, changing nothing, for another layout.
 
     Without one, the engine would apply the write-ahead log that is left of one copy to another.
     """
     with path.open("r+b") as file:
-        first = bytearray(file.read(PAGE))
-        if not Head(bytes(first)).identity:
+        first = file.read(PAGE)
+        if not Head(first).identity:
             return False
-        first[IDENTITY] = secrets.token_bytes(IDENTITY.stop - IDENTITY.start)
-        first[:8] = _checksum(bytes(first[8:])).to_bytes(8, "little")
         file.seek(0)
-        file.write(first)
+        file.write(renew(first))
         os.fsync(file.fileno())
     return True

@@ -4,36 +4,52 @@ At a checkpoint the engine writes new data into free blocks, but metadata over b
 needs. Killed in the middle of one, it leaves a file that no longer opens. So the head of the file and its metadata
 blocks are written beside it first:
 
-    runs.duckdb  ──► runs.duckdb.journal ──► CHECKPOINT ──► journal removed
+    runs.duckdb  ──► runs.duckdb.journal ──► new identity ──► CHECKPOINT ──► journal removed
                      (whole, or not there)
 
+The file has another identity after each checkpoint. Its log names the identity, and so the one state that it goes on
+from: the engine applies it to no copy that has grown apart since.
+
 Who opens a database finds the journal that a killed process left, and puts back what it holds unless the new checkpoint
-stands already.
+stands already. A file of that name which is no journal of this database is somebody's, and stays as it is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import attrs
 import duckdb
 
 from joulemap.background import uninterrupted
-from joulemap.draft import drafting
-from joulemap.errors import LockedDatabaseError
-from joulemap.store.header import BLOCK, HEAD, Head
+from joulemap.draft import drafting, publish
+from joulemap.errors import DatabaseError, LockedDatabaseError
+from joulemap.store.header import BLOCK, HEAD, PAGE, Head, renew
 
 SUFFIX: Final = ".journal"
-TITLE: Final = b"joulemap journal of a checkpoint, 1\n"
+TITLE: Final = b"joulemap journal of a checkpoint, 2\n"
 _COUNT: Final = struct.Struct("<Q")
 _DIGEST: Final = 32
+_START: Final = len(TITLE) + HEAD + PAGE + _COUNT.size
+"""Where its blocks begin."""
+
+_LOG: Final = b"\x64\x00\x62\x65"
+"""How a log begins: with the record of its version."""
+
+_MARK: Final = b"\x66\x00\x10"
+"""What stands before the identity in the first record of a log: the number of the field and the count of its bytes."""
+
+_RECORD: Final = 128
+"""Bytes of a log that hold its first record."""
 
 
 @attrs.frozen
@@ -41,14 +57,14 @@ class Journal:
     """What a database file was before a checkpoint, where the checkpoint writes over it."""
 
     head: Head
-    blocks: dict[int, bytes]
-    """Offset in the file -> a block."""
+    renewed: bytes
+    """The first page that the file has from this checkpoint on."""
 
-    def write(self, file: Path) -> None:
-        """Write it to a file and wait until it is stored; raises OSError."""
-        parts = [TITLE, self.head.pages, _COUNT.pack(len(self.blocks))]
-        for offset, block in self.blocks.items():
-            parts += [_COUNT.pack(offset), _COUNT.pack(len(block)), block]
+    def write(self, file: Path, blocks: dict[int, bytes]) -> None:
+        """Write it and blocks of the file, by their offsets, to a file, and wait until it is stored; raises OSError."""
+        parts = [TITLE, self.head.pages, self.renewed, _COUNT.pack(len(blocks))]
+        for offset, block in blocks.items():
+            parts += [_COUNT.pack(offset), block]
         digest = hashlib.blake2b(digest_size=_DIGEST)
         with file.open("wb", buffering=0) as stream:
             for part in parts:
@@ -57,28 +73,33 @@ class Journal:
             stream.write(digest.digest())
             os.fsync(stream.fileno())
 
+    def is_torn(self, now: Head) -> bool:
+        """Return whether a file was at this checkpoint, and the next did not come to stand.
 
-def read_journal(file: Path) -> Journal | None:
-    """Return the journal in a file; None for what is none or is not whole. Raises OSError."""
-    content = file.read_bytes()
-    body, digest = content[:-_DIGEST], content[-_DIGEST:]
-    if not body.startswith(TITLE) or hashlib.blake2b(body, digest_size=_DIGEST).digest() != digest:
-        return None
-    place = len(TITLE)
-    head, place = Head(body[place : place + HEAD]), place + HEAD
-    (count,), place = _COUNT.unpack_from(body, place), place + _COUNT.size
-    blocks = {}
-    for _ in range(count):
-        offset, size = struct.unpack_from("<QQ", body, place)
-        place += 2 * _COUNT.size
-        blocks[offset] = body[place : place + size]
-        place += size
-    return Journal(head, blocks)
+        Not so for another file, or one that was put back to an earlier state: the journal has nothing to tell of those.
+        """
+        old, new = self.head.pages[:PAGE], self.renewed
+        is_same = all(byte in pair for byte, pair in zip(now.pages, zip(old, new, strict=True), strict=False))
+        return (
+            len(now.pages) == HEAD
+            and is_same
+            and now.checkpoint == self.head.checkpoint
+            and now.newest == self.head.newest
+        )
+
+    def is_over(self, now: Head) -> bool:
+        """Return whether the checkpoint of this journal stands in a file."""
+        return now.pages[:PAGE] == self.renewed and now.checkpoint > self.head.checkpoint
 
 
 def journal_of(path: Path) -> Path:
     """Return where the journal of a database stands."""
     return path.with_name(path.name + SUFFIX)
+
+
+def log_of(path: Path) -> Path:
+    """Return where the engine keeps what is committed and not yet in the database file."""
+    return path.with_name(f"{path.name}.wal")
 
 
 def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: int) -> None:
@@ -89,15 +110,20 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
     """
     rows = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()
     offsets = sorted(HEAD + BLOCK * int(block) for (block,) in rows)
-    journal = Journal(
-        Head(os.pread(descriptor, HEAD, 0)), {offset: os.pread(descriptor, BLOCK, offset) for offset in offsets}
-    )
+    read = {offset: os.pread(descriptor, BLOCK, offset) for offset in offsets}
+    head = Head(os.pread(descriptor, HEAD, 0))
+    if not head.is_whole:
+        connection.execute("CHECKPOINT")  # another layout, of which nobody can tell what belongs to it
+        return
+    journal = Journal(head, renew(head.pages[:PAGE]))
     with uninterrupted:
         with drafting(path.parent) as folder:
             draft = folder / "journal"
-            journal.write(draft)
-            draft.replace(journal_of(path))
+            journal.write(draft, {offset: block for offset, block in read.items() if len(block) == BLOCK})
+            if not publish(draft, journal_of(path)):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(journal_of(path)))
         _store_names(path.parent)
+        os.pwrite(descriptor, journal.renewed, 0)
         connection.execute("CHECKPOINT")
         journal_of(path).unlink()
 
@@ -105,19 +131,126 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
 def settle(path: Path) -> None:
     """Put back what a checkpoint tore that was killed; LockedDatabaseError while another process is at one.
 
-    Raises OSError where the file cannot be written.
+    Raises DatabaseError for a file in the place of the journal that is none of this database, or of the log that is
+    none, which the engine would empty, and OSError where the database cannot be written.
     """
+    _check_log(log_of(path))
     file = journal_of(path)
-    if not file.exists():
+    if not os.path.lexists(file):
         return
-    with locking(path) as descriptor, contextlib.suppress(FileNotFoundError):  # its process has finished meanwhile
-        journal = read_journal(file)
-        if journal is not None and is_torn(journal, Head(os.pread(descriptor, HEAD, 0))):
-            for offset, block in journal.blocks.items():
+    with contextlib.suppress(FileNotFoundError):  # its process has finished meanwhile
+        with _opening(file):
+            pass  # what is somebody else's is told before anything is locked
+        with locking(path) as descriptor:
+            put_back(file, path, descriptor)
+            file.unlink()
+
+
+def put_back(file: Path, path: Path, descriptor: int) -> None:
+    """Put what a journal holds back into a database file that is open, unless the checkpoint stands there.
+
+    A log that the checkpoint moved into the file is removed. Raises DatabaseError for a file that is no journal of
+    this database, or not whole and needed, FileNotFoundError where there is none, and OSError.
+    """
+    with _opening(file) as (stream, journal):
+        now = Head(os.pread(descriptor, HEAD, 0))
+        if journal.is_over(now):
+            _remove_log(log_of(path), journal.head.identity)
+        elif journal.is_torn(now):
+            for offset, block in _read_blocks(stream, file, os.fstat(descriptor).st_size):
                 os.pwrite(descriptor, block, offset)
             os.pwrite(descriptor, journal.head.pages, 0)
             os.fsync(descriptor)
-        file.unlink()
+        else:
+            raise DatabaseError(
+                f"{file} is of another database than {_owner(file)}, or of another state of it: put the right database "
+                "back, or move the .journal away"
+            )
+
+
+@contextlib.contextmanager
+def _opening(file: Path) -> Iterator[tuple[BinaryIO, Journal]]:
+    """Give out a journal, read up to its blocks, and the stream at its start.
+
+    Raises DatabaseError for a file that is none, FileNotFoundError where there is none.
+    """
+    with _open_regular(file, "journal") as stream:
+        start = stream.read(_START)
+        if not start.startswith(TITLE):
+            raise _foreign(file, "journal")
+        head, renewed = Head(start[len(TITLE) :][:HEAD]), start[len(TITLE) + HEAD :][:PAGE]
+        if len(start) < _START or not head.is_whole or not Head(renewed).identity:
+            raise _damaged(file)
+        stream.seek(0)
+        yield stream, Journal(head, renewed)
+
+
+def _check_log(log: Path) -> None:
+    """Raise DatabaseError for a file in the place of a log that is none."""
+    if os.path.lexists(log):
+        with contextlib.suppress(FileNotFoundError), _open_regular(log, "log") as stream:
+            if not _LOG.startswith(stream.read(len(_LOG))):  # a kill may have cut the first record
+                raise _foreign(log, "log")
+
+
+def _open_regular(file: Path, what: str) -> BinaryIO:
+    """Open a file to be read, whatever it is; DatabaseError for a pipe, a device, a link or a folder."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _foreign(file, what) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _foreign(file, what)
+    return open(descriptor, "rb")
+
+
+def _read_blocks(stream: BinaryIO, file: Path, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, block) of a journal, once all of it is as it was written; DatabaseError where it is not.
+
+    `most_bytes` are those of the database: no block lies behind its end.
+    """
+    start = stream.read(_START)
+    (count,) = _COUNT.unpack(start[-_COUNT.size :])
+    entry = _COUNT.size + BLOCK
+    if count * BLOCK > most_bytes or os.fstat(stream.fileno()).st_size != _START + count * entry + _DIGEST:
+        raise _damaged(file)
+    digest = hashlib.blake2b(start, digest_size=_DIGEST)
+    for _ in range(count):
+        digest.update(stream.read(entry))
+    if stream.read() != digest.digest():
+        raise _damaged(file)
+    stream.seek(_START)
+    for _ in range(count):
+        (offset,) = _COUNT.unpack(stream.read(_COUNT.size))
+        yield offset, stream.read(BLOCK)
+
+
+def _damaged(file: Path) -> DatabaseError:
+    return DatabaseError(
+        f"{file} is damaged, the journal that {_owner(file)} needs to be as it was: `joulemap db recover` gets back "
+        "what can be read"
+    )
+
+
+def _foreign(file: Path, what: str) -> DatabaseError:
+    return DatabaseError(
+        f"{file} is in the place of the {what} of {_owner(file)} and is none: move it away, or use another --db"
+    )
+
+
+def _owner(file: Path) -> str:
+    return file.name.removesuffix(file.suffix)
+
+
+def _remove_log(log: Path, identity: bytes) -> None:
+    """Remove a log that goes on from the state with this identity, which has passed into the file."""
+    told = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # as LEB128 writes them
+    with contextlib.suppress(FileNotFoundError), log.open("rb") as stream:
+        if _MARK + told in stream.read(_RECORD):
+            log.unlink()
 
 
 @contextlib.contextmanager
@@ -135,16 +268,6 @@ def locking(path: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def is_torn(journal: Journal, now: Head) -> bool:
-    """Return whether a file was at the checkpoint of a journal, and the checkpoint did not come to stand.
-
-    Not so for another file, or one that was put back to an earlier state: the journal has nothing to tell of those.
-    """
-    was = journal.head
-    is_same = bool(was.identity) and now.identity == was.identity
-    return is_same and now.checkpoint == was.checkpoint and now.newest == was.newest
 
 
 def _store_names(folder: Path) -> None:

@@ -21,9 +21,9 @@ import duckdb
 from joulemap.errors import DatabaseError
 from joulemap.store.block import accept_blocks, find_damaged_blocks
 from joulemap.store.check import find_row_faults
-from joulemap.store.connection import Connection, log_of, make_empty
+from joulemap.store.connection import Connection, make_empty
 from joulemap.store.engine import connect
-from joulemap.store.journal import journal_of, locking, settle
+from joulemap.store.journal import journal_of, locking, log_of, put_back
 from joulemap.store.manifest import KEYS
 from joulemap.store.total import write_totals
 
@@ -51,8 +51,7 @@ def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
     """
     recovery = Recovery()
     copy = sound.with_name("copy.duckdb")
-    _copy(path, copy)
-    settle(copy)
+    _copy(path, copy, recovery)
     if is_bold:
         with copy.open("r+b") as stream:
             accept_blocks(stream, find_damaged_blocks(stream))
@@ -73,11 +72,17 @@ def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
     return recovery
 
 
-def _copy(path: Path, copy: Path) -> None:
+def _copy(path: Path, copy: Path, recovery: Recovery) -> None:
+    """Copy a database and its log, and put back there what a checkpoint tore."""
     with locking(path):
-        for source, target in ((path, copy), (log_of(path), log_of(copy)), (journal_of(path), journal_of(copy))):
-            if source.exists():
-                shutil.copyfile(source, target)
+        shutil.copyfile(path, copy)
+        if log_of(path).is_file():
+            shutil.copyfile(log_of(path), log_of(copy))
+        with copy.open("r+b") as stream, contextlib.suppress(FileNotFoundError):
+            try:
+                put_back(journal_of(path), copy, stream.fileno())
+            except DatabaseError as error:
+                recovery.lost.append(f"what is in the place of the journal: {error}")
 
 
 def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:

@@ -1,7 +1,8 @@
 """Who of this process has which database open.
 
 The engine gives all of a process one instance of a database, with one configuration and no wall between its writers:
-so readers alike share it, everybody else has it alone, and who comes first is served first.
+so readers alike share it, everybody else has it alone, and who comes first is served first. Those who have it stand in
+the queue of processes together.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from threading import Condition
 from typing import Final
 
 import attrs
+
+from joulemap.store.turn import Turn, queue_up
 
 
 @attrs.frozen
@@ -26,6 +29,7 @@ class Kind:
 class _Use:
     holders: list[Kind] = attrs.field(factory=list)
     queue: list[object] = attrs.field(factory=list)
+    turn: Turn | None = None
 
     def admits(self, ticket: object, kind: Kind) -> bool:
         """Return whether a ticket is the next, and may join those who are in."""
@@ -47,6 +51,8 @@ def take(path: str, kind: Kind, limit_s: float) -> bool:
         try:
             is_in = _changed.wait_for(lambda: use.admits(ticket, kind), limit_s)
             if is_in:
+                if not use.holders:
+                    use.turn = queue_up(path, is_reading=kind.is_reading)
                 use.holders.append(kind)
             return is_in
         finally:
@@ -54,11 +60,26 @@ def take(path: str, kind: Kind, limit_s: float) -> bool:
             _changed.notify_all()
 
 
+def find_earlier(path: str) -> str:
+    """Return who is in the way among the processes that came earlier to a database that was taken; empty for nobody."""
+    turn = _uses[path].turn
+    return "" if turn is None or turn.has_come else turn.holder
+
+
+def is_wanted(path: str) -> bool:
+    """Return whether another process waits for a database that was taken."""
+    turn = _uses[path].turn
+    return turn is not None and turn.is_wanted
+
+
 def give_back(path: str, kind: Kind) -> None:
     """Let the next of those who wait have the database."""
     with _changed:
         use = _uses[path]
         use.holders.remove(kind)
+        if not use.holders and use.turn is not None:
+            use.turn.leave()
+            use.turn = None
         if not use.holders and not use.queue:
             del _uses[path]
         _changed.notify_all()

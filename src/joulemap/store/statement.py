@@ -28,6 +28,15 @@ from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
 ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""
 
+EFFECTS: Final = (
+    "checkpoint", "create_external_resource", "deregister_external_resource", "destroy_external_resource",
+    "disable_logging", "disable_profiling", "enable_logging", "enable_profiling", "force_checkpoint", "nextval",
+    "register_external_resource", "register_external_resource_type", "setval", "truncate_duckdb_logs", "write_log",
+)  # fmt: skip
+"""Functions of the engine that do more than answer."""
+
+_CALLED: Final = re.compile(rf'"function_name":"({"|".join(EFFECTS)})"', re.IGNORECASE)
+
 TELL_S: Final = 0.2
 """How often progress is told."""
 
@@ -245,8 +254,19 @@ def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[st
     )
 
 
+def _refuse_effects(connection: Connection, sql: str) -> None:
+    """Raise SqlError for a SELECT that calls a function with effects; `query('...')` of one fails when it is run."""
+    if any(name in sql.casefold() for name in EFFECTS):
+        ((tree,),) = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
+        called = _CALLED.search(tree)
+        if called is not None:
+            raise SqlError(
+                f"expected a SELECT that only reads; {called[1]} does more, and the database is read only here"
+            )
+
+
 def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
-    """Return the only statement of a text; SqlError if it does not parse, or holds none or several."""
+    """Return the only statement of a text; SqlError if it does not parse, holds none or several, or does more."""
     try:
         sql.encode()
         statements = connection.extract_statements(sql)
@@ -256,6 +276,7 @@ def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
         raise SqlError(first_line(error)) from error
     if len(statements) != 1:
         raise SqlError(f"expected one statement, found {len(statements)}")
+    _refuse_effects(connection, sql)
     return statements[0]
 
 
@@ -275,6 +296,8 @@ def execute(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> 
 
 def blames_statement(error: duckdb.Error) -> bool:
     """Return whether an error is one of the statement; the engine gives a damaged block no class of its own."""
+    if isinstance(error, duckdb.TransactionException):  # it asked for one: nobody else begins or ends any
+        return True
     return type(error) is not duckdb.Error and not isinstance(error, ENGINE_ERRORS)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from joulemap.model.run import BOTTLENECKS, RunColumns
 from joulemap.store.connection import Connection
-from joulemap.store.digest import NAMED, Digester
+from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
@@ -118,6 +118,7 @@ class RunWriter:
             if runs:
                 runs["content_digest"] = digester.digest_runs(runs, parts)
                 insert_columns(self.connection, "run", runs)
+                digester.change_set(RUN, runs["content_digest"])
             for table in list(parts):
                 columns = parts.pop(table)
                 columns.pop(NAMED, None)
