@@ -246,7 +246,7 @@ def _as_numbers(column: Any) -> Floats:
 def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
     """Return every column per operator, of the kernels and of their workload."""
     work = kernels.work
-    found = {f"work.{field.name}": getattr(work, field.name) for field in attrs.fields(Work) if field.name != ALONE}
+    found = {f"work.{name}": getattr(work, name) for name in WORK_COLUMNS if name != ALONE}
     for field in attrs.fields(KernelColumns):
         if field.name not in OWN:
             value = getattr(kernels, field.name)

@@ -25,6 +25,7 @@ from joulemap.domain.reference import (
     cycle_action,
 )
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
+from joulemap.model.column import of_each
 from joulemap.model.run import LedgerColumns
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.units import FJ_PER_J
@@ -41,9 +42,10 @@ def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) 
     Raises UnpricedActionError for a counted action that the hardware has no price for, ConservationError for a
     negative or non-finite count.
     """
-    matrix = np.zeros((operator_count, len(hardware.reference)))
+    reference = hardware.reference
     if not counts:
-        return matrix
+        return np.zeros((operator_count, len(reference)))
+    whole = np.zeros((len(reference), operator_count))
     columns = np.array(list(counts.values()), dtype=np.float64)
     lowest, totals = columns.min(axis=1, initial=0.0), columns.sum(axis=1)
     wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
@@ -53,11 +55,11 @@ def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) 
     for key, column, total in zip(keys, columns, totals.tolist(), strict=True):
         if total == 0.0:
             continue
-        position = hardware.reference.position(key)
+        position = reference.position(key)
         if position is None:
             raise UnpricedActionError(hardware.id, ".".join(key), total)
-        matrix[:, position] = column
-    return matrix
+        whole[position] = column
+    return np.ascontiguousarray(whole.T)
 
 
 def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Floats:
@@ -89,8 +91,8 @@ def close_counts(matrix: Floats, hardware: Hardware, latency_s: Floats, voltage_
     whole = with_leakage(matrix, hardware, latency_s)
     reference = hardware.reference
     if hardware.boundary == CHIP:
-        whole[:, np.array(reference.on_board, dtype=bool)] = 0.0
-    elif reference.loss_j > 0.0:
+        whole[:, on_board(reference)] = 0.0
+    elif np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = _delivered_j(matrix, reference)
         whole[:, reference.position(LOSS_ACTION)] = chip_j * voltage_factor + memory_j
     return whole
@@ -103,16 +105,20 @@ def price(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> LedgerC
     Raises UnsupportedError for a line beyond 9.2 kJ (the batch is too large).
     """
     operator_index, action_index = np.nonzero(matrix)
-    action_count = matrix[operator_index, action_index]
-    factor = np.where(on_chip(hardware.reference)[action_index], voltage_factor[operator_index], 1.0)
-    energy = np.rint(action_count * prices_fj(hardware.reference)[action_index] * factor)
+    energy = _energy_fj(matrix, hardware, voltage_factor)[operator_index, action_index]
     _check_range(energy, hardware, "one ledger line")
     return LedgerColumns(
         operator_index=operator_index,
         action_index=action_index,
-        action_count=action_count,
+        action_count=matrix[operator_index, action_index],
         energy_fj=energy.astype(np.int64),
     )
+
+
+def _energy_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Floats:
+    """Return what the actions of each operator take, whole femtojoules."""
+    factor = np.where(on_chip(hardware.reference), voltage_factor[:, None], 1.0)
+    return np.rint(matrix * prices_fj(hardware.reference) * factor)
 
 
 def operator_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Integers:
@@ -120,8 +126,7 @@ def operator_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> I
 
     Raises UnsupportedError for an operator beyond 9.2 kJ.
     """
-    factor = np.where(on_chip(hardware.reference), voltage_factor[:, None], 1.0)
-    energy = np.rint(matrix * prices_fj(hardware.reference) * factor)
+    energy = _energy_fj(matrix, hardware, voltage_factor)
     _check_range(energy.sum(axis=1), hardware, "the energy of one operator")
     total: Integers = energy.astype(np.int64).sum(axis=1)
     return total
@@ -135,14 +140,22 @@ def _check_range(energy: Floats, hardware: Hardware, what: str) -> None:
         )
 
 
+@of_each
 def prices_fj(reference: EnergyReference) -> Floats:
     """Return the energy per action of each row, femtojoules."""
     return np.array(reference.prices_fj, dtype=np.float64)
 
 
+@of_each
 def on_chip(reference: EnergyReference) -> Booleans:
     """Return of each row whether its energy follows the voltage of the chip."""
     return np.array(reference.on_chip, dtype=bool)
+
+
+@of_each
+def on_board(reference: EnergyReference) -> Booleans:
+    """Return of each row whether the board takes it beside the chip and its memory."""
+    return np.array(reference.on_board, dtype=bool)
 
 
 def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
@@ -152,15 +165,15 @@ def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
     """
     reference = hardware.reference
     chip_j, memory_j = _delivered_j(matrix, reference)
-    if reference.loss_j > 0.0:
+    if np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = chip_j * (1.0 + reference.loss_j), memory_j * (1.0 + reference.loss_j)
-    rest = np.where(reference.on_board, prices_fj(reference) / FJ_PER_J, 0.0)
+    rest = np.where(on_board(reference), prices_fj(reference) / FJ_PER_J, 0.0)
     return chip_j, memory_j + (matrix * rest).sum(axis=1) if rest.any() else memory_j
 
 
 def _delivered_j(matrix: Floats, reference: EnergyReference) -> tuple[Floats, Floats]:
     """Return what the actions of each operator take (on the chip, off it) in joules at the full voltage."""
     prices, inside = prices_fj(reference) / FJ_PER_J, on_chip(reference)
-    outside = ~inside & ~np.array(reference.on_board, dtype=bool)
+    outside = ~inside & ~on_board(reference)
     # row by row, so that a row does not depend on those beside it
     return (matrix * np.where(inside, prices, 0.0)).sum(axis=1), (matrix * np.where(outside, prices, 0.0)).sum(axis=1)

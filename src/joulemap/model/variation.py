@@ -9,7 +9,7 @@ these parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Self, TypeVar
 
 import attrs
@@ -98,6 +98,10 @@ class _Remembered:
         """Return it before the first call of an answer."""
         self._placed = self._counted = 0
         return self
+
+    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+        """Return what its formulas decide by."""
+        return self.architecture.decides(hardware, precision)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return where the work goes, as it went at this call the first time."""
