@@ -16,8 +16,8 @@ from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
-from joulemap.plan.hold import ensure_runs
-from joulemap.plan.run import plan_runs
+from joulemap.plan.hold import ensure_all
+from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import reading
 from joulemap.present.cell import show_count
 from joulemap.store.library import find_query
@@ -164,11 +164,13 @@ def _ensure_runs(
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}: {show_count(len(places), 'measurement')} of operators")
             ensure_estimates(source, places, settings)
+    plans: list[Plan] = []
     for (name, precision, runtime, batch), models in groups.items():
         settings = find_settings(name, precision, runtime, batch)
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
-            _ensure_models(source, tuple(dict.fromkeys(models)), settings)
+            plans += _plan_models(source, tuple(dict.fromkeys(models)), settings)
+    ensure_all(attrs.evolve(source, progress=None), plans)
     return tuple(sorted(used))
 
 
@@ -184,13 +186,12 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
         return described
 
 
-def _ensure_models(source: Source, models: tuple[str, ...], settings: Settings) -> None:
-    quiet = attrs.evolve(source, progress=None)
+def _plan_models(source: Source, models: tuple[str, ...], settings: Settings) -> tuple[Plan, ...]:
+    """Return the plans of the models that there are; others are told and left out."""
     try:
-        ensure_runs(quiet, plan_runs(models, settings))
+        return (plan_runs(models, settings),)
     except (ModelError, UnknownNameError) as error:
         if len(models) == 1:
             source.talk(f"left out: {error}")
-            return
-        for one in models:
-            _ensure_models(source, (one,), settings)
+            return ()
+    return tuple(plan for one in models for plan in _plan_models(source, (one,), settings))

@@ -26,14 +26,15 @@ Found = TypeVar("Found")
 class Columns:
     """Records of one kind, one for each hardware, read as if they were one."""
 
-    __slots__ = ("_found", "_memo", "_rows", "records")
+    __slots__ = ("_found", "_rows", "_taken", "memo", "records")
 
     def __init__(self, records: Sequence[Any], rows: Integers, memo: dict[Any, Any] | None = None) -> None:
         """Read records for rows of which each names one of them; `memo` keeps what was found of these records."""
         self.records = tuple(records)
         self._rows = rows
-        self._memo: dict[Any, Any] = {} if memo is None else memo
+        self.memo: dict[Any, Any] = {} if memo is None else memo
         self._found: dict[Any, Any] = {}
+        self._taken: dict[int, tuple[Integers, Columns]] = {}
 
     @property
     def id(self) -> str:
@@ -62,14 +63,16 @@ class Columns:
     def find(self, key: object, function: Callable[[Any], Any]) -> Any:
         """Return what a function finds of each record, as one; `key` is what it is known by again."""
         if key not in self._found:
-            if key not in self._memo:
-                self._memo[key] = _merge([function(one) for one in self.records])
-            self._found[key] = self._show(self._memo[key])
+            if key not in self.memo:
+                self.memo[key] = _merge([function(one) for one in self.records])
+            self._found[key] = self._show(self.memo[key])
         return self._found[key]
 
     def take(self, rows: Integers) -> Columns:
         """Return the same records for some of the rows."""
-        return Columns(self.records, self._rows[rows], self._memo)
+        if id(rows) not in self._taken:
+            self._taken[id(rows)] = rows, Columns(self.records, self._rows[rows], self.memo)
+        return self._taken[id(rows)][1]
 
     def _show(self, merged: Any) -> Any:
         if isinstance(merged, _Rows):
@@ -106,8 +109,6 @@ def _merge(values: list[Any]) -> Any:
         return first if all(one == first for one in values) else _Rows(np.array(values, dtype=np.float64))
     if all(one is first for one in values):
         return first
-    if isinstance(first, np.ndarray):
-        return first if all(np.array_equal(one, first) for one in values) else _Rows(np.stack(values))
     if isinstance(first, tuple):
         return tuple(_merge(list(each)) for each in zip(*values, strict=True))
     return _Records(values)
@@ -132,6 +133,17 @@ def of_each(function: Callable[Given, Found]) -> Callable[Given, Found]:
     return found
 
 
+def table(record: Any, function: Callable[[Any], Floats]) -> Floats:
+    """Return an array of each of several records, or of the one: a line for each."""
+    if not isinstance(record, Columns):
+        return function(record)[None]
+    key = table, function
+    if key not in record.memo:
+        record.memo[key] = np.stack([function(one) for one in record.records])
+    found: Floats = record.memo[key]
+    return found
+
+
 def members(record: Found) -> tuple[Found, ...]:
     """Return the records of several, or the one."""
     return record.records if isinstance(record, Columns) else (record,)
@@ -142,6 +154,8 @@ def is_one(number: Floats | float) -> bool:
     return bool(np.all(np.equal(number, 1.0)))
 
 
-def gather(records: Sequence[Found], rows: Integers, memo: dict[Any, Any] | None = None) -> Found:
-    """Return several records as one, for rows of which each names one of them; one alone as it is."""
-    return records[0] if len(records) == 1 else Columns(records, rows, memo)  # type: ignore[return-value]
+def gather(records: Sequence[Found], times: int) -> Found:
+    """Return several records as one, each for so many rows, one behind the other; one alone as it is."""
+    if len(records) == 1:
+        return records[0]
+    return Columns(records, np.repeat(np.arange(len(records)), times))  # type: ignore[return-value]

@@ -25,7 +25,7 @@ from joulemap.domain.reference import (
     cycle_action,
 )
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
-from joulemap.model.column import of_each
+from joulemap.model.column import table
 from joulemap.model.run import LedgerColumns
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.units import FJ_PER_J
@@ -52,13 +52,12 @@ def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) 
     keys = list(counts)
     if len(wrong):
         raise ConservationError(f"{hardware.id}: the count of {'.'.join(keys[wrong[0]])} is negative or not finite")
-    for key, column, total in zip(keys, columns, totals.tolist(), strict=True):
-        if total == 0.0:
-            continue
-        position = reference.position(key)
-        if position is None:
-            raise UnpricedActionError(hardware.id, ".".join(key), total)
-        whole[position] = column
+    happen = np.flatnonzero(totals).tolist()
+    positions = [reference.position(keys[number]) for number in happen]
+    if None in positions:
+        number = happen[positions.index(None)]
+        raise UnpricedActionError(hardware.id, ".".join(keys[number]), float(totals[number]))
+    whole[positions] = columns[happen]
     return np.ascontiguousarray(whole.T)
 
 
@@ -91,7 +90,7 @@ def close_counts(matrix: Floats, hardware: Hardware, latency_s: Floats, voltage_
     whole = with_leakage(matrix, hardware, latency_s)
     reference = hardware.reference
     if hardware.boundary == CHIP:
-        whole[:, on_board(reference)] = 0.0
+        whole[:, np.array(reference.on_board, dtype=bool)] = 0.0
     elif np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = _delivered_j(matrix, reference)
         whole[:, reference.position(LOSS_ACTION)] = chip_j * voltage_factor + memory_j
@@ -117,8 +116,17 @@ def price(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> LedgerC
 
 def _energy_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Floats:
     """Return what the actions of each operator take, whole femtojoules."""
-    factor = np.where(on_chip(hardware.reference), voltage_factor[:, None], 1.0)
-    return np.rint(matrix * prices_fj(hardware.reference) * factor)
+    reference = hardware.reference
+    prices = table(reference, prices_fj)
+    follows = table(reference, on_chip)
+    factor = np.where(follows[:, None], voltage_factor.reshape(len(prices), -1, 1), 1.0)
+    energy: Floats = np.rint(_blocks(matrix, prices) * prices[:, None] * factor)
+    return energy.reshape(matrix.shape)
+
+
+def _blocks(matrix: Floats, prices: Floats) -> Floats:
+    """Return the rows of each hardware together: hardware x operator x action."""
+    return matrix.reshape(len(prices), len(matrix) // len(prices), matrix.shape[1])
 
 
 def operator_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Integers:
@@ -140,22 +148,14 @@ def _check_range(energy: Floats, hardware: Hardware, what: str) -> None:
         )
 
 
-@of_each
 def prices_fj(reference: EnergyReference) -> Floats:
     """Return the energy per action of each row, femtojoules."""
     return np.array(reference.prices_fj, dtype=np.float64)
 
 
-@of_each
 def on_chip(reference: EnergyReference) -> Booleans:
     """Return of each row whether its energy follows the voltage of the chip."""
     return np.array(reference.on_chip, dtype=bool)
-
-
-@of_each
-def on_board(reference: EnergyReference) -> Booleans:
-    """Return of each row whether the board takes it beside the chip and its memory."""
-    return np.array(reference.on_board, dtype=bool)
 
 
 def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
@@ -167,13 +167,32 @@ def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
     chip_j, memory_j = _delivered_j(matrix, reference)
     if np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = chip_j * (1.0 + reference.loss_j), memory_j * (1.0 + reference.loss_j)
-    rest = np.where(on_board(reference), prices_fj(reference) / FJ_PER_J, 0.0)
-    return chip_j, memory_j + (matrix * rest).sum(axis=1) if rest.any() else memory_j
+    rest = table(reference, _board_prices_j)
+    return chip_j, memory_j + _sum_priced(matrix, rest) if rest.any() else memory_j
 
 
 def _delivered_j(matrix: Floats, reference: EnergyReference) -> tuple[Floats, Floats]:
     """Return what the actions of each operator take (on the chip, off it) in joules at the full voltage."""
-    prices, inside = prices_fj(reference) / FJ_PER_J, on_chip(reference)
-    outside = ~inside & ~on_board(reference)
+    return _sum_priced(matrix, table(reference, _chip_prices_j)), _sum_priced(
+        matrix, table(reference, _memory_prices_j)
+    )
+
+
+def _sum_priced(matrix: Floats, prices: Floats) -> Floats:
+    """Return the sum of each operator's actions at the prices of its hardware."""
     # row by row, so that a row does not depend on those beside it
-    return (matrix * np.where(inside, prices, 0.0)).sum(axis=1), (matrix * np.where(outside, prices, 0.0)).sum(axis=1)
+    total: Floats = (_blocks(matrix, prices) * prices[:, None]).sum(axis=2).ravel()
+    return total
+
+
+def _chip_prices_j(reference: EnergyReference) -> Floats:
+    return np.where(on_chip(reference), prices_fj(reference) / FJ_PER_J, 0.0)
+
+
+def _memory_prices_j(reference: EnergyReference) -> Floats:
+    inside = on_chip(reference) | np.array(reference.on_board, dtype=bool)
+    return np.where(inside, 0.0, prices_fj(reference) / FJ_PER_J)
+
+
+def _board_prices_j(reference: EnergyReference) -> Floats:
+    return np.where(reference.on_board, prices_fj(reference) / FJ_PER_J, 0.0)

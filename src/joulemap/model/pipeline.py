@@ -123,18 +123,17 @@ class Timed:
     interval_fs: Integers
 
     @classmethod
-    def of(cls, kernels: KernelColumns, hardware: Sequence[Hardware], memo: dict[Any, Any] | None = None) -> Self:
-        """Return the kernels timed on hardware of which `Alike` says the same; raises as `evaluate`."""
-        whole = kernels.several(len(hardware))
-        target = gather(hardware, whole.workload_index, memo)
-        timing = time_kernels(whole, target, find_architecture(target.architecture))
-        operator_fs = share_latency(timing, target, len(hardware))
+    def of(cls, kernels: KernelColumns, hardware: Hardware) -> Self:
+        """Return the kernels timed on a hardware, or several that were gathered; raises as `evaluate`."""
+        times = len(members(hardware))
+        timing = time_kernels(kernels.several(times), hardware, find_architecture(hardware.architecture))
+        operator_fs = share_latency(timing, hardware, times)
         return cls(
             timing=timing,
-            hardware=target,
+            hardware=hardware,
             kernels=kernels,
             operator_fs=operator_fs,
-            interval_fs=share_interval(timing, operator_fs, len(hardware)),
+            interval_fs=share_interval(timing, operator_fs, times),
         )
 
     @property
@@ -218,11 +217,14 @@ class Evaluator:
         apart = [number for runtime in (SEPARATE, *MERGING) for number in runtimes.get(runtime, [])]
         first = asked[0][1]
         found: dict[int, RunColumns] = {}
-        memos: dict[tuple[int, ...], dict[Any, Any]] = {}
+        gathered: dict[tuple[int, ...], Hardware] = {}
 
         def time(runtime: str, hardware: Sequence[Hardware]) -> Timed:
-            memo = memos.setdefault(tuple(map(id, hardware)), {})
-            return Timed.of(self._form(first, runtime), hardware, memo)
+            kernels = self._form(first, runtime)
+            key = kernels.work.operator_count, *map(id, hardware)
+            if key not in gathered:
+                gathered[key] = gather(hardware, kernels.work.operator_count)
+            return Timed.of(kernels, gathered[key])
 
         separate: Timed | None = None
         place_of: dict[int, int] = {}

@@ -172,6 +172,6 @@ class Varied:
             energy_j=sum(spent),
             action_j=part,
             counted=frozenset(counted | part.keys()),
-            spare_w=law.limit_w - float(timing.uncapped_power_w[0]),
+            spare_w=float(law.limit_w) - float(timing.uncapped_power_w[0]),
             cap_fraction=1.0 - hardware.coefficient("cap_share"),
         )

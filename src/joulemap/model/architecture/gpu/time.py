@@ -154,8 +154,8 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + kernels.weight_bytes
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
-    far = (read + written + more * written) / far_rate
-    return np.maximum(near, far)
+    slower: Floats = np.maximum(near, (read + written + more * written) / far_rate)
+    return slower
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
