@@ -16,11 +16,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.model.workload import Floats, Integers
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
+Number = TypeVar("Number", bound=np.generic)
 
 
 class Columns:
@@ -133,14 +135,14 @@ def of_each(function: Callable[Given, Found]) -> Callable[Given, Found]:
     return found
 
 
-def table(record: Any, function: Callable[[Any], Floats]) -> Floats:
+def table(record: Any, function: Callable[[Any], NDArray[Number]]) -> NDArray[Number]:
     """Return an array of each of several records, or of the one: a line for each."""
     if not isinstance(record, Columns):
         return function(record)[None]
     key = table, function
     if key not in record.memo:
         record.memo[key] = np.stack([function(one) for one in record.records])
-    found: Floats = record.memo[key]
+    found: NDArray[Number] = record.memo[key]
     return found
 
 

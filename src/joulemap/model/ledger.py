@@ -53,10 +53,12 @@ def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) 
     if len(wrong):
         raise ConservationError(f"{hardware.id}: the count of {'.'.join(keys[wrong[0]])} is negative or not finite")
     happen = np.flatnonzero(totals).tolist()
-    positions = [reference.position(keys[number]) for number in happen]
-    if None in positions:
-        number = happen[positions.index(None)]
-        raise UnpricedActionError(hardware.id, ".".join(keys[number]), float(totals[number]))
+    positions = []
+    for number in happen:
+        position = reference.position(keys[number])
+        if position is None:
+            raise UnpricedActionError(hardware.id, ".".join(keys[number]), float(totals[number]))
+        positions.append(position)
     whole[positions] = columns[happen]
     return np.ascontiguousarray(whole.T)
 
