@@ -94,8 +94,8 @@ class Tpu:
     """Systolic-array machines."""
 
     def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
-        """Return whether products take several passes."""
-        return self._passes(hardware, precision) > 1.0
+        """Return how many passes products take."""
+        return self._passes(hardware, precision)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
         """Return tiles, waves and times; see the module's formulas."""
@@ -199,8 +199,7 @@ class Tpu:
         k_tiles = ceil_divide(work.gemm_k, rows)
         n_tiles = ceil_divide(work.gemm_n, columns)
         results = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_n * k_tiles * passes
-        is_single = not self.decides(hardware, precision)
-        pass_item = item if is_single else PRECISION_BYTES["bf16"]
+        pass_item = item if passes == 1.0 else PRECISION_BYTES["bf16"]
         streamed = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_k * n_tiles * pass_item * passes
         read_in = kernels.input_bytes + kernels.weight_bytes
         vector_in = (1.0 - on_mxu) * read_in
@@ -215,7 +214,7 @@ class Tpu:
         bundles = placement.cycles * cores
         scalar = bundles * hardware.coefficient("scalar_per_bundle")
         tiles = placement.tile_count
-        mac_action = "bf16_mac" if not is_single else f"{precision}_mac"
+        mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
         idle_slots = np.maximum(placement.slots * passes - mxu_macs, 0.0)
         has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
         vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)
