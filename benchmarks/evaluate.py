@@ -16,7 +16,7 @@ import duckdb
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.model.pipeline import evaluate
+from joulemap.model.pipeline import Evaluator
 from joulemap.store.connection import transaction
 from joulemap.store.workload import read_columns
 from joulemap.store.writer import RunIdentity, RunWriter
@@ -48,8 +48,11 @@ def evaluate_all(path: Path) -> tuple[float, float]:
     start = time.perf_counter()
     with transaction(connection):
         writer = RunWriter(connection)
-        for index, configuration in enumerate(wanted):
-            hardware = catalogue.find(configuration.hardware)
+        asked = [(catalogue.find(configuration.hardware), configuration) for configuration in wanted]
+        runs = Evaluator(columns).evaluate_all(asked)
+        for index, ((hardware, configuration), run) in enumerate(zip(asked, runs, strict=True)):
+            if isinstance(run, Exception):
+                raise run
             identity = RunIdentity(
                 run_key=f"synthetic{index}",
                 workload_id=1,
@@ -64,7 +67,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
                 formula_version="benchmark",
                 package_version="benchmark",
             )
-            writer.add(identity, evaluate(columns, hardware, configuration))
+            writer.add(identity, run)
         writer.flush()
     everything = time.perf_counter() - start
     ledger = connection.sql("SELECT * FROM ledger_line").to_arrow_table()

@@ -43,7 +43,16 @@ def fields(record: type[attrs.AttrsInstance]) -> set[str]:
 
 def test_columns_of_operators_are_named_as_their_fields() -> None:
     own = {name for name in fields(WorkloadColumns) if name not in NAMED}
-    others = {"batch", "inner_batch", "weight_bytes", "subgraph_index", "row_length", "call_index", "kernel_step_count"}
+    others = {
+        "batch",
+        "inner_batch",
+        "weight_bytes",
+        "subgraph_index",
+        "row_length",
+        "call_index",
+        "kernel_step_count",
+        "origin",
+    }
     assert own - others - {"access_tensor_bytes", "access_is_matrix"} <= fields(Operator)
     assert set(OPERATOR_COUNTS) <= own
 

@@ -17,8 +17,8 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import evaluate
-from joulemap.model.run import RunColumns
+from joulemap.model.pipeline import Evaluator, evaluate
+from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.units import FS_PER_S
 from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
@@ -261,3 +261,25 @@ def test_stored_times_explain_the_latency_under_a_cap() -> None:
     explained = rows.launch_s + np.maximum(rows.compute_s, rows.memory_s)
     for latency_fs, seconds in zip(rows.latency_fs, explained, strict=True):
         assert_close(float(latency_fs), float(seconds) * FS_PER_S, rel=1e-6)
+
+
+def test_a_run_is_the_same_beside_others_as_alone() -> None:
+    evaluator = Evaluator(works()["self attention"])
+    asked = [
+        (hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
+        for hardware in tuple(load_catalogue().hardware.values())[::2]
+        for precision in ("fp16", "int8")
+        for runtime in RUNTIMES
+    ]
+    for one, together in zip(asked, evaluator.evaluate_all(asked), strict=True):
+        (alone,) = evaluator.evaluate_all([one])
+        if isinstance(alone, Exception) or isinstance(together, Exception):
+            assert str(together) == str(alone)
+            continue
+        for part, whole in attrs.asdict(alone, recurse=False).items():
+            found = getattr(together, part)
+            if isinstance(whole, SubgraphColumns | OperatorColumns | LedgerColumns):
+                for name, column in attrs.asdict(whole).items():
+                    assert np.array_equal(getattr(found, name), column), (one, part, name)
+            else:
+                assert found == whole, (one, part)

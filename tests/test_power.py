@@ -65,7 +65,7 @@ def test_energy_falls_with_the_square_of_the_voltage_down_to_the_knee(clock: flo
 def test_a_board_below_the_clock_of_its_die_has_a_lower_voltage_at_its_own() -> None:
     slow = attrs.evolve(LAW, reach=0.75)
     assert_close(float(slow.energy_factor(one(1.0))[0]), 0.875**2, rel=1e-12)
-    assert_close(slow.turning, 2.0 / 3.0, rel=1e-12)
+    assert_close(float(slow.turning), 2.0 / 3.0, rel=1e-12)
 
 
 def test_the_clock_under_a_cap_by_hand() -> None:
@@ -95,7 +95,7 @@ def test_many_workloads_at_once_are_what_each_is_alone() -> None:
     together = LAW.clock_under_cap(seconds_of(LAW, compute=compute, memory=memory), chip_j, memory_j)
     power = LAW.power(together, seconds_of(LAW, compute=compute, memory=memory)(together), chip_j, memory_j)
     assert (power <= LAW.limit_w * (1.0 + 1e-9)).all()
-    assert_close(float(power[together < 1.0].min()), LAW.limit_w, rel=1e-9)
+    assert_close(float(power[together < 1.0].min()), float(LAW.limit_w), rel=1e-9)
     for row in range(200):
         seconds_at = seconds_of(LAW, compute=compute[row : row + 1], memory=memory[row : row + 1])
         alone = LAW.clock_under_cap(seconds_at, chip_j[row : row + 1], memory_j[row : row + 1])
@@ -147,7 +147,7 @@ def test_a_lower_cap_is_slower_and_costs_less_dynamic_energy() -> None:
     for found, cap in zip(runs[1:], caps, strict=True):
         law = PowerLaw.of(found.hardware)
         assert_close(found.uncapped_power_w, free.uncapped_power_w, rel=1e-9)
-        assert_close(found.energy_fj / found.latency_fs, law.limit_w, rel=1e-6)
+        assert_close(found.energy_fj / found.latency_fs, float(law.limit_w), rel=1e-6)
         assert law.limit_w < cap
 
 

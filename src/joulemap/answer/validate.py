@@ -12,12 +12,12 @@ from joulemap.domain.catalogue import find_entry
 from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
-from joulemap.errors import ModelError, UnknownNameError, UntrustedError
+from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
-from joulemap.plan.hold import ensure_runs
-from joulemap.plan.run import plan_runs
+from joulemap.plan.hold import ensure_all
+from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import reading
 from joulemap.present.cell import show_count
 from joulemap.store.library import find_query
@@ -149,7 +149,6 @@ def _ensure_runs(
     use = use_calibration(calibration)
     use.check({row["hardware"].partition("@")[0] for row in rows})
     used: set[str] = set()
-    untrusted: set[str] = set()
 
     def find_settings(name: str, precision: Any, runtime: Any, batch: int = 1) -> Settings | None:
         target = _find_target(source, name)
@@ -176,11 +175,13 @@ def _ensure_runs(
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}: {show_count(len(places), 'measurement')} of operators")
             ensure_estimates(source, places, settings)
+    plans: list[Plan] = []
     for (name, precision, runtime, batch), models in groups.items():
         settings = find_settings(name, precision, runtime, batch)
         if settings is not None:
             source.talk(f"{name}, {precision}, {runtime}, batch {batch}: {len(models)} measurements")
-            untrusted |= _ensure_models(source, tuple(dict.fromkeys(models)), settings)
+            plans += _plan_models(source, tuple(dict.fromkeys(models)), settings)
+    untrusted = ensure_all(attrs.evolve(source, progress=None), plans)
     return tuple(sorted(used)), _tell_untrusted(untrusted, [row["model"] for row in rows])
 
 
@@ -207,15 +208,12 @@ def _find_target(source: Source, name: str) -> str | Hardware | None:
         return described
 
 
-def _ensure_models(source: Source, models: tuple[str, ...], settings: Settings) -> set[str]:
-    """Evaluate these models; return those whose code nobody trusts, which are left out."""
-    quiet = attrs.evolve(source, progress=None)
+def _plan_models(source: Source, models: tuple[str, ...], settings: Settings) -> tuple[Plan, ...]:
+    """Return the plans of the models that there are; others are told and left out."""
     try:
-        ensure_runs(quiet, plan_runs(models, settings))
+        return (plan_runs(models, settings),)
     except (ModelError, UnknownNameError) as error:
-        if len(models) > 1:
-            return {left for one in models for left in _ensure_models(source, (one,), settings)}
-        if isinstance(error, UntrustedError):
-            return {*models}
-        source.talk(f"left out: {error}")
-    return set()
+        if len(models) == 1:
+            source.talk(f"left out: {error}")
+            return ()
+    return tuple(plan for one in models for plan in _plan_models(source, (one,), settings))

@@ -28,7 +28,7 @@ from joulemap.model.ledger import with_unattributed
 from joulemap.model.pipeline import place, place_parts, split
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
-from joulemap.model.workload import Floats, Integers, Work, sum_by
+from joulemap.model.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
 from joulemap.units import FJ_PER_J
 
 ALONE: Final = "subgraph_index"
@@ -246,7 +246,7 @@ def _as_numbers(column: Any) -> Floats:
 def _per_operator(kernels: KernelColumns) -> dict[str, Any]:
     """Return every column per operator, of the kernels and of their workload."""
     work = kernels.work
-    found = {f"work.{field.name}": getattr(work, field.name) for field in attrs.fields(Work) if field.name != ALONE}
+    found = {f"work.{name}": getattr(work, name) for name in WORK_COLUMNS if name != ALONE}
     for field in attrs.fields(KernelColumns):
         if field.name not in OWN:
             value = getattr(kernels, field.name)
@@ -263,7 +263,7 @@ def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColu
         for name, column in _per_operator(kernels).items():
             taken.setdefault(name, []).append(column[order])
         sizes += [len(operators) for operators in members]
-    columns = {name: np.concatenate(parts) for name, parts in taken.items()}
+    columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in taken.items()}
     kernel_index = np.repeat(np.arange(len(sizes)), sizes)
     first, _ = picked[0]
     work = Work(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -243,7 +244,7 @@ def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[Hardw
     return [entry for entry in entries.values() if any(not words - split_words(one) for one in entry.names)]
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Catalogue:
     """Every hardware that joulemap knows, by id."""
 
@@ -251,7 +252,7 @@ class Catalogue:
     digest: str
     """Of all data files."""
 
-    @property
+    @cached_property
     def entries(self) -> dict[str, HardwareEntry]:
         """Id -> what must be known to choose it."""
         return {name: HardwareEntry.of(hardware) for name, hardware in self.hardware.items()}

@@ -206,6 +206,32 @@ class KernelColumns:
         np.maximum.at(found, self.workload_index, values)
         return found
 
+    def several(self, count: int) -> KernelColumns:
+        """Return the kernels of one workload several times, one behind the other, as those of as many workloads."""
+        if count == 1:
+            return self
+        operators = self.work.operator_count
+        rows, owner = np.tile(np.arange(operators), count), np.repeat(np.arange(count), operators)
+        work = self.work.take(rows)
+        work.subgraph_index = work.subgraph_index + owner * self.work.subgraph_count
+        starts = np.repeat(np.arange(count), self.kernel_count)
+        return attrs.evolve(
+            self,
+            work=work,
+            operator_count=self.operator_count * count,
+            kernel_index=self.kernel_index[rows] + owner * self.kernel_count,
+            kernel_count=self.kernel_count * count,
+            leader=np.tile(self.leader, count) + starts * operators,
+            workload_index=owner,
+            workload_count=count,
+            **{name: getattr(self, name)[rows] for name in OPERATOR_COLUMNS},
+        )
+
+    @cached_property
+    def first_row(self) -> Integers:
+        """The first row of each workload."""
+        return np.searchsorted(self.workload_index, np.arange(self.workload_count))
+
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
@@ -243,6 +269,13 @@ class KernelColumns:
         placed = np.zeros(self.work.operator_count)
         placed[self.leader] = values
         return placed
+
+
+OPERATOR_COLUMNS: Final = (
+    "operator_index", "input_bytes", "weight_bytes", "output_bytes", "entering_bytes", "leaving_bytes",
+    "own_read_bytes", "own_weight_bytes", "dequantization_count", "host_launch_count",
+)  # fmt: skip
+"""Arrays with a row per member of a kernel that name no other rows."""
 
 
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
@@ -316,11 +349,12 @@ def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
     return leader
 
 
-def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers:
+def share_exactly(total: Integers, weights: Floats, group: Integers, blocks: int = 1) -> Integers:
     """Split each group's integer total over its members in proportion to weights, exactly.
 
     `group` gives each member's group (an index into `total`); members of one group share by cumulative rounding,
-    so that the shares of a group sum to its total to the last unit. Equal shares where all weights are zero.
+    so that the shares of a group sum to its total to the last unit. Equal shares where all weights are zero. Of so
+    many equal blocks of rows, no two of which share a group, none depends on another.
     """
     if not len(group):
         return np.zeros(0, dtype=np.int64)
@@ -331,9 +365,10 @@ def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers
     members = np.bincount(ordered_group, minlength=len(total))
     ordered_weights = np.where(sums[ordered_group] > 0, ordered_weights, 1.0)
     sums = np.where(sums > 0, sums, members)
-    running = np.cumsum(ordered_weights)
+    running = np.cumsum(ordered_weights.reshape(blocks, -1), axis=1).ravel()
     first = np.searchsorted(ordered_group, np.arange(len(total)))
-    before = np.where(first > 0, running[np.maximum(first - 1, 0)], 0.0)
+    begins = first % (len(group) // blocks) == 0
+    before = np.where(begins, 0.0, running[np.maximum(first - 1, 0)])
     fraction = np.clip((running - before[ordered_group]) / np.maximum(sums[ordered_group], 1e-300), 0.0, 1.0)
     is_last = np.append(ordered_group[1:] != ordered_group[:-1], True)
     fraction[is_last] = 1.0

@@ -25,6 +25,7 @@ from joulemap.domain.reference import (
     cycle_action,
 )
 from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
+from joulemap.model.column import table
 from joulemap.model.run import LedgerColumns
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.units import FJ_PER_J
@@ -41,23 +42,25 @@ def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) 
     Raises UnpricedActionError for a counted action that the hardware has no price for, ConservationError for a
     negative or non-finite count.
     """
-    matrix = np.zeros((operator_count, len(hardware.reference)))
+    reference = hardware.reference
     if not counts:
-        return matrix
+        return np.zeros((operator_count, len(reference)))
+    whole = np.zeros((len(reference), operator_count))
     columns = np.array(list(counts.values()), dtype=np.float64)
     lowest, totals = columns.min(axis=1, initial=0.0), columns.sum(axis=1)
     wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
     keys = list(counts)
     if len(wrong):
         raise ConservationError(f"{hardware.id}: the count of {'.'.join(keys[wrong[0]])} is negative or not finite")
-    for key, column, total in zip(keys, columns, totals.tolist(), strict=True):
-        if total == 0.0:
-            continue
-        position = hardware.reference.position(key)
+    happen = np.flatnonzero(totals).tolist()
+    positions = []
+    for number in happen:
+        position = reference.position(keys[number])
         if position is None:
-            raise UnpricedActionError(hardware.id, ".".join(key), total)
-        matrix[:, position] = column
-    return matrix
+            raise UnpricedActionError(hardware.id, ".".join(keys[number]), float(totals[number]))
+        positions.append(position)
+    whole[positions] = columns[happen]
+    return np.ascontiguousarray(whole.T)
 
 
 def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Floats:
@@ -90,7 +93,7 @@ def close_counts(matrix: Floats, hardware: Hardware, latency_s: Floats, voltage_
     reference = hardware.reference
     if hardware.boundary == CHIP:
         whole[:, np.array(reference.on_board, dtype=bool)] = 0.0
-    elif reference.loss_j > 0.0:
+    elif np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = _delivered_j(matrix, reference)
         whole[:, reference.position(LOSS_ACTION)] = chip_j * voltage_factor + memory_j
     return whole
@@ -103,16 +106,29 @@ def price(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> LedgerC
     Raises UnsupportedError for a line beyond 9.2 kJ (the batch is too large).
     """
     operator_index, action_index = np.nonzero(matrix)
-    action_count = matrix[operator_index, action_index]
-    factor = np.where(on_chip(hardware.reference)[action_index], voltage_factor[operator_index], 1.0)
-    energy = np.rint(action_count * prices_fj(hardware.reference)[action_index] * factor)
+    energy = _energy_fj(matrix, hardware, voltage_factor)[operator_index, action_index]
     _check_range(energy, hardware, "one ledger line")
     return LedgerColumns(
         operator_index=operator_index,
         action_index=action_index,
-        action_count=action_count,
+        action_count=matrix[operator_index, action_index],
         energy_fj=energy.astype(np.int64),
     )
+
+
+def _energy_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Floats:
+    """Return what the actions of each operator take, whole femtojoules."""
+    reference = hardware.reference
+    prices = table(reference, prices_fj)
+    follows = table(reference, on_chip)
+    factor = np.where(follows[:, None], voltage_factor.reshape(len(prices), -1, 1), 1.0)
+    energy: Floats = np.rint(_blocks(matrix, prices) * prices[:, None] * factor)
+    return energy.reshape(matrix.shape)
+
+
+def _blocks(matrix: Floats, prices: Floats) -> Floats:
+    """Return the rows of each hardware together: hardware x operator x action."""
+    return matrix.reshape(len(prices), len(matrix) // len(prices), matrix.shape[1])
 
 
 def operator_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Integers:
@@ -120,8 +136,7 @@ def operator_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> I
 
     Raises UnsupportedError for an operator beyond 9.2 kJ.
     """
-    factor = np.where(on_chip(hardware.reference), voltage_factor[:, None], 1.0)
-    energy = np.rint(matrix * prices_fj(hardware.reference) * factor)
+    energy = _energy_fj(matrix, hardware, voltage_factor)
     _check_range(energy.sum(axis=1), hardware, "the energy of one operator")
     total: Integers = energy.astype(np.int64).sum(axis=1)
     return total
@@ -152,15 +167,34 @@ def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
     """
     reference = hardware.reference
     chip_j, memory_j = _delivered_j(matrix, reference)
-    if reference.loss_j > 0.0:
+    if np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = chip_j * (1.0 + reference.loss_j), memory_j * (1.0 + reference.loss_j)
-    rest = np.where(reference.on_board, prices_fj(reference) / FJ_PER_J, 0.0)
-    return chip_j, memory_j + (matrix * rest).sum(axis=1) if rest.any() else memory_j
+    rest = table(reference, _board_prices_j)
+    return chip_j, memory_j + _sum_priced(matrix, rest) if rest.any() else memory_j
 
 
 def _delivered_j(matrix: Floats, reference: EnergyReference) -> tuple[Floats, Floats]:
     """Return what the actions of each operator take (on the chip, off it) in joules at the full voltage."""
-    prices, inside = prices_fj(reference) / FJ_PER_J, on_chip(reference)
-    outside = ~inside & ~np.array(reference.on_board, dtype=bool)
+    return _sum_priced(matrix, table(reference, _chip_prices_j)), _sum_priced(
+        matrix, table(reference, _memory_prices_j)
+    )
+
+
+def _sum_priced(matrix: Floats, prices: Floats) -> Floats:
+    """Return the sum of each operator's actions at the prices of its hardware."""
     # row by row, so that a row does not depend on those beside it
-    return (matrix * np.where(inside, prices, 0.0)).sum(axis=1), (matrix * np.where(outside, prices, 0.0)).sum(axis=1)
+    total: Floats = (_blocks(matrix, prices) * prices[:, None]).sum(axis=2).ravel()
+    return total
+
+
+def _chip_prices_j(reference: EnergyReference) -> Floats:
+    return np.where(on_chip(reference), prices_fj(reference) / FJ_PER_J, 0.0)
+
+
+def _memory_prices_j(reference: EnergyReference) -> Floats:
+    inside = on_chip(reference) | np.array(reference.on_board, dtype=bool)
+    return np.where(inside, 0.0, prices_fj(reference) / FJ_PER_J)
+
+
+def _board_prices_j(reference: EnergyReference) -> Floats:
+    return np.where(reference.on_board, prices_fj(reference) / FJ_PER_J, 0.0)

@@ -30,15 +30,18 @@ the same way, so that nothing is saved where nothing is fused.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any, Final, Self
 
 import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
+from joulemap.errors import JoulemapError, UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.column import gather, is_one, members, take
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
 from joulemap.model.ledger import (
     MAX_LINE_FJ,
@@ -51,7 +54,15 @@ from joulemap.model.ledger import (
 )
 from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
-from joulemap.model.run import BANDWIDTH, ONE_BY_ONE, POWER_CAP, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.model.run import (
+    BANDWIDTH,
+    ONE_BY_ONE,
+    POWER_CAP,
+    LedgerColumns,
+    OperatorColumns,
+    RunColumns,
+    SubgraphColumns,
+)
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
@@ -59,6 +70,15 @@ from joulemap.units import FS_PER_S
 
 ENGINE_PART: Final = "engine_part"
 """Coefficient of the classes whose engines run a batch in parts: the fewest samples of one."""
+
+Asked = tuple[Hardware, Configuration]
+"""What a workload is evaluated on."""
+
+SEPARATE: Final = "graph"
+"""The runtime that says what each ATen call takes by itself."""
+
+TOGETHER: Final = 8192
+"""Operators of all hardware that are evaluated at once: more gain nothing and leave the processor's caches."""
 
 SAME: Final = 1e-9
 """Share up to which two times are the same."""
@@ -91,6 +111,48 @@ class Timing:
         return self.voltage_factor[self.kernels.workload_index]
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class Timed:
+    """Kernels timed on one hardware, or on several of which each has the same rows, one behind the other."""
+
+    timing: Timing
+    hardware: Hardware
+    kernels: KernelColumns
+    """Of one of them, before a batch is cut in parts."""
+    operator_fs: Integers
+    interval_fs: Integers
+
+    @classmethod
+    def of(cls, kernels: KernelColumns, hardware: Hardware) -> Self:
+        """Return the kernels timed on a hardware, or several that were gathered; raises as `evaluate`."""
+        times = len(members(hardware))
+        timing = time_kernels(kernels.several(times), hardware, find_architecture(hardware.architecture))
+        operator_fs = share_latency(timing, hardware, times)
+        return cls(
+            timing=timing,
+            hardware=hardware,
+            kernels=kernels,
+            operator_fs=operator_fs,
+            interval_fs=share_interval(timing, operator_fs, times),
+        )
+
+    @property
+    def members(self) -> tuple[Hardware, ...]:
+        """The hardware."""
+        return members(self.hardware)
+
+    @cached_property
+    def closed_counts(self) -> Floats:
+        """Operator x action: with what follows from time and energy."""
+        timing = self.timing
+        return close_counts(timing.counts, self.hardware, self.interval_fs / FS_PER_S, timing.row_factor)
+
+    @cached_property
+    def operator_fj(self) -> Integers:
+        """What each operator takes."""
+        return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
+
+
 @attrs.define
 class Evaluator:
     """A workload to be evaluated on any number of configurations.
@@ -103,24 +165,102 @@ class Evaluator:
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
-        precision, runtime = configuration.precision, configuration.runtime
-        if precision not in hardware.peaks:
-            raise UnsupportedError(f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}")
-        architecture = find_architecture(hardware.architecture)
-        weights = configuration.weight_precision
-        kernels = self._form(precision, runtime, weights)
-        _check_memory(kernels, hardware)
-        own = time_kernels(kernels, hardware, architecture)
-        alone = (
-            time_kernels(self._form(precision, "graph", weights), hardware, architecture) if runtime in MERGING else own
-        )
-        return _run(own, alone, hardware, configuration)
+        (found,) = self.evaluate_all([(hardware, configuration)])
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-    def _form(self, precision: str, runtime: str, weight_precision: str) -> KernelColumns:
-        formed = self._kernels.get((precision, runtime, weight_precision))
+    def evaluate_all(self, asked: Sequence[Asked]) -> list[RunColumns | UnsupportedError | KeyError]:
+        """Return the run of each configuration, or what `evaluate` raises of it because of its hardware.
+
+        Those whose hardware are alike are evaluated together, so that many cost hardly more than a few.
+        """
+        found: dict[int, RunColumns | UnsupportedError | KeyError] = {}
+        alike: dict[Hashable, list[int]] = {}
+        shapes: dict[int, Hashable] = {}
+        for number, (hardware, configuration) in enumerate(asked):
+            try:
+                self._check(hardware, configuration)
+                if id(hardware) not in shapes:
+                    shapes[id(hardware)] = _shape(hardware)
+                precision = configuration.precision
+                decides = find_architecture(hardware.architecture).decides(hardware, precision)
+                key = shapes[id(hardware)], decides, precision, configuration.weight_precision
+                alike.setdefault(key, []).append(number)
+            except (UnsupportedError, KeyError) as error:
+                found[number] = error
+        most = max(1, TOGETHER // max(1, self.work.operator_count))
+        for numbers in alike.values():
+            chips = list(dict.fromkeys(id(asked[number][0]) for number in numbers))
+            for start in range(0, len(chips), most):
+                some = frozenset(chips[start : start + most])
+                mine = [number for number in numbers if id(asked[number][0]) in some]
+                found |= zip(mine, self._evaluate_alike([asked[number] for number in mine]), strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def _evaluate_alike(self, asked: Sequence[Asked]) -> Sequence[RunColumns | UnsupportedError | KeyError]:
+        try:
+            return self._evaluate_together(asked)
+        except (JoulemapError, KeyError) as error:
+            if len(asked) == 1 and isinstance(error, UnsupportedError | KeyError):
+                return [error]
+            if len(asked) == 1:
+                raise
+        return [run for one in asked for run in self._evaluate_alike([one])]
+
+    def _evaluate_together(self, asked: Sequence[Asked]) -> list[RunColumns]:
+        """Return the runs of configurations at one precision, of hardware that are alike."""
+        runtimes: dict[str, list[int]] = {}
+        for number, (_, configuration) in enumerate(asked):
+            runtimes.setdefault(configuration.runtime, []).append(number)
+        chips = {runtime: [asked[number][0] for number in numbers] for runtime, numbers in runtimes.items()}
+        apart = [number for runtime in (SEPARATE, *MERGING) for number in runtimes.get(runtime, [])]
+        first = asked[0][1]
+        found: dict[int, RunColumns] = {}
+        gathered: dict[tuple[int, ...], Hardware] = {}
+
+        def time(runtime: str, hardware: Sequence[Hardware]) -> Timed:
+            kernels = self._form(first, runtime)
+            key = kernels.work.operator_count, *map(id, hardware)
+            if key not in gathered:
+                gathered[key] = gather(hardware, kernels.work.operator_count)
+            return Timed.of(kernels, gathered[key])
+
+        separate: Timed | None = None
+        place_of: dict[int, int] = {}
+        if apart:
+            different = {id(asked[number][0]): asked[number][0] for number in apart}
+            place_of = {name: place for place, name in enumerate(different)}
+            separate = time(SEPARATE, list(different.values()))
+        for runtime, numbers in runtimes.items():
+            configurations = [asked[number][1] for number in numbers]
+            if runtime == SEPARATE and separate is not None:
+                own, each = separate, [place_of[id(chip)] for chip in chips[runtime]]
+            else:
+                own, each = time(runtime, chips[runtime]), list(range(len(numbers)))
+            if runtime in MERGING and separate is not None:
+                alone, beside = separate, [place_of[id(chip)] for chip in chips[runtime]]
+            else:
+                alone, beside = own, each
+            found |= zip(numbers, cut_runs(own, each, alone, beside, configurations), strict=True)
+        return [found[number] for number in range(len(asked))]
+
+    def _check(self, hardware: Hardware, configuration: Configuration) -> None:
+        """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
+        if configuration.precision not in hardware.peaks:
+            raise UnsupportedError(
+                f"{hardware.id} has no {configuration.precision}; it has {', '.join(hardware.peaks)}"
+            )
+        kernels = self._form(configuration, configuration.runtime)
+        shortage = describe_shortage(float(kernels.total_weight_bytes) + _activation_bytes(kernels, hardware), hardware)
+        if shortage:
+            raise UnsupportedError(shortage)
+
+    def _form(self, configuration: Configuration, runtime: str) -> KernelColumns:
+        key = configuration.precision, runtime, configuration.weight_precision
+        formed = self._kernels.get(key)
         if formed is None:
-            formed = form_kernels(self.work, precision, runtime, weight_precision)
-            self._kernels[precision, runtime, weight_precision] = formed
+            formed = self._kernels[key] = form_kernels(self.work, *key)
         return formed
 
 
@@ -133,64 +273,90 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
     return Evaluator(work).evaluate(hardware, configuration)
 
 
-def _run(own: Timing, alone: Timing, hardware: Hardware, configuration: Configuration) -> RunColumns:
-    """Return the run of what was timed; `alone` is the same with a kernel per ATen call."""
-    kernels = own.kernels
-    work, operator_index = kernels.work, kernels.operator_index
-    subgraphs = _subgraphs(own, hardware)
-    operator_fs = share_latency(own, hardware)
-    interval_fs = share_interval(own, operator_fs)
-    ledger = price(close_counts(own.counts, hardware, interval_fs / FS_PER_S, own.row_factor), hardware, own.row_factor)
-    alone_fs = share_latency(alone, hardware)
-    alone_static_s = share_interval(alone, alone_fs) / FS_PER_S
-    row = np.searchsorted(alone.kernels.operator_index, operator_index)
-    return RunColumns(
-        configuration=configuration,
-        hardware=hardware,
-        units_total_count=own.placement.units_total,
-        peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
-        memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
-        weight_bytes=round(float(kernels.total_weight_bytes)),
-        activation_bytes=round(_activation_bytes(kernels, hardware)),
-        mac_count=int(work.mac_count.sum()),
-        clock_fraction=float(own.clock_fraction[0]),
-        clock_hz=float(own.clock_fraction[0]) * hardware.full_clock.value,
-        voltage_factor=float(own.voltage_factor[0]),
-        uncapped_power_w=float(own.uncapped_power_w[0]),
-        throughput_limit=str(own.throughput_limit[0]),
-        separate_clock_fraction=float(alone.clock_fraction[0]),
-        subgraphs=subgraphs,
-        operators=OperatorColumns(
-            operator_index=operator_index,
-            subgraph_index=work.subgraph_index,
-            kernel_count=kernels.leads.astype(np.int64),
-            latency_fs=operator_fs,
-            interval_fs=interval_fs,
-            dram_bytes=own.placement.dram_bytes,
-            moved_bytes=kernels.moved_bytes,
-            pass_bytes=_passes(own),
-            separate_kernel_count=alone.kernels.leads.astype(np.int64)[row],
-            separate_latency_fs=alone_fs[row],
-            separate_energy_fj=operator_fj(
-                close_counts(alone.counts, hardware, alone_static_s, alone.row_factor), hardware, alone.row_factor
-            )[row],
-            separate_dram_bytes=alone.placement.dram_bytes[row],
-            separate_moved_bytes=alone.kernels.moved_bytes[row],
-            separate_pass_bytes=_passes(alone)[row],
-        ),
-        ledger=attrs.evolve(ledger, operator_index=operator_index[ledger.operator_index]),
+def _shape(hardware: Hardware) -> Hashable:
+    """Return what formulas decide by of a hardware at any precision: what it has, whatever the numbers are."""
+    return (
+        hardware.architecture,
+        hardware.boundary,
+        frozenset(hardware.geometry),
+        frozenset(hardware.coefficients),
+        tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
+        tuple(action.key for action in hardware.reference),
+        hardware.reference.loss_j > 0.0,
+        count_streams(hardware, "engine") > 1,
     )
+
+
+def cut_runs(
+    own: Timed, places: Sequence[int], alone: Timed, beside: Sequence[int], configurations: Sequence[Configuration]
+) -> list[RunColumns]:
+    """Return the runs of what was timed, each at its place in it; `alone` is the same with a kernel per ATen call."""
+    timing, kernels = own.timing, own.kernels
+    count = kernels.work.operator_count
+    row = np.searchsorted(alone.kernels.operator_index, kernels.operator_index)
+    apart = alone.timing.kernels
+    whole = timing.kernels
+    ledger = price(own.closed_counts, own.hardware, timing.row_factor)
+    lines = np.searchsorted(ledger.operator_index, np.arange(len(own.members) + 1) * count)
+    ledger = attrs.evolve(ledger, operator_index=whole.operator_index[ledger.operator_index])
+    subgraphs, shown = _subgraphs(timing, own.hardware, len(own.members))
+    leads, led_apart = whole.leads.astype(np.int64), apart.leads.astype(np.int64)
+    passes, passes_apart = _passes(timing), _passes(alone.timing)
+    dram, dram_apart = timing.placement.dram_bytes, alone.timing.placement.dram_bytes
+    units = np.broadcast_to(timing.placement.units_total, whole.work.operator_count)
+    macs = int(kernels.work.mac_count.sum())
+    found = []
+    for place, other, configuration in zip(places, beside, configurations, strict=True):
+        mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
+        some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
+        hardware, clock = own.members[place], float(timing.clock_fraction[place])
+        found.append(
+            RunColumns(
+                configuration=configuration,
+                hardware=hardware,
+                units_total_count=int(units[place * count]) if count else own.members[place].units,
+                peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
+                memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
+                weight_bytes=round(float(kernels.total_weight_bytes)),
+                activation_bytes=round(_activation_bytes(kernels, hardware)),
+                mac_count=macs,
+                clock_fraction=clock,
+                clock_hz=clock * hardware.full_clock.value,
+                voltage_factor=float(timing.voltage_factor[place]),
+                uncapped_power_w=float(timing.uncapped_power_w[place]),
+                throughput_limit=str(timing.throughput_limit[place]),
+                separate_clock_fraction=float(alone.timing.clock_fraction[other]),
+                subgraphs=SubgraphColumns(**{name: column[rows] for name, column in subgraphs.items()}),
+                operators=OperatorColumns(
+                    operator_index=kernels.operator_index,
+                    subgraph_index=kernels.work.subgraph_index,
+                    kernel_count=leads[mine],
+                    latency_fs=own.operator_fs[mine],
+                    interval_fs=own.interval_fs[mine],
+                    dram_bytes=dram[mine],
+                    moved_bytes=whole.moved_bytes[mine],
+                    pass_bytes=passes[mine],
+                    separate_kernel_count=led_apart[theirs],
+                    separate_latency_fs=alone.operator_fs[theirs],
+                    separate_energy_fj=alone.operator_fj[theirs],
+                    separate_dram_bytes=dram_apart[theirs],
+                    separate_moved_bytes=apart.moved_bytes[theirs],
+                    separate_pass_bytes=passes_apart[theirs],
+                ),
+                ledger=LedgerColumns(
+                    operator_index=ledger.operator_index[some],
+                    action_index=ledger.action_index[some],
+                    action_count=ledger.action_count[some],
+                    energy_fj=ledger.energy_fj[some],
+                ),
+            )
+        )
+    return found
 
 
 def _activation_bytes(kernels: KernelColumns, hardware: Hardware) -> float:
     """Return the peak of live activations of the samples that run at once, of one workload."""
     return float(kernels.peak_activation_bytes) / float(count_parts(np.array(kernels.batch), hardware))
-
-
-def _check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
-    shortage = describe_shortage(float(kernels.total_weight_bytes) + _activation_bytes(kernels, hardware), hardware)
-    if shortage:
-        raise UnsupportedError(shortage)
 
 
 def describe_shortage(required: float, hardware: Hardware) -> str:
@@ -215,7 +381,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Archi
     """Return how long kernels take under the power cap, of each workload by itself, and what they count."""
     kernels, placement, counts = _count(kernels, hardware, architecture)
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
-    law = PowerLaw.of(hardware)
+    law = PowerLaw.of_all(take(hardware, kernels.first_row))
     pace = _Pace(kernels, hardware, placement, law)
     clock = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
@@ -393,20 +559,20 @@ def _place(
     one = architecture.place(simple, hardware).hiding(step.feeds)
     placement = add_host(repeat_step(one, simple, hardware), kernels, hardware).with_whole_bytes()
     streams = count_streams(hardware, kernels.runtime)
-    if streams > 1:
+    if np.all(np.greater(streams, 1)):
         share = find_share(hardware)
         on_share = repeat_step(architecture.place(simple, share).hiding(step.feeds), simple, share)
         on_share = add_host(on_share, kernels, share)
-        placement = attrs.evolve(placement, overlap=overlap_streams(on_share, hardware, streams))
+        placement = attrs.evolve(placement, overlap=overlap_streams(on_share, kernels, hardware))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
-    if not device == launch == 1.0:
-        placement = placement.scaled(device, launch)
+    if not (is_one(device) and is_one(launch)):
+        placement = placement.scaled(device, take(hardware, kernels.leader).coefficient("launch_time_scale"))
     placement = placement.above_roofline(kernels, hardware)
     return of_one_step(placement, one, step), placement
 
 
-def _subgraphs(timing: Timing, hardware: Hardware) -> SubgraphColumns:
-    """Return the rows of the subgraphs that run."""
+def _subgraphs(timing: Timing, hardware: Hardware, times: int) -> tuple[dict[str, Any], list[int]]:
+    """Return the rows of the subgraphs that run, by name, and where those of each hardware begin and end."""
     kernels, placement = timing.kernels, timing.placement
     work = kernels.work
     kernel_subgraph = work.subgraph_index[kernels.leader]
@@ -428,31 +594,34 @@ def _subgraphs(timing: Timing, hardware: Hardware) -> SubgraphColumns:
     units = np.zeros(count)
     np.maximum.at(units, work.subgraph_index, placement.units_used)
     bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)
-    return SubgraphColumns(
-        subgraph_index=shown,
-        latency_fs=latency_fs[shown],
-        compute_s=compute[shown],
-        memory_s=memory[shown],
-        launch_s=launch[shown],
-        dram_bytes=summed(placement.dram_bytes)[shown],
-        moved_bytes=summed(kernels.moved_bytes)[shown],
-        pass_bytes=summed(_passes(timing))[shown],
-        tile_count=summed(placement.tile_count)[shown],
-        wave_count=summed(placement.wave_count)[shown],
-        executed_mac_count=summed(placement.executed_macs)[shown],
-        computed_mac_count=np.floor(summed(placement.real_macs(kernels))).astype(np.int64)[shown],
-        units_used_count=units[shown].astype(np.int64),
-        kernel_count=kernel_count[shown],
-        bottleneck=bottleneck[shown],
-    )
+    return {
+        "subgraph_index": shown % (count // times),
+        "latency_fs": latency_fs[shown],
+        "compute_s": compute[shown],
+        "memory_s": memory[shown],
+        "launch_s": launch[shown],
+        "dram_bytes": summed(placement.dram_bytes)[shown],
+        "moved_bytes": summed(kernels.moved_bytes)[shown],
+        "pass_bytes": summed(_passes(timing))[shown],
+        "tile_count": summed(placement.tile_count)[shown],
+        "wave_count": summed(placement.wave_count)[shown],
+        "executed_mac_count": summed(placement.executed_macs)[shown],
+        "computed_mac_count": np.floor(summed(placement.real_macs(kernels))).astype(np.int64)[shown],
+        "units_used_count": units[shown].astype(np.int64),
+        "kernel_count": kernel_count[shown],
+        "bottleneck": bottleneck[shown],
+    }, np.searchsorted(shown, np.arange(times + 1) * (count // times)).tolist()
 
 
-def share_latency(timing: Timing, hardware: Hardware) -> Integers:
-    """Return each operator's exact share of its kernel's latency: its own time, the launch at the leader."""
-    return share_exactly(to_fs(timing.kernel_s, hardware), _own_seconds(timing), timing.kernels.kernel_index)
+def share_latency(timing: Timing, hardware: Hardware, blocks: int = 1) -> Integers:
+    """Return each operator's exact share of its kernel's latency: its own time, the launch at the leader.
+
+    Of so many equal blocks of rows none depends on another.
+    """
+    return share_exactly(to_fs(timing.kernel_s, hardware), _own_seconds(timing), timing.kernels.kernel_index, blocks)
 
 
-def share_interval(timing: Timing, operator_fs: Integers) -> Integers:
+def share_interval(timing: Timing, operator_fs: Integers, blocks: int = 1) -> Integers:
     """Return each operator's exact share of its workload's interval, in proportion to its latency.
 
     `operator_fs` are those latencies: the shares themselves where no batches overlap.
@@ -466,7 +635,7 @@ def share_interval(timing: Timing, operator_fs: Integers) -> Integers:
     if not is_shorter.any():
         return operator_fs
     interval_fs = np.where(is_shorter, np.rint(timing.interval_s * FS_PER_S).astype(np.int64), latency_fs)
-    shares = share_exactly(np.minimum(interval_fs, latency_fs), operator_fs.astype(np.float64), owner)
+    shares = share_exactly(np.minimum(interval_fs, latency_fs), operator_fs.astype(np.float64), owner, blocks)
     return np.where(is_shorter[owner], shares, operator_fs)
 
 

@@ -18,6 +18,7 @@ Where batches overlap, a class says besides what a batch takes of units that alw
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final, Self, TypeVar
 
 import attrs
@@ -25,6 +26,7 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
+from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats
 
@@ -90,7 +92,7 @@ class Placement:
     units_used: Floats
     """Units that have work in the fullest wave."""
     units_total: int
-    """Units that have this precision."""
+    """Units that have this precision; of several hardware a column of them."""
     executed_macs: Floats
     """MAC slots of the tiles, padding to their shape included: never fewer than the MACs, and the MACs themselves where
     no tile has a shape. Units without a tile, fill and drain are not in it."""
@@ -131,8 +133,11 @@ class Placement:
             pass_bytes=np.rint(self.pass_bytes),
         )
 
-    def scaled(self, device: float, launch: float) -> Self:
-        """Return it with the times of units and memory, and those of launches, times factors."""
+    def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
+        """Return it with the times of units and memory, and those of launches, times factors.
+
+        A factor of several numbers has one for each operator, or each kernel.
+        """
         return attrs.evolve(
             self,
             compute_s=self.compute_s * device,
@@ -171,10 +176,11 @@ class Placement:
 
     def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return what the MACs of each workload take at the peak, and its bytes off chip at the bandwidth."""
-        peak = hardware.peaks[kernels.precision].rate.value
+        each = take(hardware, kernels.first_row)
+        peak = each.peaks[kernels.precision].rate.value
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
-            kernels.sum_workload(self.dram_bytes) / hardware.memory_bandwidth.value,
+            kernels.sum_workload(self.dram_bytes) / each.memory_bandwidth.value,
         )
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
@@ -206,15 +212,24 @@ def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelC
 Placed = TypeVar("Placed", bound=Placement)
 
 
+class Indifferent:
+    """A class whose formulas decide by nothing beside what a hardware has."""
+
+    def decides(self, _hardware: Hardware, _precision: str, /) -> Hashable:
+        """Return nothing."""
+        return ()
+
+
 def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
     """Return the placement with what the host costs; see the module's formulas."""
+    each = take(hardware, kernels.leader)
     if kernels.runtime == "engine" and ENGINE_START in hardware.coefficients:
-        start_s = kernels.per_kernel(kernels.host_launch_count) * hardware.coefficient(ENGINE_START)
+        start_s = kernels.per_kernel(kernels.host_launch_count) * each.coefficient(ENGINE_START)
         return attrs.evolve(placement, launch_s=placement.launch_s + start_s)
     if kernels.runtime != "eager":
         return placement
     placement = attrs.evolve(placement, overlap=None)
-    host_s = placement.host_call_count * hardware.coefficient("host_launch")
+    host_s = placement.host_call_count * each.coefficient("host_launch")
     if not placement.host_runs_ahead:
         return attrs.evolve(placement, launch_s=placement.launch_s + host_s)
     device_s = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))

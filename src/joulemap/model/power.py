@@ -27,6 +27,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
+from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
 
 TOLERANCE: Final = 1e-10
@@ -41,18 +42,18 @@ STEPS: Final = 100
 
 @attrs.frozen(kw_only=True)
 class PowerLaw:
-    """What decides the voltage and the power cap of a hardware at its power mode."""
+    """What decides the voltage and the power cap of a hardware at its power mode; of several, a number of each."""
 
-    floor: float
+    floor: Floats | float
     """Lowest voltage, as a share of the highest."""
-    knee: float
+    knee: Floats | float
     """Clock below which the voltage stays there, as a share of the highest of the die."""
-    reach: float
+    reach: Floats | float
     """Full clock of the board, as a share of the highest of the die."""
-    static_w: float
-    limit_w: float
+    static_w: Floats | float
+    limit_w: Floats | float
     """Power that the cap holds a steady state at."""
-    delay_s: float
+    delay_s: Floats | float
     """Time over which the cap takes hold."""
 
     @classmethod
@@ -71,15 +72,22 @@ class PowerLaw:
             delay_s=delay.value if (delay := hardware.coefficients.get("cap_delay")) else 0.0,
         )
 
+    @classmethod
+    def of_all(cls, hardware: Hardware) -> Self:
+        """Return the law of a hardware; of several, with a number of each of them."""
+        each = of_each(cls.of)(hardware)
+        return cls(**{field.name: getattr(each, field.name) for field in attrs.fields(cls)})
+
     @property
-    def turning(self) -> float:
+    def turning(self) -> Floats | float:
         """Clock of the knee as a share of the board's, at most 1: below it everything slows."""
-        return min(1.0, self.knee / self.reach)
+        lowest: Floats | float = np.minimum(1.0, self.knee / self.reach)
+        return lowest
 
     def energy_factor(self, clock: Floats) -> Floats:
         """Return what an action on the chip costs at these clocks, relative to the full voltage of the die."""
         above = np.maximum(clock * self.reach - self.knee, 0.0)
-        slope = (1.0 - self.floor) / (1.0 - self.knee) if self.knee < 1.0 else 0.0
+        slope = (1.0 - self.floor) / np.where(np.less(self.knee, 1.0), 1.0 - self.knee, np.inf)
         factor: Floats = np.square(np.minimum(self.floor + slope * above, 1.0))
         return factor
 
@@ -95,13 +103,13 @@ class PowerLaw:
         vLLM 0.24 and 0.22): 15 % faster at 0.3 ms, 4 % at 3 ms.
         """
         factor = self.energy_factor(steady)
-        if self.delay_s == 0.0:
+        if not np.any(self.delay_s):
             return steady, factor
         slow = seconds_at(steady)
         clock = 1.0 - (1.0 - steady) * slow / (slow + self.delay_s)
         room = (self.limit_w - self.static_w) * seconds_at(clock) - memory_j
         allowed = np.divide(room, chip_j, out=np.ones_like(chip_j), where=chip_j > 0.0)
-        is_first = allowed > LEAST_FACTOR * factor
+        is_first = (allowed > LEAST_FACTOR * factor) & np.greater(self.delay_s, 0.0)
         return np.where(is_first, clock, steady), np.where(is_first, np.minimum(allowed, factor), factor)
 
     def stretch(self, clock: Floats) -> Floats:
@@ -142,7 +150,7 @@ class PowerLaw:
         if not (excess > 0.0).any():
             return full
         low = full * self.turning
-        excess_low = excess_at(low) if self.turning < 1.0 else excess
+        excess_low = excess_at(low) if np.any(np.less(self.turning, 1.0)) else excess
         # below the knee power is in proportion to the clock
         drawn_w = np.maximum(excess_low + self.limit_w - self.static_w, np.finfo(float).tiny)
         below = low * np.minimum((self.limit_w - self.static_w) / drawn_w, 1.0)
@@ -152,7 +160,12 @@ class PowerLaw:
 
 
 def _find_root(
-    function: Callable[[Floats], Floats], low: Floats, high: Floats, at_low: Floats, at_high: Floats, tolerance: float
+    function: Callable[[Floats], Floats],
+    low: Floats,
+    high: Floats,
+    at_low: Floats,
+    at_high: Floats,
+    tolerance: Floats | float,
 ) -> Floats:
     """Return where an increasing function of each is 0 or less by the tolerance, between a place below and one above 0.
 

@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placed
 from joulemap.model.workload import Booleans, Floats
@@ -43,7 +44,7 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
         return kernels
     steps = kernels.work.step_count
     weights = kernels.per_operator(kernels.per_kernel(kernels.weight_bytes))
-    again = np.where(weights <= max(_capacities(hardware)), 1.0, kernels.per_operator(kernels.step_count))
+    again = np.where(weights <= _largest_capacity(hardware), 1.0, kernels.per_operator(kernels.step_count))
     work = kernels.work
     counts = ("mac_count", "elementwise_count", "special_count", "output_element_count", "gemm_m")
     moved = (
@@ -106,7 +107,8 @@ def all_weight_bytes(step: KernelColumns) -> Floats:
 def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return what a step of each kernel costs besides its work."""
     exchanging = kernels.per_kernel(np.where(_exchanges(kernels), 1.0, 0.0)) > 0.0
-    exchange, local = (hardware.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
+    each = take(hardware, kernels.leader)
+    exchange, local = (each.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
     return np.where(exchanging, exchange, local)
 
 
@@ -127,18 +129,27 @@ def _share(overlap: Overlap, launch_s: Floats) -> Floats:
 
 def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
     """Return what the weights of a recurrence take in all steps, from the chip's level where no unit holds them."""
-    private = [_capacity(level, hardware) for level in hardware.memory_levels if level.per != "chip"]
+    own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
+    held = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
+    return np.where(held, 0.0, own * step.repeat_count / _shared_rate(hardware))
+
+
+@of_each
+def _largest_capacity(hardware: Hardware) -> float:
+    return max((_capacity(level, hardware) for level in hardware.memory_levels), default=0.0)
+
+
+@of_each
+def _largest_private(hardware: Hardware) -> float:
+    return max((_capacity(level, hardware) for level in hardware.memory_levels if level.per != "chip"), default=0.0)
+
+
+@of_each
+def _shared_rate(hardware: Hardware) -> float:
+    """Return the bandwidth of the last level of the chip, or of its memory where that has more."""
     shared = [level for level in hardware.memory_levels if level.per == "chip"]
     rate = hardware.memory_bandwidth.value
-    if shared and shared[-1].bandwidth is not None:
-        rate = max(rate, shared[-1].bandwidth.value)
-    own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
-    held = step.per_operator(step.per_kernel(own)) <= max(private, default=0.0)
-    return np.where(held, 0.0, own * step.repeat_count / rate)
-
-
-def _capacities(hardware: Hardware) -> list[float]:
-    return [_capacity(level, hardware) for level in hardware.memory_levels] or [0.0]
+    return rate if not shared or shared[-1].bandwidth is None else max(rate, shared[-1].bandwidth.value)
 
 
 def _capacity(level: MemoryLevel, hardware: Hardware) -> float:

@@ -20,6 +20,8 @@ import attrs
 
 from joulemap.domain.hardware import ALL_UNITS, Hardware
 from joulemap.domain.quantity import Quantity
+from joulemap.model.column import of_each, take
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placement
 from joulemap.model.run import CORES
 
@@ -29,12 +31,14 @@ VECTOR_UNITS: Final = "vector_core_count"
 """Beside the tensor engines of an NPU: a stream has its share."""
 
 
+@of_each
 def count_streams(hardware: Hardware, runtime: str) -> int:
     """Return how many batches the engine serves at once; 1 in any other runtime."""
     units = hardware.geometry.get(STREAM_UNITS)
     return 1 if units is None or runtime != "engine" else max(1, math.floor(hardware.units / units.value))
 
 
+@of_each
 def find_share(hardware: Hardware) -> Hardware:
     """Return what a stream has of a hardware that runs several."""
     part = hardware.geometry[STREAM_UNITS].value / hardware.units
@@ -63,13 +67,14 @@ def find_share(hardware: Hardware) -> Hardware:
     )
 
 
-def overlap_streams(one: Placement, hardware: Hardware, streams: int) -> Overlap:
+def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) -> Overlap:
     """Return what a batch takes of the units and the memory of a hardware, of its placement on a stream's share."""
+    streams = count_streams(hardware, kernels.runtime)
     rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
     return Overlap(
         limit=CORES,
         compute_s=one.compute_s / streams,
         memory_s=one.memory_s / streams,
-        launch_s=one.launch_s / streams,
+        launch_s=one.launch_s / count_streams(take(hardware, kernels.leader), kernels.runtime),
         shared_s=one.dram_bytes / rate,
     )

@@ -9,7 +9,7 @@ these parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Self, TypeVar
 
 import attrs
@@ -99,6 +99,10 @@ class _Remembered:
         self._placed = self._counted = 0
         return self
 
+    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+        """Return what its formulas decide by."""
+        return self.architecture.decides(hardware, precision)
+
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return where the work goes, as it went at this call the first time."""
         if self._placed == len(self._placements):
@@ -168,6 +172,6 @@ class Varied:
             energy_j=sum(spent),
             action_j=part,
             counted=frozenset(counted | part.keys()),
-            spare_w=law.limit_w - float(timing.uncapped_power_w[0]),
+            spare_w=float(law.limit_w) - float(timing.uncapped_power_w[0]),
             cap_fraction=1.0 - hardware.coefficient("cap_share"),
         )

@@ -70,6 +70,8 @@ class Work:
     """Of an attention: `causal`, the family of kernels that runs it, or both; `dequantize` of what makes weights wide;
     empty for any other."""
     subgraph_index: Integers
+    origin: tuple[Work, Integers] | None = None
+    """Which rows these are of others, and of the same kinds: what kinds decide is asked there, once for all."""
 
     @property
     def operator_count(self) -> int:
@@ -96,24 +98,34 @@ class Work:
         """Return a mask of the operators of these kinds."""
         mask = self._masks.get(kinds)
         if mask is None:
-            mask = self._masks[kinds] = np.isin(self.kind, [KIND_CODE[kind] for kind in kinds])
+            if self.origin is not None:
+                mask = self.origin[0].of_kind(*kinds)[self.origin[1]]
+            else:
+                mask = np.isin(self.kind, [KIND_CODE[kind] for kind in kinds])
+            self._masks[kinds] = mask
         return mask
 
     @cached_property
     def is_causal(self) -> Booleans:
         """Operators of an attention whose tokens see none that come behind them."""
+        if self.origin is not None:
+            return self.origin[0].is_causal[self.origin[1]]
         mask: Booleans = np.array([CAUSAL in variant.split() for variant in self.variant.tolist()], dtype=bool)
         return mask
 
     @cached_property
     def is_dequantizing(self) -> Booleans:
         """Operators that make what a product multiplies by of weights that are stored narrower."""
+        if self.origin is not None:
+            return self.origin[0].is_dequantizing[self.origin[1]]
         mask: Booleans = self.variant == DEQUANTIZE
         return mask
 
     @cached_property
     def kernel_family(self) -> Texts:
         """The family of kernels that an attention names; empty where none is named."""
+        if self.origin is not None:
+            return self.origin[0].kernel_family[self.origin[1]]
         words = [[word for word in variant.split() if word != CAUSAL] for variant in self.variant.tolist()]
         return np.array([" ".join(left) for left in words], dtype=np.str_)
 
@@ -122,7 +134,11 @@ class Work:
         key = ("", *operations)
         mask = self._masks.get(key)
         if mask is None:
-            mask = self._masks[key] = np.isin(self.operation, operations)
+            if self.origin is not None:
+                mask = self.origin[0].of_operation(*operations)[self.origin[1]]
+            else:
+                mask = np.isin(self.operation, operations)
+            self._masks[key] = mask
         return mask
 
     @cached_property
@@ -132,7 +148,12 @@ class Work:
 
     def take(self, rows: Integers) -> Work:
         """Return these rows alone."""
-        return Work(**{field.name: getattr(self, field.name)[rows] for field in attrs.fields(Work)})
+        columns = {name: getattr(self, name)[rows] for name in WORK_COLUMNS}
+        return Work(**columns, origin=(self, rows))
+
+
+WORK_COLUMNS: Final = tuple(field.name for field in attrs.fields(Work) if field.name != "origin")
+"""Names of the arrays."""
 
 
 @attrs.define(kw_only=True, eq=False, slots=False)
@@ -259,7 +280,7 @@ class WorkloadColumns(Work):
 
 def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     """Return the sum of `values` over each group 0 … count - 1."""
-    return np.bincount(group, weights=values, minlength=count).astype(np.float64)
+    return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
 
 
 def precision_scale(item_bytes: Floats, precision: str) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -14,6 +14,7 @@ from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.change import change_target, describe_change
@@ -28,6 +29,9 @@ Targets = Mapping[tuple[str, str, str, tuple[Change, ...]], Hardware]
 """What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode and at the
 boundary of the plan, with what is set of it."""
 
+
+AHEAD: Final = 50_000
+"""Operators of the runs that are evaluated before they are queued: more gain nothing and cost memory."""
 
 NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that it takes neither time nor energy"
 """Why a model of views alone is refused, whatever the hardware."""
@@ -44,9 +48,22 @@ class Queue:
     targets: Targets
     _finish: Callable[[], None] | None = None
 
-    def add(self, evaluator: Evaluator, workload_id: int, run: PlannedRun) -> bool:
-        """Evaluate a run and queue it; return whether it was refused."""
-        target, batch = self.targets[run.target], evaluator.work.batch
+    def add(self, evaluator: Evaluator, workload_id: int, runs: Sequence[PlannedRun]) -> Iterator[bool]:
+        """Evaluate runs and queue them in their order; yield of each whether it was refused."""
+        most = max(1, AHEAD // max(1, evaluator.work.operator_count))
+        for start in range(0, len(runs), most):
+            some = runs[start : start + most]
+            asked = [(self.targets[run.target], _configuration(run, evaluator.work.batch)) for run in some]
+            for run, (_, configuration), found in zip(some, asked, evaluator.evaluate_all(asked), strict=True):
+                yield self._queue(workload_id, run, configuration.batch, found)
+
+    def _queue(
+        self, workload_id: int, run: PlannedRun, batch: int, found: RunColumns | UnsupportedError | KeyError
+    ) -> bool:
+        """Queue what a run was evaluated to; return whether it was refused."""
+        target = self.targets[run.target]
+        if isinstance(found, KeyError):  # a number that the file of the hardware does not give, and its class neither
+            raise describe_gap(run.hardware, found) from found
         identity = RunIdentity(
             run_key=run.run_key,
             workload_id=workload_id,
@@ -61,25 +78,13 @@ class Queue:
             formula_version=formula_version(target.architecture),
             package_version=package_version("joulemap"),
         )
-        configuration = Configuration(
-            hardware=run.hardware,
-            precision=run.precision,
-            weight_precision=run.weight_precision,
-            batch=batch,
-            runtime=run.runtime,
-            power_mode=run.power_mode,
-        )
-        try:
-            evaluated = evaluator.evaluate(target, configuration)
-        except UnsupportedError as error:
-            self.writer.add_refusal(identity, str(error))
+        if isinstance(found, UnsupportedError):
+            self.writer.add_refusal(identity, str(found))
             return True
-        except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
-            raise describe_gap(run.hardware, error) from error
-        if not len(evaluated.subgraphs.latency_fs):
+        if not len(found.subgraphs.latency_fs):
             self.writer.add_refusal(identity, NOTHING_RUNS)
             return True
-        self.writer.add(identity, evaluated)
+        self.writer.add(identity, found)
         if self.writer.line_count >= CHUNK_LINES:
             self.store()
         return False
@@ -108,6 +113,17 @@ class Queue:
             self.wait()
         finally:
             self.writer.connection.close()
+
+
+def _configuration(run: PlannedRun, batch: int) -> Configuration:
+    return Configuration(
+        hardware=run.hardware,
+        precision=run.precision,
+        weight_precision=run.weight_precision,
+        batch=batch,
+        runtime=run.runtime,
+        power_mode=run.power_mode,
+    )
 
 
 def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:

@@ -11,24 +11,28 @@ from __future__ import annotations
 import contextlib
 import importlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.catalog.digest import catalogue_digest
+from joulemap.errors import ModelError, UntrustedError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
+from joulemap.store.hardware import has_hardware
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
-    from joulemap.plan.evaluate import Queue
+    from joulemap.plan.evaluate import Queue, Targets
+    from joulemap.plan.workload import Model
 
 BUFFER: Final = "1GB"
 """What the engine may keep in memory while many runs are written, which only appends and gains nothing by more."""
@@ -64,27 +68,27 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     with reading_if_there(source) as connection:
         is_there = not plan.models[0].is_traced
         if connection is not None:
-            ids = _stored_ids(connection, plan)
+            ids = _stored_ids(connection, (plan,))
             if ids is not None and (not needs_catalogue or has_catalogue(connection, catalogue_digest())):
                 tally = RunTally(stored_count=plan.run_count, evaluated_count=0, refused_count=0)
                 yield StoredRuns(plan=plan, ids=ids, connection=connection, tally=tally)
                 return
             is_there = is_there or stored_key(connection, plan.models[0]) is not None
-    work = _Work(source, plan)
+    work = _Work(source, (plan,))
     if not is_there:
         work.trace_next()
     while not work.is_done:
         prepare(plan)
         with writing(work.source) as connection:
             if work.advance(connection) and not is_wanted(work.source.path):
-                yield work.give_out(connection)
+                yield work.give_out(connection, plan)
                 return
         if work.needs_trace:
             work.trace_next()
         elif not work.is_done:
             time.sleep(GAP_S)
     with reading(work.source) as connection:  # the others write while this one answers
-        yield work.give_out(connection)
+        yield work.give_out(connection, plan)
 
 
 def prepare(plan: Plan) -> None:
@@ -104,35 +108,79 @@ def ensure_runs(source: Source, plan: Plan) -> RunTally:
         return runs.tally
 
 
-def _stored_ids(connection: Connection, plan: Plan) -> tuple[int, ...] | None:
-    """Return the ids of a plan's runs; None where one is not stored."""
-    workloads = find_workloads(connection, [key for model in plan.models for key in model.workload_keys])
+def ensure_all(source: Source, plans: Sequence[Plan]) -> frozenset[str]:
+    """Evaluate and write the runs of plans at one boundary that are not stored, each workload on all that ask for it.
+
+    A model that cannot be traced is told and left out; returns those whose code nobody trusts. Raises otherwise as
+    `holding_runs`.
+    """
+    with reading_if_there(source) as connection:
+        if not plans or (connection is not None and _stored_ids(connection, plans) is not None):
+            return frozenset()
+    work = _Work(source, tuple(plans), is_lenient=True)
+    while not work.is_done:
+        for plan in plans:
+            prepare(plan)
+        with writing(work.source) as connection:
+            work.advance(connection)
+        if work.needs_trace:
+            work.trace_next()
+        elif not work.is_done:
+            time.sleep(GAP_S)
+    return frozenset(work.untrusted)
+
+
+def _stored_ids(connection: Connection, plans: Sequence[Plan]) -> tuple[int, ...] | None:
+    """Return the ids of plans' runs; None where one is not stored."""
+    keys = {key for plan in plans for model in plan.models for key in model.workload_keys}
+    workloads = find_workloads(connection, keys)
     planned: list[str] = []
-    for model in plan.models:
-        key = next((key for key in model.workload_keys if key in workloads), None)
-        if key is None:
-            return None
-        planned += [run.run_key for run in plan.runs(key)]
+    for plan in plans:
+        for model in plan.models:
+            key = next((key for key in model.workload_keys if key in workloads), None)
+            if key is None:
+                return None
+            planned += [run.run_key for run in plan.runs(key)]
     stored = find_runs(connection, planned)
     if any(key not in stored for key in planned):
         return None
     return tuple(dict.fromkeys(stored[key] for key in planned))
 
 
-@attrs.define
+@attrs.define(slots=False)
 class _Work:
-    """What is evaluated of a plan, model by model, in sessions of a few seconds."""
+    """What is evaluated of plans at one boundary, model by model, in sessions of a few seconds."""
 
     source: Source
-    plan: Plan
+    plans: tuple[Plan, ...]
+    is_lenient: bool = False
+    """Whether a model that cannot be traced is told and left out."""
     needs_trace: bool = False
     """Whether the next model is neither stored nor shipped, and is to be traced while others have the database."""
+    untrusted: set[str] = attrs.field(factory=set)
+    """Models left out because nobody trusts their code."""
     _number: int = 0
+    _targets: Targets = attrs.field(factory=dict)
     _traced: Workload | None = None
     _met: set[str] = attrs.field(factory=set)
     _stored_count: int = 0
     _evaluated_count: int = 0
     _refused_count: int = 0
+
+    @cached_property
+    def _models(self) -> tuple[tuple[Model, tuple[Plan, ...]], ...]:
+        """Each model, and the plans that it is of."""
+        if len(self.plans) == 1:
+            return tuple((model, self.plans) for model in self.plans[0].models)
+        found: dict[tuple[str, ...], tuple[Model, list[Plan]]] = {}
+        for plan in self.plans:
+            for model in plan.models:
+                found.setdefault(model.workload_keys, (model, []))[1].append(plan)
+        return tuple((model, tuple(plans)) for model, plans in found.values())
+
+    @property
+    def _run_count(self) -> int:
+        return sum(plan.run_count for plan in self.plans)
 
     @property
     def tally(self) -> RunTally:
@@ -144,8 +192,17 @@ class _Work:
     def trace_next(self) -> None:
         """Trace the next model; raises ModelError."""
         self.source = self.source.anchor()
-        self._traced = trace(self.plan.models[self._number], self.source.talk)
         self.needs_trace = False
+        try:
+            self._traced = trace(self._models[self._number][0], self.source.talk)
+        except ModelError as error:
+            if not self.is_lenient:
+                raise
+            if isinstance(error, UntrustedError):
+                self.untrusted.add(self._models[self._number][0].request.model)
+            else:
+                self.source.talk(f"left out: {error}")
+            self._number += 1
 
     def advance(self, connection: Connection) -> bool:
         """Evaluate and store runs for one session; return whether all are stored.
@@ -155,53 +212,57 @@ class _Work:
         from joulemap.plan.evaluate import Queue, ensure_hardware
         from joulemap.store.writer import RunWriter
 
-        if self.plan.run_count > MANY_RUNS:
+        if self._run_count > MANY_RUNS:
             connection.execute(f"SET memory_limit = '{BUFFER}'")
         with transaction(connection):
             ensure_catalogue(connection)
-            targets = ensure_hardware(connection, self.plan, self.plan.runs(""))
+            targets = {key: one for key, one in self._targets.items() if has_hardware(connection, one.digest)}
+            for plan in self.plans:
+                needed = [run for run in plan.runs("") if run.target not in targets]
+                if needed:
+                    targets |= ensure_hardware(connection, plan, needed)
+        self._targets = targets
         ends = time.monotonic() + SESSION_S
         with contextlib.closing(Queue(RunWriter(connection.cursor()), targets)) as queue:
-            while self._number < len(self.plan.models) and not self.needs_trace and time.monotonic() < ends:
+            while self._number < len(self._models) and not self.needs_trace and time.monotonic() < ends:
                 self._evaluate(connection, queue)
         return self.is_done
 
     @property
     def is_done(self) -> bool:
         """Whether all is stored."""
-        return self._number == len(self.plan.models)
+        return self._number == len(self._models)
 
-    def give_out(self, connection: Connection) -> StoredRuns:
-        """Return the runs of the plan, all of which are stored."""
-        ids = _stored_ids(connection, self.plan)
+    def give_out(self, connection: Connection, plan: Plan) -> StoredRuns:
+        """Return the runs of a plan, all of which are stored."""
+        ids = _stored_ids(connection, (plan,))
         assert ids is not None
-        return StoredRuns(plan=self.plan, ids=ids, connection=connection, tally=self.tally)
+        return StoredRuns(plan=plan, ids=ids, connection=connection, tally=self.tally)
 
     def _evaluate(self, connection: Connection, queue: Queue) -> None:
         """Queue the missing runs of the next model, unless it must be traced first."""
         from joulemap.model.pipeline import Evaluator
 
-        model = self.plan.models[self._number]
+        model, plans = self._models[self._number]
         request = model.request
         self.needs_trace = self._traced is None and model.is_traced and stored_key(connection, model) is None
         if self.needs_trace:
             return
         self.source.talk(
-            f"evaluating {request.model} at batch {request.batch} ({self._number + 1} of {len(self.plan.models)}) …"
+            f"evaluating {request.model} at batch {request.batch} ({self._number + 1} of {len(self._models)}) …"
         )
         with transaction(connection):
             key = ensure_workload(connection, model, self._traced)
         self._traced = None
         workload_id = find_workload_id(connection, key)
-        runs = self.plan.runs(key)
+        runs = tuple({run.run_key: run for plan in plans for run in plan.runs(key)}.values())
         stored = find_runs_of(connection, workload_id)
         missing = [] if key in self._met else [run for run in runs if run.run_key not in stored]
         self._stored_count += len(runs) - len(missing)
         self._tell()
         if missing:
             evaluator = Evaluator(read_columns(connection, workload_id))
-            for run in missing:
-                is_refused = queue.add(evaluator, workload_id, run)
+            for is_refused in queue.add(evaluator, workload_id, missing):
                 self._refused_count += is_refused
                 self._evaluated_count += not is_refused
                 self._tell()
@@ -210,4 +271,4 @@ class _Work:
 
     def _tell(self) -> None:
         if self.source.progress is not None:
-            self.source.progress(self.tally.run_count, self.plan.run_count)
+            self.source.progress(self.tally.run_count, self._run_count)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Hashable
 from functools import cache
 from typing import Protocol
 
@@ -20,6 +21,9 @@ from joulemap.model.placement import Placed, Placement
 
 class Architecture(Protocol[Placed]):
     """The model of one architecture class."""
+
+    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+        """Return what formulas decide by, beside what a hardware has: only those alike are placed together."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placed:
         """Return where the work goes, and how long the units, the memory and the launches take."""

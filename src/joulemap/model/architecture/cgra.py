@@ -31,9 +31,10 @@ import numpy as np
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
+from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement
+from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, memory_time
 from joulemap.model.workload import Floats
 
@@ -51,20 +52,27 @@ class CgraPlacement(Placement):
     """Of all waves."""
 
 
-class Cgra:
+@of_each
+def _products_at_once(hardware: Hardware) -> float:
+    """Return the inner products that a unit holds at once."""
+    lanes, stages = (hardware.geometry[name].value for name in ("lane_count", "stage_count"))
+    return max(1.0, math.floor(stages / (2.0 + math.log2(lanes))))
+
+
+class Cgra(Indifferent):
     """Coarse-grained reconfigurable arrays."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CgraPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
-        units = float(peak.unit_count)
+        units = peak.unit_count
         lanes = hardware.geometry["lane_count"].value
         stages = hardware.geometry["stage_count"].value
         rows = hardware.coefficient("tile_rows")
         columns = hardware.coefficient("tile_columns")
         depth = hardware.coefficient("pipeline_depth")
-        products = max(1.0, math.floor(stages / (2.0 + math.log2(lanes))))
+        products = _products_at_once(hardware)
 
         elements = rows * columns
         tiles = np.where(
@@ -87,8 +95,9 @@ class Cgra:
         memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
         used = np.where(~kernels.rides, np.minimum(tiles, units), 0.0)
         configuration = np.where(kernels.is_repeated, 0.0, hardware.coefficient("configuration_bytes"))
-        rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        launch = hardware.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
+        each = take(hardware, kernels.leader)
+        rate = each.memory_bandwidth.value * each.coefficient("dram_efficiency")
+        launch = each.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
         executed = np.where(work.has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
         return CgraPlacement(
             compute_s=cycles / peak.clock_hz,

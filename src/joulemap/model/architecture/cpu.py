@@ -45,9 +45,10 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import ALL_UNITS, Hardware, MemoryLevel
 from joulemap.errors import UnsupportedError
+from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement
+from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Booleans, Floats
 
@@ -94,7 +95,8 @@ class CpuPlacement(Placement):
     """Of an attention's work, what it does not leave out behind a causal mask; 1 for all else."""
 
 
-def _vector(precision: str, hardware: Hardware) -> _Vector:
+@of_each
+def _vector(hardware: Hardware, precision: str) -> _Vector:
     """Return the vector unit at a precision.
 
     A unit may be narrower than its instructions, which then take it more than once (AVX-512 on Zen 4):
@@ -122,6 +124,7 @@ def _mode(precision: str, hardware: Hardware) -> str:
     return "vector" if precision in LANE_PRECISIONS else f"dot_{precision}"
 
 
+@of_each
 def _last_level(hardware: Hardware) -> MemoryLevel:
     """Return the level that decides what reaches DRAM; private caches count together, as each holds its core's part.
 
@@ -138,6 +141,7 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
     return attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * hardware.units))
 
 
+@of_each
 def _idle_share(hardware: Hardware) -> float:
     """Return the part of the cores that a power mode leaves idle."""
     total = hardware.geometry.get(ALL_UNITS)
@@ -168,16 +172,16 @@ def _seen_share(kernels: KernelColumns) -> Floats:
     return np.where(work.is_causal, kernels.per_operator(share), 1.0)
 
 
-class Cpu:
+class Cpu(Indifferent):
     """Stored-program multicores with vector and matrix units."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CpuPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
-        units = float(peak.unit_count)
+        units = peak.unit_count
         core_macs = peak.operations_per_clock / FLOPS_PER_MAC * peak.clock_hz
-        vector_rate = _vector(kernels.precision, hardware).lane_rate
+        vector_rate = _vector(hardware, kernels.precision).lane_rate
         tile_m = hardware.coefficient("tile_rows")
         tile_n = hardware.coefficient("tile_columns")
         mode = _mode(kernels.precision, hardware)
@@ -223,7 +227,7 @@ class Cpu:
         compute = compute * seen
 
         memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
-        launch = hardware.coefficient("region_cost")
+        launch = take(hardware, kernels.leader).coefficient("region_cost")
         return CpuPlacement(
             compute_s=compute,
             memory_s=memory,
@@ -244,7 +248,7 @@ class Cpu:
         """Return the counts of the five categories; docs/actions.md lists them."""
         work = kernels.work
         precision = kernels.precision
-        vector = _vector(precision, hardware)
+        vector = _vector(hardware, precision)
         lanes, width = vector.lanes, vector.instruction_bytes
         mode = _mode(precision, hardware)
         macs = placement.multiplied_macs
@@ -332,7 +336,7 @@ def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, h
     item = PRECISION_BYTES[kernels.precision]
     reads = {hardware.memory_levels[0].name: loaded}
     for level, following in itertools.pairwise(hardware.memory_levels):
-        units = 1.0 if level.per == "chip" else float(placement.units_total)
+        units = 1.0 if level.per == "chip" else placement.units_total
         missed = level_bytes(kernels, level.capacity.value, item, units)
         reads[following.name] = np.where(kernels.work.is_gemm, missed, crossing)
     behind = placement.dram_read_bytes

@@ -38,6 +38,7 @@ Source: AMD PG338 and UG1354; Kuon and Rose, IEEE TCAD 26(2), 2007.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 import attrs
@@ -45,6 +46,7 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
+from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Overlap, Placement, overlap_engines
@@ -73,11 +75,15 @@ class DpuPlacement(Placement):
 class Dpu:
     """Deep-learning processor overlays on an FPGA."""
 
+    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+        """Return whether there are several cores."""
+        return hardware.peaks[precision].unit_count > 1
+
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DpuPlacement:
         """Return image waves, cycles and times; see the module's formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
-        units = float(peak.unit_count)
+        units = peak.unit_count
         batch = kernels.batch
         rounds = np.ceil(batch / units)
         geometry = hardware.geometry
@@ -111,7 +117,8 @@ class Dpu:
         port_rate = hardware.coefficient("port_bytes_per_clock") * peak.clock_hz
         dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         memory = np.maximum(moved / batch * rounds / port_rate, moved / dram_rate)
-        launch = hardware.coefficient("layer_cost")
+        each = take(hardware, kernels.leader)
+        launch = each.coefficient("layer_cost")
         runs = on_array | is_depthwise
         return DpuPlacement(
             compute_s=image_s * rounds + processor_s,
@@ -120,11 +127,13 @@ class Dpu:
             overlap=Overlap(
                 limit=CORES,
                 compute_s=image_s * batch / units + processor_s,
-                memory_s=moved / min(units * port_rate, dram_rate),
-                launch_s=launch * np.broadcast_to(batch, work.operator_count)[kernels.leader] / units,
+                memory_s=moved / np.minimum(units * port_rate, dram_rate),
+                launch_s=launch
+                * np.broadcast_to(batch, work.operator_count)[kernels.leader]
+                / each.peaks[kernels.precision].unit_count,
                 shared_s=moved / dram_rate,
             )
-            if units > 1.0
+            if np.all(np.greater(units, 1))
             else None,
             dram_read_bytes=read,
             dram_write_bytes=written,

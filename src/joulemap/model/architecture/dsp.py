@@ -34,9 +34,10 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
+from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement, overlap_engines
+from joulemap.model.placement import Indifferent, Placement, overlap_engines
 from joulemap.model.traffic import ceil_divide, memory_time
 from joulemap.model.workload import Booleans, Floats
 
@@ -61,14 +62,14 @@ class DspPlacement(Placement):
     tile_columns: Floats
 
 
-class Dsp:
+class Dsp(Indifferent):
     """Digital signal processors with a wide vector unit."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DspPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
-        units = float(peak.unit_count)
+        units = peak.unit_count
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         is_gemm = work.is_gemm & work.has_macs
         on_matrix = is_gemm & self._has_matrix(kernels.precision, hardware)
@@ -95,7 +96,7 @@ class Dsp:
         mac_rate = np.where(
             is_gemm,
             unit_macs * hardware.coefficient("gemm_efficiency", "vector"),
-            min(lane_rate, unit_macs) * hardware.coefficient("depthwise_efficiency"),
+            np.minimum(lane_rate, unit_macs) * hardware.coefficient("depthwise_efficiency"),
         )
         simple = work.elementwise_count + hardware.coefficient("special_function_operations") * work.special_count
         vector_cycles = waves * (
@@ -105,7 +106,7 @@ class Dsp:
         compute = overlap_engines(kernels, matrix_cycles / peak.clock_hz, vector_cycles / peak.clock_hz)
 
         memory, read, written = memory_time(kernels, hardware, hardware.memory_levels[-1])
-        launch = hardware.coefficient("layer_cost")
+        launch = take(hardware, kernels.leader).coefficient("layer_cost")
         shown = np.where(kernels.rides, 0.0, tiles)
         executed = np.where(is_gemm, tiles * rows * columns * np.where(on_matrix, depth, work.gemm_k), work.mac_count)
         return DspPlacement(

@@ -29,9 +29,10 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
+from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Placement
+from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Floats
 
@@ -44,14 +45,14 @@ class KpuPlacement(Placement):
     """Of all waves."""
 
 
-class Kpu:
+class Kpu(Indifferent):
     """Domain-flow architectures."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> KpuPlacement:
         """Return blocks, waves and times; see the module's formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
-        units = float(peak.unit_count)
+        units = peak.unit_count
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
@@ -73,7 +74,7 @@ class Kpu:
         compute = waves * (block_cycles + simple_cycles) / peak.clock_hz
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("l3"))
-        launch = hardware.coefficient("program_cost")
+        launch = take(hardware, kernels.leader).coefficient("program_cost")
         executed = np.where(work.has_macs, blocks * elements * work.gemm_k, 0.0)
         return KpuPlacement(
             compute_s=compute,

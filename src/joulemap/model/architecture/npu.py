@@ -43,9 +43,10 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
+from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Overlap, Placement, overlap_engines
+from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.model.run import STAGE
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
@@ -90,7 +91,14 @@ class NpuPlacement(Placement):
     """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
 
 
-class Npu:
+@of_each
+def _square_edge(hardware: Hardware, precision: str) -> float:
+    """Return the edge of the largest square of outputs that a unit's MACs make."""
+    unit_macs = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
+    return max(1.0, math.floor(math.sqrt(unit_macs)))
+
+
+class Npu(Indifferent):
     """Neural processing units with a static schedule."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> NpuPlacement:
@@ -100,7 +108,9 @@ class Npu:
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         engine = self._engine(kernels, hardware)
         tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
-        lane_rate = min(self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC)
+        lane_rate = np.minimum(
+            self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC
+        )
         on_tensor = work.has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
         simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
         vector_macs = np.where(work.has_macs & ~on_tensor, work.mac_count, 0.0)
@@ -110,7 +120,7 @@ class Npu:
 
         read, written = self._outside_bytes(kernels, hardware)
         memory = self._memory_s(kernels, read + written, hardware)
-        launch = hardware.coefficient("layer_cost")
+        launch = take(hardware, kernels.leader).coefficient("layer_cost")
         share = self._pass_share(kernels, hardware)
         slots = tensor_s * share * peak.clock_hz * peak.unit_count * unit_macs
         unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
@@ -216,7 +226,7 @@ class Npu:
                 weights=panels * blocks * rows * columns,
                 sums=groups * m * n * ceil_divide(k, rows),
             )
-        rows = columns = max(1.0, math.floor(math.sqrt(unit_macs)))
+        rows = columns = _square_edge(hardware, kernels.precision)
         if "output_rows" in geometry:
             rows, columns = geometry["output_rows"].value, geometry["output_columns"].value
         tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)

@@ -31,6 +31,7 @@ Source: Jouppi et al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attenti
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 import attrs
@@ -39,6 +40,7 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.quantity import Quantity
+from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
@@ -54,6 +56,7 @@ VECTOR_SOURCES: Final = 2.0
 """Operands that one of its operations reads; it writes one."""
 
 
+@of_each
 def find_last_level(hardware: Hardware) -> MemoryLevel:
     """Return the level before DRAM, all cores' instances together.
 
@@ -90,23 +93,27 @@ class TpuPlacement(Placement):
 class Tpu:
     """Systolic-array machines."""
 
+    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+        """Return how many passes products take."""
+        return self._passes(hardware, precision)
+
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
         """Return tiles, waves and times; see the module's formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
-        units = float(peak.unit_count)
+        units = peak.unit_count
         clock_hz = peak.clock_hz
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         block = hardware.coefficient("row_block")
-        passes = self._passes(kernels.precision, hardware)
+        passes = self._passes(hardware, kernels.precision)
 
         weight_tiles = work.gemm_groups * ceil_divide(work.gemm_k, rows) * ceil_divide(work.gemm_n, columns)
         row_blocks = ceil_divide(work.gemm_m, block)
         tiles = weight_tiles * row_blocks
         waves = ceil_divide(tiles, units)
         streamed_rows = np.maximum(ceil_divide(work.gemm_m, row_blocks), rows)
-        row_rate = self._row_rate(kernels.precision, hardware)
+        row_rate = self._row_rate(hardware, kernels.precision)
         cycles = passes * waves * streamed_rows / row_rate + rows + columns
         on_array = cycles / clock_hz
 
@@ -123,8 +130,8 @@ class Tpu:
         memory, read, written = memory_time(kernels, hardware, find_last_level(hardware))
         gathered = (read + written) / (hardware.memory_bandwidth.value * hardware.coefficient("paged_dram_efficiency"))
         memory = np.where(paged, np.maximum(memory, gathered), memory)
-        launch = np.full(kernels.kernel_count, hardware.coefficient("program_cost"))
-        launch = launch + self._paging_clocks(kernels, paged, hardware)[kernels.leader] / clock_hz
+        launch = np.full(kernels.kernel_count, take(hardware, kernels.leader).coefficient("program_cost"))
+        launch = launch + (self._paging_clocks(kernels, paged, hardware) / clock_hz)[kernels.leader]
         on_mxu = work.has_macs & ~uses_vector
         slots = np.where(on_mxu, cycles * units * rows * columns * row_rate / passes, 0.0)
         return TpuPlacement(
@@ -164,13 +171,15 @@ class Tpu:
         return np.where(paged, kernels.batch * (sequence + kernels.work.gemm_m * query), 0.0)
 
     @staticmethod
-    def _row_rate(precision: str, hardware: Hardware) -> float:
+    @of_each
+    def _row_rate(hardware: Hardware, precision: str) -> float:
         """Return the rows that an array takes each cycle: more than one where narrow integers run faster."""
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
         return max(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements)
 
     @staticmethod
-    def _passes(precision: str, hardware: Hardware) -> float:
+    @of_each
+    def _passes(hardware: Hardware, precision: str) -> float:
         return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
 
     def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:
@@ -178,7 +187,7 @@ class Tpu:
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
-        passes = self._passes(precision, hardware)
+        passes = self._passes(hardware, precision)
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
         on_mxu = placement.on_mxu
@@ -217,7 +226,7 @@ class Tpu:
             ("mxu", mac_action): mxu_macs,
             ("pe_register", "shift"): mxu_macs,
             ("weight", "shift_in"): weights * placement.row_blocks,
-            ("mxu", "idle_cycle"): idle_slots / self._row_rate(precision, hardware),
+            ("mxu", "idle_cycle"): idle_slots / self._row_rate(hardware, precision),
             ("partial_sum", "drain"): results,
             ("vpu", "elementwise"): elementwise,
             ("vpu", "special_function"): seen * work.special_count,

@@ -28,6 +28,7 @@ Source: Dally, AHA 2023 and DAC 2021 (335 pJ); AccelWattch (lanes of V100); boar
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 import attrs
@@ -46,6 +47,7 @@ from joulemap.model.architecture.gpu.device import (
 from joulemap.model.architecture.gpu.product import smooth_max
 from joulemap.model.architecture.gpu.sort import Traits
 from joulemap.model.architecture.gpu.time import Times, time_operators
+from joulemap.model.column import is_one, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Overlap, Placement
@@ -97,6 +99,10 @@ class GpuPlacement(Placement):
 class Gpu:
     """SIMT data-parallel processors."""
 
+    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+        """Return what computes products, and whether the board is several devices."""
+        return uses_tensor_cores(hardware, precision), find_device(hardware) is hardware
+
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product`, `sort` and `time`."""
         work = kernels.work
@@ -118,7 +124,7 @@ class Gpu:
             compute_s=compute,
             memory_s=memory,
             launch_s=launch,
-            overlap=_share_devices(hardware, compute, memory, launch),
+            overlap=_share_devices(kernels, hardware, compute, memory, launch),
             dram_read_bytes=read + again / 2.0,
             dram_write_bytes=written + again / 2.0,
             tile_count=tiles,
@@ -273,16 +279,18 @@ def stream_time(kernels: KernelColumns, engine: Engine, dram_bytes: Floats) -> F
     return np.maximum(near, far)
 
 
-def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats) -> Overlap | None:
+def _share_devices(
+    kernels: KernelColumns, hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats
+) -> Overlap | None:
     """Return what a batch takes of a board of several devices, each with a batch, and with memory, of its own."""
     count = hardware.geometry.get("device_count")
-    if count is None or count.value == 1.0:
+    if count is None or is_one(count.value):
         return None
-    share = 1.0 / count.value
     whole = Overlap(
         limit=DEVICES, compute_s=compute_s, memory_s=memory_s, launch_s=launch_s, shared_s=np.zeros_like(memory_s)
     )
-    return whole.scaled(share, share)
+    per_kernel = take(hardware, kernels.leader).geometry["device_count"].value
+    return whole.scaled(1.0 / count.value, 1.0 / per_kernel)
 
 
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:

@@ -28,6 +28,7 @@ import attrs
 import numpy as np
 
 from joulemap.model.architecture.gpu.device import Engine
+from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats, Integers
@@ -88,7 +89,7 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     for family in np.unique(families).tolist():
         mine = scores[families == family]
         shapes = _read_shapes(kernels, mine)
-        numbers = _Numbers(engine, family)
+        numbers = _Numbers(take(engine, mine), family)
         some, one = _several(shapes, numbers), _single(shapes, numbers)
         taken, count = (np.where(shapes.queries > 1.0, *pair) for pair in zip(some, one, strict=True))
         of_kernel[kernels.kernel_index[mine]] = taken
@@ -113,10 +114,13 @@ class _Numbers:
     @property
     def macs_per_clock(self) -> float:
         """Of a unit: at four bytes an element attention runs on the vector lanes, whatever products do."""
-        hardware = self.engine.hardware
-        wide = self.engine.width == "wide" and "fp32" in hardware.peaks
-        own = Engine.of(hardware, "fp32").macs_per_clock if wide else self.engine.macs_per_clock
-        return own * self.value("share")
+        return _attending_macs(self.engine) * self.value("share")
+
+
+@of_each
+def _attending_macs(engine: Engine) -> float:
+    wide = engine.width == "wide" and "fp32" in engine.hardware.peaks
+    return Engine.of(engine.hardware, "fp32").macs_per_clock if wide else engine.macs_per_clock
 
 
 @attrs.frozen(kw_only=True, eq=False)

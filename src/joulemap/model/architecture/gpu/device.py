@@ -16,6 +16,7 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.quantity import Quantity
+from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
 
 TENSOR: Final = "tensor_core"
@@ -27,6 +28,7 @@ BEYOND_LANES: Final = 1.5
 REGISTER_BYTES: Final = 4.0
 
 
+@of_each
 def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
     """Whether the peak at this precision is that of the tensor cores: as the target says, else as the rate shows."""
     peak = hardware.peaks[precision]
@@ -37,6 +39,7 @@ def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
     return peak.operations_per_clock > BEYOND_LANES * packed * vector
 
 
+@of_each
 def find_device(hardware: Hardware) -> Hardware:
     """Return what one kernel sees: the hardware, or its share where the board is several devices to the software."""
     count = hardware.geometry.get("device_count")
@@ -67,6 +70,7 @@ def find_device(hardware: Hardware) -> Hardware:
     )
 
 
+@of_each
 def find_last_level(hardware: Hardware) -> MemoryLevel:
     """Return the cache before DRAM; a bandwidth that nobody published is bytes per clock times units times clock."""
     level = hardware.memory_levels[-1]
@@ -85,6 +89,7 @@ def find_clock_hz(hardware: Hardware) -> float:
     return peak.clock_hz if peak else hardware.clock.value
 
 
+@of_each
 def packing(hardware: Hardware, precision: str) -> float:
     """Return the MACs that one vector lane does each clock, at least 1: four in DP4A, two in packed fp32."""
     if uses_tensor_cores(hardware, precision):
@@ -93,6 +98,7 @@ def packing(hardware: Hardware, precision: str) -> float:
     return max(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / lanes)
 
 
+@of_each
 def lanes_per_unit(hardware: Hardware, precision: str) -> float:
     """Return the elements per clock and unit that plain arithmetic at this precision runs at."""
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
@@ -124,15 +130,16 @@ class Engine:
     """MACs that a unit could issue in a clock, were there nothing else to issue: all of a tensor core, whose operands
     come with them, or one for each thread of the warps that its schedulers issue."""
 
-    @classmethod
-    def of(cls, hardware: Hardware, precision: str) -> Engine:
+    @staticmethod
+    @of_each
+    def of(hardware: Hardware, precision: str) -> Engine:
         """Return the engine of a device (`find_device`) at a precision."""
         item = PRECISION_BYTES[precision]
         peak = hardware.peaks[precision]
         macs_per_clock = peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
         on_tensor_cores = uses_tensor_cores(hardware, precision)
         slots = hardware.geometry["issue_slots_per_unit"].value * packing(hardware, precision)
-        return cls(
+        return Engine(
             hardware=hardware,
             precision=precision,
             mode="tensor" if on_tensor_cores else "vector",
@@ -153,14 +160,6 @@ class Engine:
         """Return a coefficient in clocks as time."""
         return self.value(name) / self.clock_hz
 
-    def stream_seconds(self, byte_count: Floats) -> Floats:
-        """Return the time to move bytes once: through the last cache what fits there, through DRAM what does not."""
-        level = find_last_level(self.hardware)
-        bandwidth = (level.bandwidth or self.hardware.memory_bandwidth).value
-        near = byte_count / (bandwidth * self.hardware.coefficient(f"{level.name}_efficiency"))
-        far = byte_count / (self.hardware.memory_bandwidth.value * self.value("dram_efficiency"))
-        return np.where(byte_count <= level.capacity.value, near, np.maximum(near, far))
-
     @property
     def issue_hz(self) -> float:
         """Clocks per second of all units together."""
@@ -175,3 +174,12 @@ class Engine:
     def macs_per_s(self) -> float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
+
+
+def stream_seconds(engine: Engine, byte_count: Floats) -> Floats:
+    """Return the time to move bytes once: through the last cache what fits there, through DRAM what does not."""
+    level = find_last_level(engine.hardware)
+    bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
+    near = byte_count / (bandwidth * engine.hardware.coefficient(f"{level.name}_efficiency"))
+    far = byte_count / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
+    return np.where(byte_count <= level.capacity.value, near, np.maximum(near, far))

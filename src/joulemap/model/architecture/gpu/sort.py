@@ -23,6 +23,7 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.device import Engine, find_last_level
+from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Integers
 
@@ -107,16 +108,29 @@ class Traits:
 
     def _of_sort(self, find: Callable[[Sort], Callable[[Traits], Floats] | None], elsewhere: float) -> Floats:
         column = np.full(self.kernels.work.operator_count, elsewhere)
-        for number in np.unique(self.index).tolist():
-            function, mine = find(SORTS[number]), self.index == number
+        for sort, mine in self.members:
+            function = find(sort)
             if function is not None:
                 column[mine] = function(self)[mine]
         return column
 
+    @cached_property
+    def members(self) -> tuple[tuple[Sort, Integers], ...]:
+        """The sorts that there are, and the operators of each."""
+        present = np.flatnonzero(np.bincount(self.index, minlength=len(SORTS))).tolist()
+        return tuple((SORTS[number], np.flatnonzero(self.index == number)) for number in present)
+
     def is_of(self, *names: str) -> Booleans:
         """Return the operators of these sorts."""
-        mask: Booleans = np.array([sort.name in names for sort in SORTS])[self.index]
+        mask = self._masks.get(names)
+        if mask is None:
+            mask = self._masks[names] = np.array([sort.name in names for sort in SORTS])[self.index]
         return mask
+
+    @cached_property
+    def _masks(self) -> dict[tuple[str, ...], Booleans]:
+        """What was asked for by names of sorts."""
+        return {}
 
     @property
     def macs(self) -> Floats:
@@ -413,13 +427,11 @@ def look_up(traits: Traits, engine: Engine) -> Sorted:
     def column(
         name: str, find: Callable[[Sort], str], elsewhere: float, *, only: frozenset[str] | None = None
     ) -> Floats:
-        present = np.unique(traits.index).tolist()
-        table = np.full(len(SORTS), elsewhere)
-        for number in present:
-            qualifier = find(SORTS[number])
-            if qualifier or (only is not None and SORTS[number].name in only):
-                table[number] = engine.value(f"{name}.{qualifier}" if qualifier else name)
-        found: Floats = table[traits.index]
+        found = np.full(len(traits.index), elsewhere)
+        for sort, mine in traits.members:
+            qualifier = find(sort)
+            if qualifier or (only is not None and sort.name in only):
+                found[mine] = take(engine, mine).value(f"{name}.{qualifier}" if qualifier else name)
         return found
 
     return Sorted(

@@ -17,9 +17,10 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.attention import ROWS, time_attention
-from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit
+from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit, stream_seconds
 from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
+from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers
@@ -79,7 +80,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     )
     untiled = traits.is_of("recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention")
     tiled = np.flatnonzero(is_product & ~untiled)
-    tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), engine)
+    tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), take(engine, tiled))
     column = _Spread(work.operator_count, tiled)
     padding = np.where(
         traits.is_of("native_groups", "padded_groups"), NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0
@@ -145,7 +146,7 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     unit takes in operands, which `product` says.
     """
     far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
-    near_rate = max(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
+    near_rate = np.maximum(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
     more = (
         np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio")) - 1.0
     )
@@ -153,15 +154,15 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + kernels.weight_bytes
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
-    far = (read + written + more * written) / far_rate
-    return np.maximum(near, far)
+    slower: Floats = np.maximum(near, (read + written + more * written) / far_rate)
+    return slower
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
     """Return the tiled products; convolutions spend more on operands, whose addresses they compute."""
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
-    ratio = np.where(is_conv, engine.value("conv_reach_ratio"), 1.0)
+    reach = engine.value("operand_reach") * np.where(is_conv, engine.value("conv_reach_ratio"), 1.0)
     is_built = traits.kernels.runtime == "engine"
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     return Shapes(
@@ -170,12 +171,12 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         inner=work.gemm_k[rows],
         groups=np.maximum(work.gemm_groups[rows], 1.0),
         share=sorts.share[rows],
-        reach=engine.value("operand_reach") * ratio[rows],
+        reach=reach[rows],
         stored=traits.kernels.stored_share[rows],
         loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
         splits=traits.is_of("product")[rows],
         is_built=is_built,
-        turn=np.where(is_conv[rows], turn, 0.0),
+        turn=np.where(is_conv, turn, 0.0)[rows],
         memory_s=memory_s[rows],
     )
 
@@ -225,7 +226,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         passes = passes & ~kernels.loops
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
-        stream = engine.stream_seconds(moved)
+        stream = stream_seconds(engine, moved)
         return _Passes(start_s=often * light, busy_s=stream, issue_s=zero, moved_bytes=moved)
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
@@ -239,7 +240,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     start = np.where(quantizes, quantize, start)
     return _Passes(
         start_s=start,
-        busy_s=smooth_max(issue, engine.stream_seconds(moved)),
+        busy_s=smooth_max(issue, stream_seconds(engine, moved)),
         issue_s=issue,
         moved_bytes=moved,
     )

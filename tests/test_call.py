@@ -1,0 +1,59 @@
+"""How many calls an evaluation makes: what decides how long it takes, and the same on every machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.model.pipeline import Asked, Evaluator
+from models import shipped
+
+CATALOGUE = load_catalogue()
+GPUS = tuple(one for one in CATALOGUE.hardware.values() if one.architecture == "gpu" and "fp16" in one.peaks)
+
+
+def count_calls(function: Callable[[], object]) -> int:
+    """Return the calls, to Python and C, that a function makes the second time: the first one prepares."""
+    function()
+    made = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+def asked(hardware: Hardware, precision: str, runtime: str) -> Asked:
+    return hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "precision", "runtime", "most"),
+    [
+        ("tpu_v4", "bf16", "graph", 1400),
+        ("h100_sxm5", "fp16", "fused", 4000),
+        ("h100_sxm5", "fp16", "engine", 5700),
+        ("xeon_8490h", "int8", "engine", 3300),
+    ],
+)
+def test_one_evaluation_makes_no_more_calls(hardware: str, precision: str, runtime: str, most: int) -> None:
+    evaluator, one = Evaluator(shipped("resnet18")), asked(CATALOGUE.find(hardware), precision, runtime)
+    assert count_calls(lambda: evaluator.evaluate_all([one])) <= most
+
+
+def test_many_evaluations_make_few_calls_each() -> None:
+    evaluator = Evaluator(shipped("resnet18"))
+    many = [asked(hardware, "fp16", runtime) for runtime in RUNTIMES for hardware in GPUS]
+    assert count_calls(lambda: evaluator.evaluate_all(many)) <= 950 * len(many)
