@@ -77,8 +77,8 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
     work = _Work(source, (plan,))
     if not is_there:
         work.trace_next()
+    prepare(plan)
     while not work.is_done:
-        prepare(plan)
         with writing(work.source) as connection:
             if work.advance(connection) and not is_wanted(work.source.path):
                 yield work.give_out(connection, plan)
@@ -118,9 +118,9 @@ def ensure_all(source: Source, plans: Sequence[Plan]) -> frozenset[str]:
         if not plans or (connection is not None and _stored_ids(connection, plans) is not None):
             return frozenset()
     work = _Work(source, tuple(plans), is_lenient=True)
+    for plan in plans:
+        prepare(plan)
     while not work.is_done:
-        for plan in plans:
-            prepare(plan)
         with writing(work.source) as connection:
             work.advance(connection)
         if work.needs_trace:
