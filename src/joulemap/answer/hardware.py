@@ -26,6 +26,7 @@ from joulemap.plan.selection import check_architectures, describe_meanings, find
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
+from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch, find_projected
@@ -42,7 +43,7 @@ PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 KILO: Final = 1000.0
 
 
-@attrs.frozen
+@frozen
 class HardwareSummary:
     """What a hardware is."""
 
@@ -71,7 +72,7 @@ class HardwareSummary:
     hardware_digest: str
 
 
-@attrs.frozen
+@frozen
 class ListedHardware:
     """A hardware of the catalogue in a line."""
 
@@ -102,7 +103,7 @@ class ListedHardware:
     """Why it cannot be bought; empty where it can."""
 
 
-@attrs.frozen
+@frozen
 class RidgePoint:
     """The roofline of a hardware at one precision."""
 
@@ -120,7 +121,7 @@ class RidgePoint:
     explanation: str
 
 
-@attrs.frozen
+@frozen
 class HardwareLink:
     """A link of a hardware to devices of its kind or to its host."""
 
@@ -140,7 +141,7 @@ class HardwareLink:
     source: str
 
 
-@attrs.frozen
+@frozen
 class HardwareFact:
     """One number of a hardware."""
 
@@ -156,7 +157,7 @@ class HardwareFact:
     note: str
 
 
-@attrs.frozen
+@frozen
 class ActionPrice:
     """One row of a hardware's energy reference table."""
 
@@ -175,14 +176,14 @@ class ActionPrice:
     count_formula: str
 
 
-@attrs.frozen
+@frozen
 class StoredCalibration(RunCalibration):
     """A calibration that a database holds."""
 
     query: ClassVar[str] = "calibration.list"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HardwareAnswer(Answer):
     """One hardware: what it is, its rooflines and links, every number."""
 

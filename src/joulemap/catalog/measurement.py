@@ -29,6 +29,7 @@ from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.file import FileError, read_text
+from joulemap.record import frozen
 
 FOLDER: Final = DATA / "measurement"
 
@@ -220,7 +221,7 @@ def _number(row: Mapping[str, Any], name: str) -> float:
     return number
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Profile:
     """One profile: what all of its rows share, and where they are."""
 

@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 TOLERANCE: Final = 1e-10
 """Of the power that the cap allows."""
@@ -39,7 +39,7 @@ STEPS: Final = 100
 """At most, to find the clock."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PowerLaw:
     """What decides the voltage and the power cap of a hardware at its power mode."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import attrs
-
 from joulemap.background import begin
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.change import Change
@@ -18,6 +16,7 @@ from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.change import change_target, describe_change
 from joulemap.plan.run import Plan, PlannedRun
+from joulemap.record import define
 from joulemap.resource import package_version
 from joulemap.store.calibration import ensure_calibrations
 from joulemap.store.connection import Connection, transaction
@@ -33,7 +32,7 @@ NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that i
 """Why a model of views alone is refused, whatever the hardware."""
 
 
-@attrs.define
+@define
 class Queue:
     """Evaluated runs on their way into the database: one transaction is written while the next is queued.
 

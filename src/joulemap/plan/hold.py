@@ -20,6 +20,7 @@ from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
+from joulemap.record import define, frozen
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.run import find_runs, find_runs_of
@@ -41,7 +42,7 @@ GAP_S: Final = 0.08
 """How long it then leaves it to others: two looks of who waits."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class StoredRuns:
     """The runs of a plan, and a connection that holds them."""
 
@@ -106,7 +107,7 @@ def _stored_ids(connection: Connection, plan: Plan) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(stored[key] for key in planned))
 
 
-@attrs.define
+@define
 class _Work:
     """What is evaluated of a plan, model by model, in sessions of a few seconds."""
 

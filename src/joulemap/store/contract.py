@@ -28,11 +28,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import attrs
-
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.file import FileError, read_text
+from joulemap.record import frozen
 
 MOST_BYTES: Final = 1_000_000
 
@@ -52,7 +51,7 @@ _FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meanin
 """Of each parameter and column, those that are text."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """One named parameter of a query."""
 
@@ -69,7 +68,7 @@ class Parameter:
         return self.default is None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Query:
     """A query file with its checked header."""
 

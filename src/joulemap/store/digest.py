@@ -28,6 +28,8 @@ from zlib import crc32
 import attrs
 import duckdb
 
+from joulemap.record import frozen
+
 OWN_NUMBERS: Final = frozenset(
     {"run_id", "workload_id", "measurement_id", "estimate_id", "action_id", "is_newest", "content_digest"}
 )
@@ -52,7 +54,7 @@ Columns = Mapping[str, Any]
 """Name -> numpy array, as the engine gives it out."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Seal:
     """What one digest is over."""
 
@@ -157,7 +159,7 @@ def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
     }
 
 
-@attrs.frozen
+@frozen
 class Digester:
     """Computes digests of what a database holds, or is about to."""
 
@@ -297,7 +299,7 @@ class Digester:
         return _Prices(rows, places)
 
 
-@attrs.frozen
+@frozen
 class _Prices:
     rows: Mapping[str, int]
     """Hardware digest -> its row of `places`; row 0 and the last column are of what has no price."""

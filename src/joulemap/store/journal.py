@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import attrs
 import duckdb
 
 from joulemap.background import uninterrupted
 from joulemap.draft import drafting
 from joulemap.errors import LockedDatabaseError
+from joulemap.record import frozen
 from joulemap.store.header import BLOCK, HEAD, Head
 
 SUFFIX: Final = ".journal"
@@ -36,7 +36,7 @@ _COUNT: Final = struct.Struct("<Q")
 _DIGEST: Final = 32
 
 
-@attrs.frozen
+@frozen
 class Journal:
     """What a database file was before a checkpoint, where the checkpoint writes over it."""
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
-import attrs
 import duckdb
 
 from joulemap.errors import DatabaseError
+from joulemap.record import frozen
 from joulemap.resource import folder
 
 SCHEMA_VERSION: Final = 1
@@ -39,7 +39,7 @@ COMMENT ON COLUMN schema_migration.applied_at IS 'When, UTC';
 _COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
 
 
-@attrs.frozen
+@frozen
 class Migration:
     """One migration: a file, or a folder of parts."""
 

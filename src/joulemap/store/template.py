@@ -23,6 +23,7 @@ import duckdb
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.draft import drafting, sweep
 from joulemap.errors import DatabaseError
+from joulemap.record import frozen
 from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.engine import connect
@@ -40,7 +41,7 @@ KEPT: Final = 8
 """Templates of other catalogues or versions that stay, the newest."""
 
 
-@attrs.frozen
+@frozen
 class Template:
     """A database to copy, and the hardware in it by id."""
 

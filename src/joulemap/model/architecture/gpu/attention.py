@@ -31,6 +31,7 @@ from joulemap.model.architecture.gpu.device import Engine
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.record import frozen
 
 ROWS: Final = 128.0
 """Queries of one block, those of all heads of a group together."""
@@ -63,7 +64,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 """Name of a kernel as workloads and sources give it -> family; a name that is not here runs as `sdpa`."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Attention:
     """Of each operator of a fused attention; 0 for all else."""
 
@@ -100,7 +101,7 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     return Attention(start_s=start, busy_s=busy, blocks=blocks, seen_share=seen)
 
 
-@attrs.frozen
+@frozen
 class _Numbers:
     """Coefficients of a family on an engine."""
 
@@ -119,7 +120,7 @@ class _Numbers:
         return own * self.value("share")
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _Shapes:
     """Of each kernel."""
 
