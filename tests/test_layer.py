@@ -22,7 +22,7 @@ PACKAGE = Path(joulemap.__file__).parent
 BELOW: dict[str, set[str]] = {
     "errors": set(),
     "record": set(),
-    "resource": set(),
+    "resource": {"draft"},
     "background": set(),
     "draft": set(),
     "file": {"draft", "errors", "resource"},
@@ -33,7 +33,7 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain", "errors", "resource"},
     "fuse": {"domain"},
     "device": {"domain", "errors", "resource", "trace"},
-    "model": {"domain", "errors", "units"},
+    "model": {"domain", "errors", "resource", "units"},
     "calibrate": {"domain", "errors", "model", "units"},
     "store": {"background", "domain", "draft", "errors", "file", "model", "resource"},
     "plan": {"background", "catalog", "domain", "errors", "fuse", "model", "resource", "store", "trace", "units"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -154,6 +153,8 @@ def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContex
 
 def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:
     """Give the columns of views that lack a comment the one of their name."""
+    import tomllib
+
     meanings = tomllib.loads(columns)
     silent = connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND comment IS NULL "
