@@ -89,6 +89,7 @@ def _outline(name: str) -> Callable[[], None]:
 
     module = f"{__package__}.{name}"
     code = SourceFileLoader(module, str(Path(__file__).with_name(f"{name}.py"))).get_code(module)
+    assert code is not None  # it is the code of a file
     functions = [part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == name]
     outline.__doc__ = str([*functions, code][0].co_consts[0])
     return outline

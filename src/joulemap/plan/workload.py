@@ -12,7 +12,6 @@ from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.errors import DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
@@ -156,6 +155,8 @@ def trace(model: Model, talk: Talk) -> Workload:
 
 def describe_operator(model: Model) -> Workload:
     """Return the workload of a single operator; UsageError for one that is too large to be added up."""
+    from joulemap.domain.operator.workload import describe
+
     request = model.request
     operator = find_operator(request.model)
     assert operator is not None
