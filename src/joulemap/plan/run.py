@@ -42,6 +42,8 @@ class PlannedRun:
     calibration: CalibrationEntry | None
     changes: tuple[Change, ...] = ()
     """What is set of the hardware."""
+    target_digest: str
+    """Of the hardware as the run has it: under its calibration, at its mode and boundary, with what is set of it."""
     run_key: str
 
     @property
@@ -91,6 +93,7 @@ class Plan:
                             runtime=runtime,
                             calibration=calibration,
                             changes=changes,
+                            target_digest=changed,
                             run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                         )
                     )
