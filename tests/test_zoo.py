@@ -90,7 +90,7 @@ def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / place).parent.mkdir(exist_ok=True)
         copy(package / place, tmp_path / place)
     monkeypatch.setattr(resource, "_PACKAGE", tmp_path)
-    assert resource.digest_code(*RULES) == tracer_version()
+    assert resource.read_code(*RULES) == tracer_version()
     for place, old, new, is_rule in (
         ("trace/formula/gemm.py", "mac_count=macs", "mac_count=2 * macs", True),
         ("fuse/partition.py", "PRODUCTS_IN_GATE: Final = 2", "PRODUCTS_IN_GATE: Final = 3", True),
@@ -98,10 +98,10 @@ def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.M
         ("fuse/partition.py", "Operations that end", "What ends", False),
         ("trace/formula/gemm.py", "import math\n", "import math\n\n# Products of matrices.\n", False),
     ):
-        before, file = resource.digest_code(*RULES), tmp_path / place
+        before, file = resource.read_code(*RULES), tmp_path / place
         assert old in file.read_text()
         file.write_text(file.read_text().replace(old, new))
-        assert (resource.digest_code(*RULES) != before) == is_rule, (place, new)
+        assert (resource.read_code(*RULES) != before) == is_rule, (place, new)
 
 
 @pytest.mark.parametrize("name", [*SAMPLE, *SLOW])

@@ -138,7 +138,6 @@ from joulemap.answer.hardware import (
     HardwareFact as HardwareFact,
     HardwareLink as HardwareLink,
     HardwareSummary as HardwareSummary,
-    ListedHardware as ListedHardware,
     RidgePoint as RidgePoint,
     StoredCalibration as StoredCalibration,
 )
@@ -147,6 +146,9 @@ from joulemap.answer.hardware_file import (
     FileCheck as FileCheck,
     FileChecks as FileChecks,
     Trial as Trial,
+)
+from joulemap.answer.listing import (
+    ListedHardware as ListedHardware,
 )
 from joulemap.answer.measure import (
     MeasureAnswer as MeasureAnswer,

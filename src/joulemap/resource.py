@@ -1,19 +1,33 @@
-"""The installed package: its SQL files, beside it or at the top of a checkout, code, cache, versions of others."""
+"""The installed package: its SQL files, beside it or at the top of a checkout, code, cache, versions of others.
+
+What follows from its files alone is remembered in the cache folder, as long as none of them has been written since.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
+import json
 import os
 import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal, TypeVar
+
+from joulemap.draft import drafting
 
 _PACKAGE = Path(__file__).parent
 
 CACHE: Final = "JOULEMAP_CACHE"
 """Environment variable: the folder for what joulemap keeps to be faster, and can do without."""
+
+Place = Literal["code", "queries"]
+"""The package with its data; the query files."""
+
+Value = TypeVar("Value", str, dict[str, Any])
+"""What JSON holds as it is."""
 
 _PROSE: Final = re.compile(r'^[ \t]*"""(?s:.*?)"""[ \t]*\n|^[ \t]*#.*\n|^[ \t]*\n', re.MULTILINE)
 
@@ -41,6 +55,11 @@ def digest_code(*places: str) -> str:
 
     Comments on lines of their own, docstrings and empty lines do not count.
     """
+    return remember("code", " ".join(places), lambda: read_code(*places))
+
+
+def read_code(*places: str) -> str:
+    """Return what `digest_code` remembers."""
     digest = hashlib.sha256()
     for place in places:
         path = _PACKAGE / place
@@ -48,6 +67,44 @@ def digest_code(*places: str) -> str:
             digest.update(f"{file.relative_to(_PACKAGE).as_posix()}\n".encode())
             digest.update(_PROSE.sub("", file.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:16]
+
+
+def remember(place: Place, name: str, make: Callable[[], Value]) -> Value:
+    """Return what `make` makes of the files of a place and of nothing else; made once for each state of them."""
+    kept = cache_folder() / f"{place}.json"
+    seen, values = _read_remembered(kept, _PACKAGE if place == "code" else folder(place))
+    if name not in values:
+        values[name] = make()
+        with contextlib.suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with drafting(kept.parent) as draft:
+                (draft / kept.name).write_text(json.dumps([seen, values]), encoding="utf-8")
+                (draft / kept.name).replace(kept)
+    value: Value = values[name]
+    return value
+
+
+@cache
+def _read_remembered(kept: Path, top: Path) -> tuple[str, dict[str, Any]]:
+    """Return how the files below a folder look, and name -> value of what is remembered of them."""
+    seen = hashlib.sha256(repr(sorted(_look(str(top)))).encode()).hexdigest()
+    with contextlib.suppress(OSError, ValueError):
+        before, values = json.loads(kept.read_text(encoding="utf-8"))
+        if before == seen and isinstance(values, dict):
+            return seen, values
+    return seen, {}
+
+
+def _look(top: str) -> Iterator[tuple[object, ...]]:
+    """Yield what changes of a file when it is written, of every file below a folder but those that Python makes."""
+    with os.scandir(top) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                if entry.name != "__pycache__":
+                    yield from _look(entry.path)
+            else:
+                found = entry.stat()
+                yield entry.path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def cache_folder() -> Path:

@@ -14,10 +14,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.question import on_default
+from joulemap.record import define
 from joulemap.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from joulemap.store.query import Rows
 
 
-@attrs.define
+@define
 class _Chosen:
     """The workspace that was chosen."""
 

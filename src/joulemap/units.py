@@ -52,7 +52,12 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
 FJ_PER_J: Final = 10**15
 FS_PER_S: Final = 10**15
 
-_NUMBER: Final = re.compile(r"^[-+]?[\d.,_]+(?:e[-+]?\d+)?\s*", re.IGNORECASE)
+PREFIXES: Final = dict(
+    zip(range(-18, 21, 3), ("a", "f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"), strict=True)
+)
+"""power of ten -> the prefix that numbers are shown with"""
+
+_NUMBER: Final = r"(?i)^[-+]?[\d.,_]+(?:e[-+]?\d+)?\s*"
 
 
 def parse_si(text: str, unit: str) -> float:
@@ -71,7 +76,7 @@ def parse_si(text: str, unit: str) -> float:
         example = "1.5k/s" if unit == "1/s" else f"1.5{unit}" if unit.startswith("USD") else f"1.5k{unit}"
         raise ValueError(f"{text!r} is not a number with a unit such as {example}") from error
     if quantity.units not in ("", unit):
-        own = _NUMBER.sub("", written) or quantity.units
+        own = re.sub(_NUMBER, "", written) or quantity.units
         raise ValueError(f"{text!r} is in {own}, expected {unit}")
     if not math.isfinite(quantity):
         raise ValueError(f"{text!r} is not a finite number")
@@ -80,9 +85,14 @@ def parse_si(text: str, unit: str) -> float:
 
 def format_si(value: float, unit: str, digits: int = 3) -> str:
     """Return `value` with an SI prefix and `digits` significant digits, e.g. `12.3 mJ`."""
-    from quantiphy import Quantity
-
-    with Quantity.prefs(  # type: ignore[no-untyped-call]
-        map_sf=Quantity.map_sf_to_greek, output_sf="EPTGMkmunpfa", strip_zeros=True
-    ):
-        return str(Quantity(value, unit).render(prec=digits - 1))
+    if not math.isfinite(value):
+        text = str(value).replace("nan", "NaN")
+    else:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e") if value else ("0", "0")
+        power = int(exponent) // 3 * 3
+        number = f"{float(mantissa) * 10 ** (int(exponent) - power):.{max(digits, 3)}g}"
+        prefix = PREFIXES.get(power)
+        if prefix is not None:
+            return f"{number} {prefix}{unit}" if unit else f"{number}{prefix}"
+        text = f"{number}e{power}"
+    return f"{text} {unit}" if unit else text

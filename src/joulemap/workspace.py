@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from joulemap.answer.explain.answer import ExplainAnswer
     from joulemap.answer.flip import FlipAnswer
     from joulemap.answer.fusion.answer import FusionAnswer
-    from joulemap.answer.hardware import ActionPrice, HardwareAnswer, ListedHardware
+    from joulemap.answer.hardware import ActionPrice, HardwareAnswer
+    from joulemap.answer.listing import ListedHardware
     from joulemap.answer.measure import MeasureAnswer
     from joulemap.answer.measurement import ListedMeasurement
     from joulemap.answer.model import ListedOperator, ProfileAnswer
@@ -712,7 +713,7 @@ class Workspace:
 
         Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
         """
-        from joulemap.answer.hardware import list_hardware
+        from joulemap.answer.listing import list_hardware
 
         return list_hardware(
             self._source,

@@ -15,13 +15,14 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Lines, Section, Steps
 from joulemap.present.format import TABLE, write
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
     from joulemap.figure.figure import Figure
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@frozen(kw_only=True, repr=False)
 class Answer:
     """What a question hands out. Each answer has a `document`, whose options are what people choose to see of it."""
 
@@ -80,7 +81,7 @@ class Answer:
         return {"total": rows.pop("totals")[0], **rows} if "totals" in rows else rows
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RunAnswer(Answer):
     """What a question about runs hands out."""
 

@@ -38,6 +38,7 @@ from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 
-@attrs.frozen
+@frozen
 class CalibrationErrorRow:
     """How far predictions are from the measurements of one group, by how they were fitted."""
 
@@ -67,7 +68,7 @@ class CalibrationErrorRow:
     rank_correlation: float | None
 
 
-@attrs.frozen
+@frozen
 class FittedNumber:
     """A coefficient or energy scale that a calibration changed."""
 
@@ -88,7 +89,7 @@ class FittedNumber:
     coefficient_index: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CalibrateAnswer(Answer):
     """A calibration that was fitted, and how well it does."""
 

@@ -16,6 +16,7 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show, show_count
 from joulemap.present.document import Grid, Section, Shown, grid
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, Usage
@@ -34,7 +35,7 @@ SHOWN_REASONS: Final = 2
 """Reasons for what cannot run that people see; programs get all."""
 
 
-@attrs.frozen
+@frozen
 class Candidate(Outcome):
     """A configuration with its power mode, and what every choice tells of it; None where it was refused."""
 
@@ -50,7 +51,7 @@ class Candidate(Outcome):
 Row = TypeVar("Row", bound=Candidate)
 
 
-@attrs.frozen
+@frozen
 class AssumedNumber:
     """A number that costs and carbon rest on."""
 
@@ -66,7 +67,7 @@ class AssumedNumber:
     note: str
 
 
-@attrs.frozen
+@frozen
 class Violation:
     """A limit that a configuration does not keep."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
+from joulemap.record import frozen
 
 
-@attrs.frozen
+@frozen
 class Caveat:
     """Something a trace had to assume, or could not count."""
 
@@ -19,7 +19,7 @@ class Caveat:
     operator_count: int | None
 
 
-@attrs.frozen
+@frozen
 class ModelCaveat(Caveat):
     """The same of the trace of a model alone."""
 

@@ -33,6 +33,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 from joulemap.units import format_si
 
@@ -54,7 +55,7 @@ LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits 
 IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
 
 
-@attrs.frozen
+@frozen
 class CostOption(Candidate):
     """A configuration and a way to pay for it: `ok`, `no price` or `unsupported`."""
 
@@ -89,7 +90,7 @@ class CostOption(Candidate):
     host_share_ratio: float
 
 
-@attrs.frozen
+@frozen
 class GridFootprint:
     """A million inferences of one configuration in one grid."""
 
@@ -111,7 +112,7 @@ class GridFootprint:
     run_id: int
 
 
-@attrs.frozen
+@frozen
 class BreakEven:
     """Two options, and the number of inferences where both have cost the same."""
 
@@ -158,7 +159,7 @@ class BreakEven:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CostAnswer(RunAnswer):
     """What a million inferences of a model cost on each configuration, rented or bought."""
 

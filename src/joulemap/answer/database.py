@@ -19,6 +19,7 @@ from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
+from joulemap.record import frozen
 from joulemap.resource import package_version
 from joulemap.store.connection import check_place, missing, reading as reading_file, telling, transaction
 from joulemap.store.library import find_query
@@ -36,7 +37,7 @@ ADVICE: Final = (
 )
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """A rule that the database breaks."""
 
@@ -49,7 +50,7 @@ class Finding:
     found: str
 
 
-@attrs.frozen
+@frozen
 class StoredTable:
     """A table of the database."""
 
@@ -61,7 +62,7 @@ class StoredTable:
     meaning: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DatabaseAnswer(Answer):
     """What a database file is."""
 
@@ -99,7 +100,7 @@ class DatabaseAnswer(Answer):
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AuditAnswer(Answer):
     """Every rule that a database breaks; none proves that it holds what was written and that the parts add up."""
 

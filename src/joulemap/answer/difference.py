@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer, close_sections
 from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair, prove_terms
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
@@ -15,13 +13,14 @@ from joulemap.domain.table import Table
 from joulemap.plan.source import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import check_runs, fetch
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 
-@attrs.frozen
+@frozen
 class Setting:
     """A setting, version or digest in which two runs differ."""
 
@@ -33,7 +32,7 @@ class Setting:
     value_b: str
 
 
-@attrs.frozen
+@frozen
 class Constant:
     """A number of the hardware in which two runs differ."""
 
@@ -54,7 +53,7 @@ class Constant:
     source_b: str | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DifferenceAnswer(RunAnswer):
     """What differs between two runs, and how much of the energy each action moved."""
 

@@ -30,6 +30,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_chance, show_quantity, show_share
 from joulemap.present.document import Document, Lines, Section, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ NEGLIGIBLE: Final = 1e-12
 """Of a logarithm: nothing moves by less."""
 
 
-@attrs.frozen
+@frozen
 class Flip:
     """How wrong one constant would have to be for the other hardware to be better, and what its doubt makes."""
 
@@ -83,7 +84,7 @@ INTERVALS: Final[Mapping[str, str]] = {
 """Metric -> the one in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
 
 
-@attrs.frozen
+@frozen
 class PairChance:
     """One run against another in a metric."""
 
@@ -102,7 +103,7 @@ class PairChance:
     other_run_id: int
 
 
-@attrs.frozen
+@frozen
 class BatchWinner:
     """Which of the two is better at a batch."""
 
@@ -112,7 +113,7 @@ class BatchWinner:
     winner: str | None = told("A or B; null where one has no value")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FlipAnswer(RunAnswer):
     """What would make the other hardware the better one, and what to measure next."""
 
@@ -436,7 +437,7 @@ def _try_batches(
     return rows
 
 
-@attrs.frozen
+@frozen
 class _Pair:
     """Two runs, and the logarithm of the ratio of their metrics as a function of one constant."""
 

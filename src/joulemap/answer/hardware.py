@@ -5,36 +5,35 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.scope import RunCalibration, describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.architecture import find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.configuration import BOARD, BOUNDARIES
 from joulemap.domain.name import PROJECTED
-from joulemap.domain.settings import Settings, check_name
+from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
-from joulemap.plan.selection import check_architectures, describe_meanings, find_meant, resolve_name
+from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
+from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
-from joulemap.store.query import fetch, find_projected
+from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.configuration import Boundary, Precision
+    from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Deployment
 
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 """Units that people read with a prefix; bytes too, from a thousand on."""
@@ -42,7 +41,7 @@ PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 KILO: Final = 1000.0
 
 
-@attrs.frozen
+@frozen
 class HardwareSummary:
     """What a hardware is."""
 
@@ -71,38 +70,7 @@ class HardwareSummary:
     hardware_digest: str
 
 
-@attrs.frozen
-class ListedHardware:
-    """A hardware of the catalogue in a line."""
-
-    query: ClassVar[str] = "hardware.list"
-
-    hardware: str
-    name: str
-    architecture: str
-    deployment: str
-    units_total_count: int
-    unit_name: str
-    precisions: str
-    memory_capacity_bytes: float
-    memory_bandwidth_bytes_per_s: float
-    tdp_w: float
-    power_modes: str
-    price_purchase_usd: float | None
-    price_cloud_usd_per_hour: float | None
-    fact_count: int
-    recalled_fact_count: int
-    assumed_fact_count: int
-    aliases: str
-    is_projection: bool
-    projection: str
-    """Why; empty where its key numbers are published."""
-    is_available: bool
-    unavailable: str
-    """Why it cannot be bought; empty where it can."""
-
-
-@attrs.frozen
+@frozen
 class RidgePoint:
     """The roofline of a hardware at one precision."""
 
@@ -120,7 +88,7 @@ class RidgePoint:
     explanation: str
 
 
-@attrs.frozen
+@frozen
 class HardwareLink:
     """A link of a hardware to devices of its kind or to its host."""
 
@@ -140,7 +108,7 @@ class HardwareLink:
     source: str
 
 
-@attrs.frozen
+@frozen
 class HardwareFact:
     """One number of a hardware."""
 
@@ -156,7 +124,7 @@ class HardwareFact:
     note: str
 
 
-@attrs.frozen
+@frozen
 class ActionPrice:
     """One row of a hardware's energy reference table."""
 
@@ -175,14 +143,14 @@ class ActionPrice:
     count_formula: str
 
 
-@attrs.frozen
+@frozen
 class StoredCalibration(RunCalibration):
     """A calibration that a database holds."""
 
     query: ClassVar[str] = "calibration.list"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HardwareAnswer(Answer):
     """One hardware: what it is, its rooflines and links, every number."""
 
@@ -323,27 +291,6 @@ def list_prices(source: Source, name: str, calibration: str | Calibration, bound
     """Return the energy reference table of one hardware, as `Workspace.energy_reference` documents it."""
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)
-
-
-def list_hardware(
-    source: Source, *, architecture: str, deployment: str, precision: str, **limits: float
-) -> Table[ListedHardware]:
-    """Return the hardware of the catalogue that pass every filter, as `Workspace.hardware_list` documents it."""
-    architecture = find_class(architecture) or architecture
-    if architecture:
-        check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
-    filters = Settings(
-        deployment=cast("Deployment", deployment) if deployment else (),
-        precision=cast("Precision", precision) if precision else (),
-    )
-    given = {
-        "architecture": architecture,
-        "deployment": next(iter(filters.deployment), ""),
-        "precision": next(iter(filters.precision), ""),
-        **limits,
-    }
-    with opening_catalogue(source) as connection:
-        return find_projected(connection, fetch(connection, ListedHardware, **given))
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Grid, Section, Text, grid
+from joulemap.record import frozen
 from joulemap.store.connection import open_in_memory, using
 from joulemap.units import FJ_PER_J, FS_PER_S
 
@@ -30,7 +31,7 @@ LONGEST_TRIAL_S: Final = 100.0
 """A trial model that takes longer than this takes it because of a number in another unit."""
 
 
-@attrs.frozen
+@frozen
 class Default:
     """A number that a hardware file leaves out, as its class fills it in."""
 
@@ -40,7 +41,7 @@ class Default:
     source: str
 
 
-@attrs.frozen
+@frozen
 class Trial:
     """One configuration that a hardware file was tried on."""
 
@@ -57,7 +58,7 @@ class Trial:
     """Why it cannot run, if it cannot."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FileCheck:
     """A hardware file that keeps every rule."""
 
@@ -68,7 +69,7 @@ class FileCheck:
     trials: tuple[Trial, ...]
 
 
-@attrs.frozen
+@frozen
 class FileChecks:
     """Hardware files that keep every rule."""
 

@@ -19,6 +19,7 @@ from joulemap.plan.selection import select_chip
 from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
+from joulemap.record import frozen
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
@@ -40,7 +41,7 @@ TIMING: Final = (
 )  # fmt: skip
 
 
-@attrs.frozen
+@frozen
 class Score:
     """A measurement and the prediction of the same configuration, per batch."""
 
@@ -74,7 +75,7 @@ class Score:
     conditions: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class MeasureAnswer(Answer):
     """A measurement of this machine beside the prediction for it."""
 

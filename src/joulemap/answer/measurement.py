@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import attrs
-
 from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.public import find_public_table
 from joulemap.catalog.sheet import load_models
@@ -21,6 +19,7 @@ from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
 from joulemap.present.cell import show_count
+from joulemap.record import frozen
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import fetch, find_projected
@@ -42,7 +41,7 @@ PARTS: Final = (OPERATOR, "block")
 """Families of what is less than a model. A fit to models is not made on them."""
 
 
-@attrs.frozen
+@frozen
 class ListedMeasurement:
     """What somebody measured, per batch."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import attrs
-
 from joulemap.answer.answer import Answer
 from joulemap.answer.caveat import ModelCaveat, describe_caveat
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
 from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from joulemap.store.connection import Connection
 
 
-@attrs.frozen
+@frozen
 class ModelProfile:
     """A model at one input, independent of hardware. Bytes are at the traced dtype."""
 
@@ -61,7 +60,7 @@ class ModelProfile:
     tracer_version: int
 
 
-@attrs.frozen
+@frozen
 class OperationShare:
     """One kind of operation's share of a model."""
 
@@ -79,7 +78,7 @@ class OperationShare:
     moved_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class PatternShare:
     """One fusion pattern's share of a model."""
 
@@ -97,7 +96,7 @@ class PatternShare:
     """The part of the bytes that fusing keeps on chip."""
 
 
-@attrs.frozen
+@frozen
 class ListedOperator:
     """An operator of a model with its counts, independent of hardware. Bytes are at the traced dtype."""
 
@@ -126,7 +125,7 @@ class ListedOperator:
     is_counted: bool
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ProfileAnswer(Answer):
     """A model as a whole, by operation, and by fusion pattern."""
 

@@ -34,6 +34,7 @@ from joulemap.errors import UsageError
 from joulemap.plan.hold import holding_runs
 from joulemap.present.cell import show_chance, show_doubt
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ FIGURES: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "th
 """Shown beside the two metrics, unless it is one of them."""
 
 
-@attrs.frozen
+@frozen
 class ParetoPoint(Candidate):
     """A configuration among those that are compared in two metrics: `front`, `dominated`, `unplaced`, `unsupported`."""
 
@@ -82,7 +83,7 @@ CHANCE: Final[Shown[ParetoPoint]] = (
 """Column of how probable it is that nothing beats a point."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ParetoAnswer(RunAnswer):
     """Every configuration of a model in two metrics: the front, and who beats the rest."""
 

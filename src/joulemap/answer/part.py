@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, get_args
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
 from joulemap.domain.settings import EnergyDivision, ModelDivision, check_name
@@ -16,6 +14,7 @@ from joulemap.plan.run import plan_runs, plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 from joulemap.store.run import find_subgraphs
 from joulemap.units import FJ_PER_J
@@ -33,7 +32,7 @@ FRACTIONS: Final = ("share_fraction", "run_fraction")
 """Fields of a row that add up over rows."""
 
 
-@attrs.frozen
+@frozen
 class _PartEnergy:
     run_id: int
     model: str
@@ -53,7 +52,7 @@ class _PartEnergy:
     """Of the run, or of the subgraph that is looked into."""
 
 
-@attrs.frozen
+@frozen
 class PartCategory(_PartEnergy):
     """One category of the energy of a subgraph or operator."""
 
@@ -72,7 +71,7 @@ class PartCategory(_PartEnergy):
         return self.category
 
 
-@attrs.frozen
+@frozen
 class PartAction(_PartEnergy):
     """One action of a subgraph or operator: count x energy per action."""
 
@@ -98,7 +97,7 @@ class PartAction(_PartEnergy):
 Row = TypeVar("Row", PartCategory, PartAction)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PartAnswer(RunAnswer):
     """The energy of each subgraph or operator of runs; the rows of a run sum to it exactly."""
 

@@ -11,6 +11,7 @@ from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, VariedMetricNam
 from joulemap.domain.settings import Limits, Usage, check_name
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.figure.spec import FIGURES, FigureName
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     Ask = Callable[[Source, str, Settings, str], Answer]
 
 
-@attrs.frozen
+@frozen
 class Asked:
     """A question that draws a figure."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
@@ -36,6 +34,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ MISS_NOTE: Final = (
 )
 
 
-@attrs.frozen
+@frozen
 class RankedConfiguration(Candidate):
     """A configuration within its limits (`feasible`, `unranked`), `infeasible`, or `unsupported`."""
 
@@ -102,7 +101,7 @@ class RankedConfiguration(Candidate):
         return [METRIC[name].label for name in METRIC if name in self.failed.split(", ") and name != self.worst_limit]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RecommendAnswer(RunAnswer):
     """Every configuration of a model against limits: the best that keep them, and how far the others are."""
 

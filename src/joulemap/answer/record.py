@@ -7,12 +7,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import attrs
-
 from joulemap.answer.analyze.row import RunTotal
 from joulemap.answer.run import ActionEnergy
 from joulemap.errors import UnsupportedError
 from joulemap.plan.source import reading
+from joulemap.record import frozen
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_outcomes, find_workload_of
 from joulemap.store.workload import read_workload
@@ -26,7 +25,7 @@ LedgerField = Literal["category", "common_category", "component", "action", "par
 """What lines of the ledger are grouped by."""
 
 
-@attrs.frozen
+@frozen
 class LedgerLine(ActionEnergy):
     """One action of one operator; its energy is round(count x price) in fJ, the stored fact."""
 
@@ -38,7 +37,7 @@ class LedgerLine(ActionEnergy):
     """Whether it is neither arithmetic nor off-chip memory nor board nor static."""
 
 
-@attrs.frozen
+@frozen
 class Allocation:
     """A subgraph placed on the units of a hardware, with its time and what bounds it."""
 
@@ -70,7 +69,7 @@ class Allocation:
     bandwidth_utilization_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class EnergyBreakdown:
     """Lines of the ledger and what they add up to, exactly."""
 
@@ -103,7 +102,7 @@ class EnergyBreakdown:
         return dict(sorted(parts.items(), key=lambda item: (-item[1].energy_fj, item[0])))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RunOperator:
     """An operator as a run executed it."""
 
@@ -112,7 +111,7 @@ class RunOperator:
     energy: EnergyBreakdown
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RunSubgraph:
     """A subgraph as a run executed it."""
 
@@ -127,7 +126,7 @@ class RunSubgraph:
         return EnergyBreakdown(tuple(line for one in self.operators for line in one.energy))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Run:
     """A stored run: run -> subgraph -> operator -> ledger line, summing exactly at every step."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import attrs
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
@@ -21,7 +21,7 @@ BOUNDS: Final = ("compute", "memory", "launch")
 """What may bound the time of a subgraph."""
 
 
-@attrs.frozen
+@frozen
 class Amounts:
     """What a run or one of its parts takes: exact, and in SI units."""
 
@@ -31,7 +31,7 @@ class Amounts:
     latency_s: float
 
 
-@attrs.frozen
+@frozen
 class ActionEnergy:
     """What an action takes: count x energy per action."""
 
@@ -54,7 +54,7 @@ class ActionEnergy:
     source: str
 
 
-@attrs.frozen
+@frozen
 class RunRow(Amounts):
     """A run as a whole."""
 
@@ -78,7 +78,7 @@ class RunRow(Amounts):
         )
 
 
-@attrs.frozen
+@frozen
 class Outcome:
     """A run that was answered or refused."""
 
@@ -121,7 +121,7 @@ def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
     return interval_s is not None and latency_s is not None and interval_s < OVERLAPPING * latency_s
 
 
-@attrs.frozen
+@frozen
 class TimedOutcome(Outcome):
     """A run with its time and power; a figure of one that was refused is None."""
 
@@ -131,7 +131,7 @@ class TimedOutcome(Outcome):
     average_power_w: float | None
 
 
-@attrs.frozen
+@frozen
 class FigureOutcome(TimedOutcome):
     """A run with its totals."""
 

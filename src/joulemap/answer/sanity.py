@@ -18,6 +18,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source, reading
 from joulemap.present.document import Document, Section, Text, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 
@@ -34,7 +35,7 @@ RUNTIME: Final = "graph"
 STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
 
 
-@attrs.frozen
+@frozen
 class Probe:
     """What a large product or a stream copy draws on a hardware."""
 
@@ -66,7 +67,7 @@ class Probe:
     run_id: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SanityAnswer(Answer):
     """Probes of hardware."""
 

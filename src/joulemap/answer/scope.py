@@ -16,6 +16,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 from joulemap.store.run import (
     find_changes,
@@ -52,7 +53,7 @@ TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
 
 
-@attrs.frozen
+@frozen
 class RunCalibration:
     """A calibration that runs used."""
 
@@ -87,7 +88,7 @@ class RunCalibration:
     """Median; None where no energy was measured."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Scope:
     """What an answer is about."""
 

@@ -23,6 +23,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Section, grid, say_rest
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, Usage
@@ -35,7 +36,7 @@ LEAST_SPAN: Final = 1e-9
 """Of a metric: what moves it by less does not move it."""
 
 
-@attrs.frozen
+@frozen
 class Sensitivity:
     """How much one constant moves what a model takes on one hardware."""
 
@@ -65,7 +66,7 @@ class Sensitivity:
     source: str = told("document, measurement or arithmetic")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SensitivityAnswer(RunAnswer):
     """What moves a model's energy and time on each hardware."""
 

@@ -20,6 +20,7 @@ from joulemap.plan.hold import ensure_all
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import reading
 from joulemap.present.cell import show_count
+from joulemap.record import frozen
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 
-@attrs.frozen
+@frozen
 class PredictionScore:
     """How far predictions are from measurements of one quantity, for one part of a hardware's rows."""
 
@@ -57,7 +58,7 @@ class PredictionScore:
     calibration: str
 
 
-@attrs.frozen
+@frozen
 class OperatorScore:
     """How far predicted device times inside models are from measured ones, for one kind of operator."""
 

@@ -19,6 +19,7 @@ from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import Use
 from joulemap.errors import JoulemapError
 from joulemap.model.variation import Totals, Varied, is_power
+from joulemap.record import define
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", S
 BILLED: Final = ("cost", "carbon")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Variation:
     """A workload on a hardware, and what it takes where one of its constants is another."""
 

@@ -24,6 +24,7 @@ from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
+from joulemap.record import frozen
 
 GAP: Final = "gap_clocks"
 """The coefficient of a class that a profile of kernels does not see."""
@@ -38,7 +39,7 @@ WORTH_A_PART: Final = 0.7
 """Share of the kernels from which placing all of them is as fast."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Group:
     """Observations that one placement serves."""
 
@@ -49,7 +50,7 @@ class Group:
     stack: Stack
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Energies:
     """Energy of each row at the prices of the class, divided by what a calibration may scale; what the cap acts on."""
 
@@ -83,7 +84,7 @@ class Energies:
         return np.where(self.owns_static, self.static_w, self.static_w * factor)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Throttle:
     """What the power cap does to each row, in steady state; nothing to what is part of a run."""
 
@@ -93,7 +94,7 @@ class Throttle:
     """What an action on the chip costs, relative to the highest voltage of the die."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Bench:
     """Observations of one hardware."""
 
@@ -215,7 +216,7 @@ def make_bench(hardware: Hardware, observations: Sequence[Observation]) -> Bench
     )
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _Dependence:
     """Kernels of a group that a parameter changes."""
 
@@ -227,7 +228,7 @@ class _Dependence:
     """Those alone."""
 
 
-@attrs.frozen(kw_only=True, eq=False, slots=False)
+@frozen(kw_only=True, eq=False, slots=False)
 class LatencyModel:
     """Natural logarithms of latencies at the full clock, by position of the coefficients."""
 

@@ -19,6 +19,7 @@ from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import MOST_STATIC, Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 CONTRADICTION: Final = 1.5
 """Factor between measurements of one configuration from which they contradict each other."""
@@ -34,7 +35,7 @@ PEAK_TOLERANCE: Final = 1.05
 """The same of the peak."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Freedom:
     """What may be fitted: names and scales with the standard deviations of their natural logarithms."""
 
@@ -43,7 +44,7 @@ class Freedom:
     """At the factor 1, that of static power among them."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Outcome:
     """A fit and what to say about it."""
 

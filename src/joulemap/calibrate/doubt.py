@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC, DoubtQuantity, ErrorScale, ErrorShare
 from joulemap.domain.quantity import Quantity
+from joulemap.record import frozen
 
 LEVELS: Final = ("work", "architecture", "runtime", "precision", "hardware")
 """What groups are alike in, from coarse to fine."""
@@ -46,7 +46,7 @@ CLIPPED: Final = 2.5
 Key = tuple[str, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Residual:
     """The error of one prediction."""
 
@@ -197,7 +197,7 @@ Judged = tuple[Residual, float]
 """An error beside the half-width of the interval that was stated for it."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Coverage:
     """How often what was measured is within its 80 % interval."""
 
@@ -207,7 +207,7 @@ class Coverage:
     median_half_width: float
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Reliability:
     """How often the better of two hardware is the one that was said to be, of pairs called with like probabilities."""
 

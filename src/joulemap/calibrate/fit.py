@@ -25,6 +25,7 @@ from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, information, min
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import define, frozen
 
 PASSES: Final = 3
 """Rounds of latency and energy at most."""
@@ -36,7 +37,7 @@ CLOCK_TOLERANCE: Final = 1e-3
 """Change of a row's clock, relative, that is not worth another round."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Target:
     """What is fitted, to what."""
 
@@ -58,7 +59,7 @@ class Target:
         return next((number for number, scale in enumerate(self.scales) if STATIC_ACTION in scale.actions), None)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Solution:
     """Positions of all parameters, in standard deviations from their defaults."""
 
@@ -66,7 +67,7 @@ class Solution:
     factors: Floats
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Prediction:
     """Of every row."""
 
@@ -74,7 +75,7 @@ class Prediction:
     energy_j: Floats
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Fitter:
     """Fits a target to any part of its rows."""
 

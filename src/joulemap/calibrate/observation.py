@@ -28,6 +28,7 @@ import numpy as np
 
 from joulemap.domain.configuration import Configuration
 from joulemap.model.workload import Booleans, Floats, WorkloadColumns
+from joulemap.record import frozen
 
 EAGER_WEIGHT: Final = 0.25
 
@@ -43,7 +44,7 @@ def _above_zero(_instance: object, attribute: attrs.Attribute[Any], value: float
         raise ValueError(f"{attribute.name} is {value!r}, expected above 0 or None")
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Observation:
     """One measured latency or energy, of a whole workload or of some of its operators."""
 

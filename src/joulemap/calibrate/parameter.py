@@ -16,6 +16,7 @@ import numpy as np
 
 from joulemap.domain.hardware import Hardware, coefficient_range
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 FARTHEST: Final = 4.0
 """Standard deviations that nothing is moved beyond."""
@@ -24,7 +25,7 @@ DIGITS: Final = 5
 """Significant digits of a fitted number: more than measurements give, few enough to be the same everywhere."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """One number that may be fitted."""
 

@@ -29,6 +29,7 @@ from joulemap.model.pipeline import place, place_parts, split
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
+from joulemap.record import frozen
 from joulemap.units import FJ_PER_J
 
 ALONE: Final = "subgraph_index"
@@ -52,7 +53,7 @@ SAME: Final = 1e-9
 """Relative difference up to which two latencies are the same."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Part:
     """Kernels of one workload, and which of them each observation of it covers."""
 
@@ -61,7 +62,7 @@ class Part:
     """(row, operators; None for all)."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Stack:
     """Kernels under one precision and runtime, and how often each row has each."""
 

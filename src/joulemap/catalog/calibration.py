@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,7 @@ from joulemap.domain.calibration import (
 from joulemap.domain.reference import ActionKey
 from joulemap.errors import CatalogueError, UnknownNameError
 from joulemap.file import FileError, make_folder, read_bytes, write_text
+from joulemap.resource import remember
 
 if TYPE_CHECKING:
     from joulemap.catalog.schema import CalibrationFile, FittedEntry, FittedStaticEntry
@@ -77,12 +77,18 @@ def find_calibration(name: str) -> CalibrationEntry | None:
 def shipped_generations() -> Mapping[str, CalibrationEntry]:
     """Return generation -> the calibration that ships for it, by the head of its file; the first by name of several."""
     found: dict[str, CalibrationEntry] = {}
-    for path in sorted(SHIPPED.glob("*.toml")):
-        head, _, _ = _read(path).decode().partition("\n[")
-        generation = tomllib.loads(head).get("generation")
-        if isinstance(generation, str):
-            found.setdefault(generation, _entry(path, path.stem))
+    for name, generation in remember("code", "generations", _read_generations).items():
+        found.setdefault(generation, _entry(SHIPPED / f"{name}.toml", name))
     return found
+
+
+def _read_generations() -> dict[str, str]:
+    """Return name -> generation of the calibrations that ship for one."""
+    import tomllib
+
+    heads = {path.stem: _read(path).decode().partition("\n[")[0] for path in sorted(SHIPPED.glob("*.toml"))}
+    said = {name: tomllib.loads(head).get("generation") for name, head in heads.items()}
+    return {name: generation for name, generation in said.items() if isinstance(generation, str)}
 
 
 def find_named(name: str) -> CalibrationEntry:

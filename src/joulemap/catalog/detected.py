@@ -12,10 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.machine import Cpu, CpuCache, Gpu
+from joulemap.record import frozen
 
 HEAD: Final = """\
 # This machine, as it describes itself. What is marked `assumed` could not be read: replace it where you know better,
@@ -61,7 +60,7 @@ CPU_DOUBTS: Final = (
 """The second of a virtual machine alone."""
 
 
-@attrs.frozen
+@frozen
 class _Vector:
     """What the flags tell of a core's vector unit."""
 

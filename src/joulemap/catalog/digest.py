@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.errors import CatalogueError
+from joulemap.resource import remember
 
 DATA: Final = Path(__file__).parent / "data"
 
@@ -81,6 +82,10 @@ SOURCES: Final = ("catalog/*.py", "domain/*.py", "units.py")
 
 @cache
 def _shipped_digest() -> str:
+    return remember("code", "catalogue", _digest_shipped)
+
+
+def _digest_shipped() -> str:
     digest = hashlib.sha256()
     for pattern in SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):

@@ -33,6 +33,7 @@ from joulemap.domain.settings import MAX_BATCH
 from joulemap.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.file import FileError, read_text
 from joulemap.number import read_real
+from joulemap.record import frozen
 
 FOLDER: Final = DATA / "measurement"
 
@@ -253,7 +254,7 @@ def _number(row: Mapping[str, Any], name: str) -> float:
     raise ValueError(f"{name} is {reprlib.repr(value)}, expected a finite number")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Profile:
     """One profile: what all of its rows share, and where they are."""
 

@@ -20,6 +20,7 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.domain.measurement import Measurement
 from joulemap.errors import UnknownNameError
+from joulemap.record import frozen
 
 FOLDER: Final = DATA / "measurement" / "public"
 
@@ -29,7 +30,7 @@ PREFIX: Final = "public:"
 FIGURES: Final = ("latency_s", "energy_j", "power_w")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PublicTable:
     """A table of measurements that ships, without its rows."""
 

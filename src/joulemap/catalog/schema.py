@@ -6,10 +6,11 @@ import attrs
 
 from joulemap.domain.configuration import BOUNDARIES, CHIP
 from joulemap.domain.quantity import Quantity
+from joulemap.record import frozen
 from joulemap.units import SI_SCALE
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class QuantityEntry:
     """A number as written in a file, in the unit that its source uses."""
 
@@ -39,7 +40,7 @@ class QuantityEntry:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PeakEntry:
     """A peak rate as written in a file."""
 
@@ -54,7 +55,7 @@ class PeakEntry:
     """Why units x operations per clock x clock is not the published rate, where it is not."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LevelEntry:
     """A memory level as written in a file."""
 
@@ -65,7 +66,7 @@ class LevelEntry:
     bandwidth: QuantityEntry | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LinkEntry:
     """A link as written in a file."""
 
@@ -80,7 +81,7 @@ class LinkEntry:
     domain_size: QuantityEntry | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LoadEntry:
     """A measured load as written in a file."""
 
@@ -93,7 +94,7 @@ class LoadEntry:
     covers: str = "board"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PowerModeEntry:
     """A power mode as written in a file."""
 
@@ -105,7 +106,7 @@ class PowerModeEntry:
     static_power: QuantityEntry | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OverrideEntry:
     """An energy per action that this target has better numbers for than its class."""
 
@@ -116,7 +117,7 @@ class OverrideEntry:
     source: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ChipQuantities:
     """The `[quantities]` table of a hardware file. What is optional here follows from the class's defaults."""
 
@@ -141,7 +142,7 @@ class ChipQuantities:
     host_share: QuantityEntry | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CoefficientEntry:
     """One model coefficient of an architecture class or a target, already in SI."""
 
@@ -152,7 +153,7 @@ class CoefficientEntry:
     source: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ClassCoefficientEntry(CoefficientEntry):
     """One model coefficient of an architecture class, with what a calibration may do to it."""
 
@@ -162,7 +163,7 @@ class ClassCoefficientEntry(CoefficientEntry):
     """What it is, in a line, of one that is fitted."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class EnergyScaleEntry:
     """One factor that a calibration puts on the energies of several actions."""
 
@@ -175,7 +176,7 @@ class EnergyScaleEntry:
     """What it stands for, in a line."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HardwareFile:
     """One hardware file: of `data/hardware`, or a person's own."""
 
@@ -207,7 +208,7 @@ class HardwareFile:
     energy_overrides: list[OverrideEntry] = attrs.field(factory=list)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ActionEntry:
     """One energy per action at its reference node."""
 
@@ -229,7 +230,7 @@ class ActionEntry:
     node_nm: float | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class EventEntry:
     """What a class does, in the words of those who ask, as counted from its actions."""
 
@@ -250,7 +251,7 @@ class EventEntry:
     """Actions whose energy it is; left out, those that it is a sum of, or none where it is a difference."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DefaultEntry:
     """What a hardware file may leave out, and the rule that fills it in: a value, or a value times another number."""
 
@@ -264,7 +265,7 @@ class DefaultEntry:
     power: float = 1.0
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DefaultLevelEntry:
     """A memory level that a hardware file without levels is taken to have; its numbers are defaults too."""
 
@@ -273,7 +274,7 @@ class DefaultLevelEntry:
     per: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ArchitectureFile:
     """One file of `data/architecture`."""
 
@@ -295,7 +296,7 @@ class ArchitectureFile:
     default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FittedEntry:
     """One fitted coefficient of a calibration file, in SI."""
 
@@ -308,7 +309,7 @@ class FittedEntry:
     """Part of what is known of it that the measurements said."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FittedStaticEntry:
     """Fitted static power of a calibration file, in watts."""
 
@@ -317,7 +318,7 @@ class FittedStaticEntry:
     data_weight: float
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FittedScaleEntry:
     """One fitted factor of a calibration file, and the actions whose energy it multiplies."""
 
@@ -328,7 +329,7 @@ class FittedScaleEntry:
     actions: list[str]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FittedDataEntry:
     """What a calibration was fitted to."""
 
@@ -343,7 +344,7 @@ class FittedDataEntry:
     families: list[str]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FittedErrorEntry:
     """How far predictions were from the measurements of one group; what is left out is all of it."""
 
@@ -360,14 +361,14 @@ class FittedErrorEntry:
     rank_correlation: float | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AccuracyEntry:
     """How well a calibration did."""
 
     errors: list[FittedErrorEntry] = attrs.field(factory=list)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CalibrationFile:
     """A calibration as its file has it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -22,7 +22,6 @@ from joulemap.domain.catalogue import (
 )
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import EXAMPLES, find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import UnknownNameError
 
@@ -50,26 +49,29 @@ def _read(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def _record(kind: type[Record], row: Row) -> Record:
-    """Return a row whose columns are called as the fields of a record."""
-    return kind(**{field.name: PARSERS[str(field.type)](row[field.name]) for field in attrs.fields(kind)})
+def _records(kind: type[Record], rows: Iterable[Row]) -> Iterator[Record]:
+    """Yield each row, whose columns are called as the fields of a record."""
+    parsers = [(field.name, PARSERS[str(field.type)]) for field in attrs.fields(kind)]
+    return (kind(**{name: parse(row[name]) for name, parse in parsers}) for row in rows)
 
 
 @cache
 def load_models() -> dict[str, ModelEntry]:
     """Return the models by name, without importing torch, with the figures that torchvision publishes for them."""
-    return {row["name"]: _record(ModelEntry, row) for row in _read(DATA / "model" / "zoo.csv")}
+    return {entry.name: entry for entry in _records(ModelEntry, _read(DATA / "model" / "zoo.csv"))}
 
 
 @cache
 def load_shipped() -> dict[str, ShippedWorkload]:
     """Return what ships traced, by model, without opening it."""
-    return {row["model"]: _record(ShippedWorkload, row) for row in _read(SHIPPED)} if SHIPPED.exists() else {}
+    return {entry.model: entry for entry in _records(ShippedWorkload, _read(SHIPPED) if SHIPPED.exists() else ())}
 
 
 @cache
 def load_operators() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
     """Return an example of each kind of single operator, by name, as a model and its workload are listed."""
+    from joulemap.domain.operator.workload import describe
+
     found = {}
     for name in EXAMPLES.values():
         operator = find_operator(name)

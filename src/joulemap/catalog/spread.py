@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
 from joulemap.catalog.calibration import split_actions
 from joulemap.catalog.load import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.reference import BOARD, LOSS_ACTION, STATIC_ACTION, EnergyReference
 from joulemap.errors import CatalogueError
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CoefficientSpread:
     """A coefficient that a calibration may fit."""
 
@@ -24,7 +23,7 @@ class CoefficientSpread:
     meaning: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ScaleSpread:
     """A factor that a calibration may put on the energies of several actions."""
 
@@ -33,7 +32,7 @@ class ScaleSpread:
     spread: float
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Spreads:
     """All that a calibration of an architecture class may change."""
 

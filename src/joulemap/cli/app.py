@@ -9,7 +9,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import Final, NoReturn
 
 import typer
@@ -48,7 +50,7 @@ def list_commands() -> list[str]:
 def build(arguments: Sequence[str]) -> typer.Typer:
     """Return the command line with the command that `arguments` name, or with the outlines of all where they name none.
 
-    What is not asked for is not imported, and of an outline no option is read: all of it takes as long as a query does.
+    What is not asked for is not imported, an outline neither.
     """
     app = typer.Typer(
         name="joulemap",
@@ -65,22 +67,31 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     app.callback(invoke_without_command=True)(root)
     known = list_commands()
     named = next((text.lower() for text in arguments if not text.startswith("-")), "")
-    for name in (named,) if named in known else known:
-        module = import_module(f"joulemap.cli.{name}")
-        if hasattr(module, "app"):
-            app.add_typer(module.app if name == named else typer.Typer(help=module.app.info.help), name=name)
-        else:
-            command = getattr(module, name)
-            app.command(name)(command if name == named else _outline(command))
+    if named not in known:
+        for name in known:
+            app.command(name)(_outline(name))
+        return app
+    module = import_module(f"{__package__}.{named}")
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=named)
+    else:
+        app.command(named)(getattr(module, named))
     return app
 
 
-def _outline(command: Callable[..., object]) -> Callable[[], None]:
-    """Return a command as the list of all shows it, without its options."""
+def _outline(name: str) -> Callable[[], None]:
+    """Return a command as the list of all shows it, without its options: of its module only the docstring is read.
+
+    That of a command is its function's, that of a group of them its module's.
+    """
 
     def outline() -> None: ...
 
-    outline.__doc__ = command.__doc__
+    module = f"{__package__}.{name}"
+    code = SourceFileLoader(module, str(Path(__file__).with_name(f"{name}.py"))).get_code(module)
+    assert code is not None  # it is the code of a file
+    functions = [part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == name]
+    outline.__doc__ = str([*functions, code][0].co_consts[0])
     return outline
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import attrs
 import typer
 
 from joulemap.cli.argument import named_files
@@ -15,9 +14,10 @@ from joulemap.cli.option.run import TrustRows
 from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.domain.name import split_names
 from joulemap.file import check_output
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ReportOptions(OutputOptions):
     """Where results are kept, and how the report of a calibration is written."""
 

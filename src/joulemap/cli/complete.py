@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, get_args
 
-from joulemap.domain.configuration import BOUNDARIES, PRECISION_BYTES, RUNTIMES
-
 VARIABLE: Final = "_JOULEMAP_COMPLETE"
 """Set by the shell's function while it asks, as typer names it."""
 
@@ -70,14 +68,20 @@ def complete_deployments(incomplete: str) -> list[str]:
 
 def complete_precisions(incomplete: str) -> list[str]:
     """Return precisions."""
+    from joulemap.domain.configuration import PRECISION_BYTES
+
     return begin(incomplete, PRECISION_BYTES)
 
 
 def complete_boundaries(incomplete: str) -> list[str]:
     """Return what an energy may contain."""
+    from joulemap.domain.configuration import BOUNDARIES
+
     return begin(incomplete, BOUNDARIES)
 
 
 def complete_runtimes(incomplete: str) -> list[str]:
     """Return runtimes."""
+    from joulemap.domain.configuration import RUNTIMES
+
     return begin(incomplete, RUNTIMES)

@@ -1,4 +1,4 @@
-"""`joulemap db`."""
+"""The results database: what it holds, its version, its health."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from joulemap.cli.command import command
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 from joulemap.domain.settings import ArchiveFormat
 
-app = typer.Typer(help="The results database: what it holds, its version, its health.", rich_markup_mode=None)
+app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`joulemap export`."""
+"""One run as a file for other programs: pprof, Perfetto, Model Explorer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import attrs
 import typer
 
 from joulemap.cli.argument import named_files
@@ -20,11 +19,12 @@ from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
 from joulemap.errors import UsageError
 from joulemap.file import COMPANIONS, check_output, write_pieces
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
-app = typer.Typer(help="One run as a file for other programs: pprof, Perfetto, Model Explorer.", rich_markup_mode=None)
+app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 PROFILE: Final = (".pb.gz", "a gzipped profile")
 TRACE: Final = (".json", "a trace in JSON")
@@ -32,7 +32,7 @@ NODE_DATA: Final = (".json", "node data in JSON")
 """What the name of a file ends with, and what it holds."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FileOptions(DatabaseOptions):
     """Where results are kept, and the file that is written."""
 

@@ -1,4 +1,4 @@
-"""`joulemap hardware`."""
+"""The hardware that joulemap knows, and yours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.settings import Deployment
 
-app = typer.Typer(help="The hardware that joulemap knows, and yours.", rich_markup_mode=None)
+app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 SHOWN: Final = (
     "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from joulemap.cli.app import build
+from joulemap.record import frozen
 
 EXAMPLES: Final = "\b\n"
 """Begins the paragraph of a command's help that is its examples."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """An argument or option."""
 
@@ -24,7 +24,7 @@ class Parameter:
     """With its default."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Manual:
     """A command, or a group of commands."""
 

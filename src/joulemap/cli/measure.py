@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import attrs
 import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import Device
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class MeasuredRunOptions(RunOptions):
     """How a model is run on this machine."""
 

@@ -1,4 +1,4 @@
-"""`joulemap measurements`."""
+"""What somebody measured, to score predictions against."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 
-app = typer.Typer(help="What somebody measured, to score predictions against.", rich_markup_mode=None)
+app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 SHOWN: Final = (
     "hardware", "model", "precision", "batch", "runtime", "latency_s", "throughput_per_s", "energy_j", "power_w",

@@ -1,4 +1,4 @@
-"""`joulemap model`."""
+"""Models: which there are, what they consist of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from joulemap.cli.command import command
 from joulemap.cli.option.run import Limit, Model, ModelOptions
 from joulemap.cli.output import OutputOptions
 
-app = typer.Typer(help="Models: which there are, what they consist of.", rich_markup_mode=None)
+app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 
 @app.command("list")

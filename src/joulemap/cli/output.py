@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import attrs
 import typer
 
 from joulemap.cli.argument import named_files
@@ -24,6 +23,7 @@ from joulemap.errors import UsageError
 from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
 from joulemap.present.format import TABLE, list_formats
 from joulemap.present.text import make_visible
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.cli.option.run import ModelOptions
@@ -54,7 +54,7 @@ opened: Final[list[Path]] = []
 """Databases that this process was asked about."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DatabaseOptions:
     """Where results are kept, and how long to wait for others who hold them."""
 
@@ -132,7 +132,7 @@ def check_suffix(output: Path | None, suffix: str, what: str) -> None:
         raise UsageError(f"{output} would hold {what}: name it {output.with_suffix(suffix)}")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OutputOptions(DatabaseOptions):
     """Where results are kept, and how an answer is written."""
 
@@ -296,9 +296,6 @@ def _heed(_done: int, _total: int) -> None:
 
 def _import_drawing() -> None:
     import joulemap.present.writer.table  # noqa: F401
-    from joulemap.units import format_si
-
-    format_si(1.0, "")
 
 
 def emit(

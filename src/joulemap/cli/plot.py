@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
-import attrs
 import typer
 
 from joulemap.cli.argument import named_files
@@ -21,12 +20,13 @@ from joulemap.errors import UsageError
 from joulemap.figure.spec import FigureName
 from joulemap.figure.theme import Theme
 from joulemap.file import COMPANIONS, check_output, is_stream, write_pieces
+from joulemap.record import frozen
 
 DRAWN: Final = (".svg", ".png", ".json")
 """Ends of the names of figures; json is the specification with its data."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PlotRunOptions(RunOptions):
     """How a model is run for a figure."""
 

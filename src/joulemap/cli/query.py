@@ -1,4 +1,4 @@
-"""`joulemap query`."""
+"""Versioned questions: list them, read their SQL, run them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
 from joulemap.cli.stream import StreamOptions
 from joulemap.cli.value import split_assignments
 
-app = typer.Typer(help="Versioned questions: list them, read their SQL, run them.", rich_markup_mode=None)
+app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(help="topic.name, or topic.name@version.", autocompletion=complete_queries)]
 Queries = Annotated[

@@ -12,7 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import attrs
 import typer
 
 from joulemap.cli.deadline import capping, each_in_time, ending_late
@@ -21,6 +20,7 @@ from joulemap.cli.output import PARQUET, OutputOptions, emit, emit_pieces
 from joulemap.cli.voice import voice
 from joulemap.file import write_file
 from joulemap.present.format import TABLE
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds
@@ -37,7 +37,7 @@ Open = Callable[["Workspace", Path | None], AbstractContextManager["Statement"]]
 """What opens a statement, for an output that the engine itself writes or for none."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class StreamOptions(OutputOptions):
     """Where results are kept, and how the rows of a statement are written."""
 

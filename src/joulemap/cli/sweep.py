@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import attrs
 import typer
 
 from joulemap.cli.command import command
@@ -15,9 +14,10 @@ from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.settings import SweepDivision
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SweepRunOptions(RunOptions):
     """How models are run, each way with each other."""
 

@@ -7,7 +7,6 @@ import sys
 import time
 from typing import Annotated, Final
 
-import attrs
 import typer
 
 from joulemap.present.text import make_visible
@@ -19,13 +18,11 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=TALK_HELP)]
 Talking = Annotated[bool, typer.Option("-v", help=TALK_HELP)]
 
 
-@attrs.define
 class Voice:
     """What is said of the command that runs."""
 
-    is_quiet: bool = False
-    is_verbose: bool = False
-    _began_s: float = attrs.field(factory=time.monotonic)
+    def __init__(self) -> None:
+        self.reset()
 
     def reset(self) -> None:
         """Begin a command."""

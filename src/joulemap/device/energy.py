@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import attrs
+from joulemap.record import define
 
 POWERCAP: Final = Path("/sys/class/powercap")
 
@@ -29,7 +29,7 @@ class EnergyCounter(Protocol):
         """Return the joules since the window began; None where a reading failed."""
 
 
-@attrs.define
+@define
 class Zone:
     """One counter of the powercap tree."""
 

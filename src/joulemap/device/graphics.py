@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import attrs
 import torch
 
 from joulemap.device.processor import run_tool
 from joulemap.domain.machine import Gpu
 from joulemap.errors import UsageError
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Limits:
     """Largest clocks and power of a graphics processor."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import attrs
 import torch
 
 from joulemap.errors import ModelError, UsageError
+from joulemap.record import frozen
 from joulemap.trace.argument import replace_tensors
 from joulemap.trace.build import BuiltModel, build_request
 from joulemap.trace.guest import first_line
@@ -22,7 +22,7 @@ PRECISIONS: Final = ("fp32", "bf16", "fp16")
 """Of weights and floating-point inputs."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Subject:
     """A module that can be called."""
 

@@ -14,6 +14,7 @@ import attrs
 
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import BOARD, ActionKey, EnergyAction, EnergyReference
+from joulemap.record import frozen
 
 UNCALIBRATED: Final = "none"
 """What a run without a calibration names in its place."""
@@ -56,7 +57,7 @@ def calibrated_digest(digest: str, calibration_digest: str) -> str:
     return hashlib.sha256(f"{digest}+{calibration_digest}".encode()).hexdigest()[:16]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CalibrationEntry:
     """What must be known of a calibration to choose it and to find what was evaluated with it."""
 
@@ -75,7 +76,7 @@ class CalibrationEntry:
         return f"{self.name} {self.digest[:LABEL_DIGITS]}"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class EnergyScale:
     """One factor for the energies of several actions."""
 
@@ -124,7 +125,7 @@ def _scaled(action: EnergyAction, scale: EnergyScale | None, source: str) -> Ene
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FittedValue:
     """A coefficient, or static power, as a fit moved it."""
 
@@ -152,7 +153,7 @@ class FittedValue:
         return attrs.evolve(own, value=self.value, basis=basis, source=source)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CalibrationError:
     """How far predictions were from the measurements of one group."""
 
@@ -177,7 +178,7 @@ class CalibrationError:
     """Spearman's; None below three rows."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Calibration:
     """Coefficients, energy scales and static power of one hardware, fitted to measurements of it."""
 

@@ -15,6 +15,7 @@ from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import AmbiguousNameError, UnknownNameError
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
@@ -50,7 +51,7 @@ def _numbers(values: Iterable[float]) -> tuple[float, ...]:
     return tuple(values)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HardwareEntry:
     """What must be known of a hardware to choose it."""
 
@@ -244,7 +245,7 @@ def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[Hardw
     return [entry for entry in entries.values() if any(not words - split_words(one) for one in entry.names)]
 
 
-@attrs.frozen(slots=False)
+@frozen
 class Catalogue:
     """Every hardware that joulemap knows, by id."""
 
@@ -262,7 +263,7 @@ class Catalogue:
         return self.hardware[find_entry(self.entries, name).id]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModelEntry:
     """A model known by name. Published figures are for its default weights, at batch 1."""
 
@@ -283,7 +284,7 @@ class ModelEntry:
     """Why not, if not."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ShippedWorkload:
     """What the package has traced of a model, at its default input."""
 
@@ -303,7 +304,7 @@ def _filled(_instance: object, attribute: attrs.Attribute[str], value: str) -> N
         raise ValueError(f"{attribute.name} is empty")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ArchitectureNote:
     """How a class of hardware handles one matter, and who says so."""
 
@@ -314,7 +315,7 @@ class ArchitectureNote:
     source: str = attrs.field(validator=_filled)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CostAssumption:
     """A number of use that a person may replace."""
 
@@ -323,7 +324,7 @@ class CostAssumption:
     quantity: Quantity
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class GridRegion:
     """Where electricity comes from, as a yearly average."""
 
@@ -335,7 +336,7 @@ class GridRegion:
     """In g/kWh of CO2 equivalents, unless its note says otherwise."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Scenario:
     """Where hardware is used, and the power that a chip gets there."""
 

@@ -12,6 +12,7 @@ from joulemap.domain.constant import LOSS, STATIC, Constant
 from joulemap.domain.hardware import coefficient_range
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import FJ_PER_J, EnergyReference
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware, Peak
@@ -21,7 +22,7 @@ SOURCE: Final = "--set"
 """Where a number that was set comes from; its basis is `assumed`."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Change:
     """One constant of a hardware as it was set."""
 

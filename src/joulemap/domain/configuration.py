@@ -6,6 +6,8 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from joulemap.record import frozen
+
 Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "fp4"]
 
 PRECISION_BYTES: Final[dict[str, float]] = {
@@ -43,7 +45,7 @@ CHIP: Final[Boundary] = "chip"
 BOARD: Final[Boundary] = "board"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Configuration:
     """The settings of a run beside its workload."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.reference import FJ_PER_J, LOSS_ACTION, STATIC_ACTION
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -38,7 +39,7 @@ _ALIASES: Final = {".".join(STATIC_ACTION): STATIC, "regulator_loss": LOSS, "coe
 """Another name of a constant -> its name: leakage is priced by static power, regulators by their loss."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Constant:
     """One number that a prediction depends on."""
 

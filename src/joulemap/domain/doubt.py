@@ -11,6 +11,7 @@ from typing import Final, Literal
 import attrs
 
 from joulemap.domain.quantity import BASES, Quantity
+from joulemap.record import frozen
 
 COVERAGE: Final = 0.8
 """Of an interval."""
@@ -34,7 +35,7 @@ MODEL: Final = "model"
 """Kind of work of a whole model; that of a single operator is its kind."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ErrorScale:
     """How far predictions were from measurements in one group of them; empty texts stand for all."""
 
@@ -54,7 +55,7 @@ class ErrorScale:
     row_count: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ErrorShare:
     """The part of an error's variance that runs share which are alike in something."""
 
@@ -64,7 +65,7 @@ class ErrorShare:
     share: Quantity
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BasisSpread:
     """How far prices per action of a basis may be off together, where nobody measured what they add up to."""
 
@@ -73,7 +74,7 @@ class BasisSpread:
     """Of the natural logarithm."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Doubt:
     """All that intervals and probabilities follow from."""
 

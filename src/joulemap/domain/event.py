@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
 from joulemap.domain.reference import ActionKey
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class EventTerm:
     """An action that an event is counted or paid by."""
 
@@ -33,7 +32,7 @@ class EventTerm:
         return (self.component, self.action)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Event:
     """One kind of event on a class of hardware."""
 

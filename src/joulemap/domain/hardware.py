@@ -15,6 +15,7 @@ from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, RUNTIMES
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import EnergyReference
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, FittedValue
@@ -99,7 +100,7 @@ def _is_text(_instance: object, attribute: attrs.Attribute[Any], value: object) 
         raise TypeError(f"{attribute.name} is {value!r}, expected a text")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Peak:
     """The dense peak rate at one precision, and the arithmetic that gives it."""
 
@@ -116,7 +117,7 @@ class Peak:
     """Why the product is not the published rate, where it is not."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class MemoryLevel:
     """One on-chip memory level."""
 
@@ -131,7 +132,7 @@ class MemoryLevel:
     """Bytes per second of all instances together."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Link:
     """What carries data between a device and others of its kind, or between it and its host."""
 
@@ -153,7 +154,7 @@ class Link:
     """Devices that the links can join, this one included."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Load:
     """A workload under which somebody measured what a board draws at its default power mode."""
 
@@ -175,7 +176,7 @@ class Load:
         return f"{self.model} at {self.precision}, batch {self.batch}, {self.runtime}"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PowerMode:
     """A named operating point that changes clock and cap."""
 
@@ -240,7 +241,7 @@ def bounded_digest(digest: str, boundary: str, priced_at: str, version: str) -> 
     return hashlib.sha256(f"{digest}|{boundary}|{version}".encode()).hexdigest()[:16]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Hardware:
     """One target with everything the models need, each number with unit, basis and source."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from joulemap.record import frozen
 
-@attrs.frozen(kw_only=True)
+
+@frozen(kw_only=True)
 class WorkloadKey:
     """What a trace depends on; two equal keys give the same workload."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from joulemap.record import frozen
 
-@attrs.frozen(kw_only=True)
+
+@frozen(kw_only=True)
 class CpuCache:
     """Data or unified caches of one level."""
 
@@ -17,7 +19,7 @@ class CpuCache:
     source: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Cpu:
     """The processor of a machine, all sockets together."""
 
@@ -52,7 +54,7 @@ class Cpu:
         return attrs.evolve(self, core_count=count, caches=tuple(caches))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Gpu:
     """A graphics processor."""
 

@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.configuration import RUNTIMES
+from joulemap.record import frozen
 
 Shape = tuple[int, ...]
 
@@ -17,7 +18,7 @@ SMALLEST_SHARE: Final = 0.9
 """Of a window that the one working thread must have had."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Measurement:
     """One measured configuration; a figure that was not taken is None."""
 
@@ -49,7 +50,7 @@ class Measurement:
     """Streams of the process that had run a product by then, where the framework keeps a workspace for each."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ProfiledKernel:
     """One row of a profile: an ATen operator at its input shapes, over one pass of a model."""
 
@@ -65,7 +66,7 @@ class ProfiledKernel:
     """Of all calls, without what lies between kernels."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TracedOperator:
     """What of an operator decides which eager kernels run it."""
 
@@ -86,7 +87,7 @@ class TracedOperator:
     """Groups, M, N, K."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OperatorMeasurement:
     """Device time of the operators of a model that have the same operation and shapes, or of kernels that have none."""
 
@@ -111,7 +112,7 @@ class OperatorMeasurement:
     """How often the profile lists every operator; times and calls are those of one pass."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Timing:
     """A window of repetitions. Latencies and energy are per call, which is one batch."""
 
@@ -149,7 +150,7 @@ class Timing:
         return self.processor_fraction is not None and self.processor_fraction < SMALLEST_SHARE
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Trial:
     """A timed model and the circumstances."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-import attrs
+from joulemap.record import frozen
 
 MetricName = Literal[
     "energy",
@@ -45,7 +45,7 @@ RankMetricName = Literal["latency", "throughput", "power", "efficiency", "energy
 """Metrics that hardware is ranked by for a deployment."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Metric:
     """One metric. Its value stands in a column of that name wherever runs are compared."""
 

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from joulemap.errors import UnknownNameError
+from joulemap.record import frozen
 
 LOWEST_CLOCK: Final = 0.1
 """Share of the full clock that is the lowest to lock: boards offer 0.15 (A100: 210 of 1410 MHz) and more."""
@@ -26,7 +27,7 @@ _SCALE: Final = {"ghz": 1e3 * HZ_PER_MHZ, "mhz": HZ_PER_MHZ, "w": 1.0}
 _ROUNDING: Final = 1.0 + 1e-9
 
 
-@attrs.frozen
+@frozen
 class OperatingPoint:
     """A clock that is locked, a power cap that is set, or so many cores of a CPU with a thread each."""
 

@@ -7,6 +7,8 @@ from typing import Final
 
 import attrs
 
+from joulemap.record import frozen
+
 BASES: Final = ("measured", "published", "derived", "scaled", "recalled", "assumed")
 """Where a number comes from, surest first. A recalled one is public but was not checked against its source."""
 
@@ -33,7 +35,7 @@ def _check_number(_instance: object, attribute: attrs.Attribute[float], value: f
         raise ValueError(f"{attribute.name} is {value}, expected a finite number")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Quantity:
     """One number in SI units, with its basis and source."""
 

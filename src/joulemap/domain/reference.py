@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.quantity import BASES, Quantity
+from joulemap.record import frozen
 
 FJ_PER_J: Final = 1e15
 
@@ -52,7 +53,7 @@ def cycle_action(precision: str) -> ActionKey:
     return (BOARD, f"unattributed_{precision}_cycle")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class EnergyAction:
     """One row of the energy reference table of one hardware."""
 
@@ -85,7 +86,7 @@ class EnergyAction:
         return self.common_category not in OFF_CORE
 
 
-@attrs.frozen
+@frozen
 class EnergyReference:
     """The energy reference table of one hardware, in a fixed order."""
 

@@ -15,6 +15,7 @@ from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.weight import name_weight_precision, pair_precisions
 from joulemap.errors import UnknownNameError, UsageError
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -199,7 +200,7 @@ def _within(low: float, high: float, *, is_open: bool) -> Check:
 _ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """What runs are asked for, beside their models: every combination of the values of each field."""
 
@@ -322,7 +323,7 @@ class SettingsKeywords(RunKeywords, total=False):
     is_available: bool | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Limits:
     """What a configuration must keep to; None for no limit."""
 
@@ -374,7 +375,7 @@ def _usual_memory() -> float:
         return MOST_MEMORY_BYTES
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Bounds:
     """What a query may take before it is stopped."""
 
@@ -385,7 +386,7 @@ class Bounds:
     """For the engine, which writes nothing to disk in its place, and again for the rows."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Price:
     """What a person pays for a chip, in place of what the catalogue says; None for what the catalogue says."""
 
@@ -399,7 +400,7 @@ class Price:
     """Who says so."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Usage:
     """How a chip is used and powered; None for what the catalogue assumes."""
 

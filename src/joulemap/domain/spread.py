@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-import attrs
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.constant import Constant
@@ -34,7 +34,7 @@ LEAST_SPREAD: Final = 1.02
 """Of the side of a range that its value lies at the end of."""
 
 
-@attrs.frozen
+@frozen
 class Spread:
     """The factors that one spread of a constant is, downwards and upwards; both 1 for what is stated exactly."""
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 import attrs
 
 from joulemap.frame import SHOWN, draw_html, draw_text, to_arrow, to_pandas, to_polars
+from joulemap.record import frozen
 
 HARDWARE_COLUMNS: Final = frozenset({
     "hardware", "winner", "runner_up", "previous_winner", "overtaker", "overtaken", "dominated_by", "hardware_a",
@@ -17,7 +18,7 @@ HARDWARE_COLUMNS: Final = frozenset({
 """Columns whose text begins with a hardware, in every query."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Column:
     """One column of a query's answer."""
 
@@ -39,7 +40,7 @@ class Record(Protocol):
 Row = TypeVar("Row")
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@frozen(kw_only=True, repr=False)
 class Table(Generic[Row]):
     """Rows of one query: records of its row type, or tuples where no row type is known."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
+from joulemap.record import frozen
 
 S_PER_H = 3600.0
 J_PER_KWH = 3.6e6
 MILLION = 1e6
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Use:
     """How a chip is used, powered and paid for."""
 

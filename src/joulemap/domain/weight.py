@@ -17,6 +17,7 @@ import attrs
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
 from joulemap.domain.name import name_precision
 from joulemap.errors import UsageError
+from joulemap.record import frozen
 
 GROUP_SIZE: Final = 128
 """Weights along the sum of a product that share a scale.
@@ -40,7 +41,7 @@ GROUPED: Final = ":"
 """Between the precision of weights and the size of their groups: `int4:64`."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class WeightFormat:
     """A precision that weights are stored at, with the scales of their groups."""
 

@@ -20,6 +20,7 @@ import attrs
 
 from joulemap.exchange.message import bytes_field, number_field, packed_field, varint
 from joulemap.exchange.row import Sample, Subject
+from joulemap.record import define
 
 SAMPLE_TYPES: Final = (
     ("energy", "femtojoules"),
@@ -46,7 +47,7 @@ DURATION_NANOS, COMMENT, DEFAULT_SAMPLE_TYPE = 10, 13, 14
 FS_PER_NS: Final = 1_000_000
 
 
-@attrs.define
+@define
 class _Whole:
     """Amounts as whole numbers whose sum is never more than a half from theirs."""
 
@@ -60,7 +61,7 @@ class _Whole:
         return self.told - before
 
 
-@attrs.define
+@define
 class _Names:
     """Strings and frames that are written once, and the fields that are to be written of them."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Subject:
     """The run that a file is about."""
 
@@ -20,7 +20,7 @@ class Subject:
     weight_bytes: int
 
 
-@attrs.frozen
+@frozen
 class Sample:
     """An operator with its time, bytes and MACs, or one of its actions with its energy."""
 
@@ -48,7 +48,7 @@ class Sample:
     mac_count: int
 
 
-@attrs.frozen
+@frozen
 class Step:
     """An operator as it runs."""
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.exchange.row import Step, Subject
+from joulemap.record import define
 
 GRID: Final = 1024
 """Of a microsecond."""
@@ -48,7 +49,7 @@ def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-@attrs.define
+@define
 class _Power:
     """Energy since a time, told as the power that is drawn until the next kernel that takes time."""
 

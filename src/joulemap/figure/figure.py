@@ -6,16 +6,15 @@ import html
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
-
 from joulemap.domain.table import Table
 from joulemap.figure.convert import is_installed, to_png, to_svg
 from joulemap.figure.spec import FigureName, find_spec
 from joulemap.present.cell import plain
 from joulemap.present.text import make_visible
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@frozen(kw_only=True, repr=False)
 class Figure:
     """What is drawn of an answer, with the table behind it."""
 

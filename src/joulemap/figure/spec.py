@@ -11,9 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-import attrs
-
 from joulemap.errors import UnknownNameError
+from joulemap.record import frozen
 from joulemap.resource import folder
 
 FigureName = Literal[
@@ -37,7 +36,7 @@ FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 SUFFIX: Final = ".vl.json"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Spec:
     """A figure without its data."""
 

@@ -60,6 +60,7 @@ from joulemap.model.kernel import form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import share_interval, share_latency, time_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.record import frozen
 from joulemap.units import FJ_PER_J, FS_PER_S
 
 LEAST_SHARE: Final = 0.6
@@ -100,7 +101,7 @@ def has_host_memory(hardware: Hardware) -> bool:
     return hardware.memory_bandwidth.value <= max(links, default=0.0) * (1.0 + TOLERANCE)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Probe:
     """What a probe takes without what is unattributed."""
 
@@ -120,7 +121,7 @@ class Probe:
         return max(missing_j / busy_s, 0.0) if busy_s > 0.0 else 0.0
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Measured:
     """What a load takes without what is unattributed, and what was measured."""
 
@@ -140,7 +141,7 @@ class Measured:
         return (self.measured_j - self.probe.static_j) / (self.probe.spent_j - self.probe.static_j)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Prices:
     """What is unattributed, in power while memory, or units at a precision, are busy."""
 

@@ -23,6 +23,7 @@ from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
+from joulemap.record import define, frozen
 from joulemap.units import FS_PER_S
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ TOGETHER: Final = 4096
 """Workloads that are evaluated at once: more gain nothing and cost memory."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Total:
     """What a workload takes in all on one configuration."""
 
@@ -49,7 +50,7 @@ class Total:
     mac_count: int | None = None
 
 
-@attrs.define(kw_only=True, eq=False, slots=False)
+@define(kw_only=True, eq=False, slots=False)
 class JoinedColumns(WorkloadColumns):
     """Several workloads, one behind the other. `batch` and `weight_bytes` are those of none of them."""
 

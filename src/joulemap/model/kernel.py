@@ -27,6 +27,7 @@ from joulemap.model.workload import (
     precision_scale,
     sum_by,
 )
+from joulemap.record import define
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on what it already holds."""
@@ -35,7 +36,7 @@ LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
 """Kinds that do so where nothing is multiplied: in a kernel that runs over elements or rows."""
 
 
-@attrs.define(kw_only=True, eq=False, slots=False)
+@define(kw_only=True, eq=False, slots=False)
 class KernelColumns:
     """Operators as the runtime's kernels see them: a row per member of a kernel, in the order of the workload.
 

@@ -66,6 +66,7 @@ from joulemap.model.run import (
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
+from joulemap.record import define, frozen
 from joulemap.units import FS_PER_S
 
 ENGINE_PART: Final = "engine_part"
@@ -84,7 +85,7 @@ SAME: Final = 1e-9
 """Share up to which two times are the same."""
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Timing:
     """Kernels placed, timed and counted."""
 
@@ -111,7 +112,7 @@ class Timing:
         return self.voltage_factor[self.kernels.workload_index]
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Timed:
     """Kernels timed on one hardware, or on several of which each has the same rows, one behind the other."""
 
@@ -153,7 +154,7 @@ class Timed:
         return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
 
 
-@attrs.define
+@define
 class Evaluator:
     """A workload to be evaluated on any number of configurations.
 
@@ -415,7 +416,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Archi
     )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Pace:
     """How long placed kernels and workloads take at a clock of each workload."""
 

@@ -29,6 +29,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import frozen
 
 ENGINE_START: Final = "engine_start"
 """Coefficient of the classes whose engines are called by a host: seconds of a call."""
@@ -37,7 +38,7 @@ ROOFLINE_TOLERANCE: Final = 1e-9
 """Share of the least time of a kernel up to which it is as long as that: sums differ by their rounding."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Overlap:
     """What a batch takes of units that always have work, on a chip where batches overlap. Per operator."""
 
@@ -65,7 +66,7 @@ class Overlap:
         )
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Placement:
     """Kernels placed on a hardware. Per-operator arrays unless said otherwise.
 

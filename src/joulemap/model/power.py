@@ -29,6 +29,7 @@ import numpy as np
 from joulemap.domain.hardware import Hardware
 from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 TOLERANCE: Final = 1e-10
 """Of the power that the cap allows."""
@@ -40,7 +41,7 @@ STEPS: Final = 100
 """At most, to find the clock."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PowerLaw:
     """What decides the voltage and the power cap of a hardware at its power mode; of several, a number of each."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.workload import Floats, Integers
+from joulemap.record import define
 
 BOTTLENECKS: Final = ("compute", "memory", "launch")
 """What bounds a subgraph, by code."""
@@ -29,7 +28,7 @@ THROUGHPUT_LIMITS: Final = (ONE_BY_ONE, CORES, DEVICES, STAGE, BANDWIDTH, POWER_
 """What limits a throughput."""
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class LedgerColumns:
     """Ledger lines of one run: operator by operator, actions in the order of the reference table."""
 
@@ -45,7 +44,7 @@ class LedgerColumns:
         return sum(int(value) for value in self.energy_fj)
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class SubgraphColumns:
     """One row per subgraph that runs."""
 
@@ -71,7 +70,7 @@ class SubgraphColumns:
     """Code in `BOTTLENECKS`."""
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class OperatorColumns:
     """One row per operator that runs: its share of the run, and of one in which every ATen call is a kernel.
 
@@ -96,7 +95,7 @@ class OperatorColumns:
     separate_pass_bytes: Floats
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class RunColumns:
     """A run: a workload evaluated on one configuration."""
 

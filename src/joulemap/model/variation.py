@@ -25,6 +25,7 @@ from joulemap.model.pipeline import time_kernels
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import WorkloadColumns
+from joulemap.record import define, frozen
 from joulemap.units import FJ_PER_J
 
 Value = TypeVar("Value")
@@ -41,7 +42,7 @@ def is_power(name: str, kind: str) -> bool:
     return kind == "price" or name in POWER
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Totals:
     """What a workload takes in all on one hardware."""
 
@@ -81,7 +82,7 @@ class _Watched(dict[str, Value]):
         return super().__iter__()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Remembered:
     """An architecture class that places and counts as it did the first time, for hardware that differs in power alone.
 
@@ -118,7 +119,7 @@ class _Remembered:
         return self._counts[self._counted - 1]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Varied:
     """The kernels of a workload at one precision and runtime."""
 

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from joulemap.resource import remember
+
 PACKAGE: Final = Path(__file__).parents[1]
 
 PIPELINE: Final = "model.pipeline"
@@ -24,13 +26,17 @@ ANCHOR: Final = "model.anchor"
 WORDS: Final = frozenset({"errors"})
 """Modules that formulas import and that compute nothing."""
 
-_IMPORT: Final = re.compile(r"^[ \t]*from joulemap\.([\w.]+) import ", re.MULTILINE)
-_PROSE: Final = re.compile(r'"""[^"]*(?:"{1,2}(?!")[^"]*)*"""|^[ \t]*#.*$|^[ \t]*\n', re.MULTILINE)
+_IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "
+_PROSE: Final = r'(?m)"""[^"]*(?:"{1,2}(?!")[^"]*)*"""|^[ \t]*#.*$|^[ \t]*\n'
 
 
 @cache
 def formula_version(architecture: str) -> str:
     """Return sixteen hexadecimal digits over the code that computes a run of a class."""
+    return remember("code", f"formulas of {architecture}", lambda: _digest(architecture))
+
+
+def _digest(architecture: str) -> str:
     code = "".join(f"{module}\n{_code(module)}" for module in formula_modules(architecture))
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
@@ -52,12 +58,12 @@ def _imported(module: str) -> tuple[str, ...]:
     """Return what a module imports, and the packages that it lies in."""
     parts = module.split(".")
     packages = (".".join(parts[:count]) for count in range(1, len(parts)))
-    return (*packages, *_IMPORT.findall(_source(module)))
+    return (*packages, *re.findall(_IMPORT, _source(module)))
 
 
 @cache
 def _code(module: str) -> str:
-    return _PROSE.sub("", _source(module))
+    return re.sub(_PROSE, "", _source(module))
 
 
 @cache

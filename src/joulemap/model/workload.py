@@ -18,6 +18,7 @@ from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.operator.workload import DEQUANTIZE
 from joulemap.domain.weight import find_weight_format
 from joulemap.domain.workload import CAUSAL
+from joulemap.record import define
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
@@ -44,7 +45,7 @@ OPERATOR_COUNTS: Final = (
 )
 
 
-@attrs.define(kw_only=True, eq=False, slots=False)
+@define(kw_only=True, eq=False, slots=False)
 class Work:
     """What operators are and do, one row each. Arrays are read, never written."""
 
@@ -156,7 +157,7 @@ WORK_COLUMNS: Final = tuple(field.name for field in attrs.fields(Work) if field.
 """Names of the arrays."""
 
 
-@attrs.define(kw_only=True, eq=False, slots=False)
+@define(kw_only=True, eq=False, slots=False)
 class WorkloadColumns(Work):
     """One workload at one batch: all of its operators, their accesses and buffers."""
 

@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.catalog.sheet import find_scenario, load_scenarios
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -17,7 +18,7 @@ Pair = tuple[HardwareEntry, str]
 """A hardware at a power mode."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Budget:
     """What a chip may be capped at."""
 

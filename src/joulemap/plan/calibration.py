@@ -9,8 +9,6 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from joulemap.catalog.calibration import (
     find_calibration,
     find_named,
@@ -23,6 +21,7 @@ from joulemap.errors import CatalogueError, UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import anchor_hardware
 from joulemap.plan.catalogue import known_hardware
+from joulemap.record import define
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -37,7 +36,7 @@ OWN: Final = "own"
 GIVEN: Final = "given"
 
 
-@attrs.define(slots=False)
+@define(slots=False)
 class CalibrationUse:
     """Which calibration is used: `auto`, `own`, `none`, or one calibration for its hardware and `auto` for all other.
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.background import begin
 from joulemap.catalog.digest import catalogue_digest
-from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.architecture import find_class
-from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.name import fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
 from joulemap.resource import package_version
@@ -24,6 +22,7 @@ from joulemap.store.template import Template, find_template
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
+    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.source import Source
 
@@ -145,7 +144,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.event import load_events
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
-    from joulemap.catalog.sheet import load_assumptions, load_operators, load_regions
+    from joulemap.catalog.sheet import load_assumptions, load_models, load_operators, load_regions, load_shipped
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.change import Change, change_hardware, check_value
 from joulemap.domain.constant import list_constants, match_names
@@ -16,6 +14,7 @@ from joulemap.errors import CatalogueError, UsageError
 from joulemap.number import check_digits, read_real
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.record import frozen
 from joulemap.units import format_si, parse_si
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _PREFIXED: Final = ("J", "W", "Hz", "B", "B/s", "s", "ops/s")
 """Units that people read with a prefix."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Demand:
     """One thing to set, as it was written."""
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-import attrs
-
 from joulemap.background import begin
 from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.change import Change
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import BOARD, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import change_target, describe_change
 from joulemap.plan.run import Plan, PlannedRun
+from joulemap.record import define
 from joulemap.resource import package_version
-from joulemap.store.calibration import ensure_calibrations
+from joulemap.store.calibration import ensure_calibrations, find_calibrations
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
@@ -37,7 +38,7 @@ NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that i
 """Why a model of views alone is refused, whatever the hardware."""
 
 
-@attrs.define
+@define
 class Queue:
     """Evaluated runs on their way into the database: one transaction is written while the next is queued.
 
@@ -131,9 +132,12 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
 
     Raises CatalogueError for a calibration that does not fit, or a hardware that cannot be mapped.
     """
+    stored = _read_targets(connection, plan, planned)
+    found = {run.target: run for run in planned if run.target not in stored}
+    if not found:
+        return stored
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
-    known = {**read_hardware(connection, {run.hardware_digest for run in planned} - own.keys()), **own}
-    found = {run.target: run for run in planned}
+    known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
     calibrated = {
         (run.hardware_digest, run.calibration): plan.calibration.apply(known[run.hardware_digest], run.calibration)
         for run in found.values()
@@ -161,4 +165,31 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         package_version("joulemap"),
         told,
     )
-    return targets
+    return {**stored, **targets}
+
+
+def _read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
+    """Return the hardware of those runs for which it is stored, as the formulas of today make it.
+
+    These are in its digest by its boundary or its calibration. What is set by hand is made anew.
+    """
+    entries = {entry.id: entry for entry, _ in plan.selection.pairs}
+    fitted = find_calibrations(connection)
+
+    def is_certain(run: PlannedRun) -> bool:
+        entry, used = entries[run.hardware], run.calibration
+        if run.changes or run.hardware_digest in own:
+            return False
+        if used is None:
+            return run.power_mode == DEFAULT_MODE or not plan.settings.boundary == entry.priced_at == BOARD
+        described = known_hardware().get(used.hardware)
+        return described is not None and fitted.get(used.digest) == (
+            described.digest,
+            formula_version(entry.architecture),
+        )
+
+    own = {hardware.digest for hardware in plan.selection.own.values()}
+    certain = {run.target: run.target_digest for run in planned if is_certain(run)}
+    there = {digest for digest in set(certain.values()) if has_hardware(connection, digest)}
+    read = read_hardware(connection, there)
+    return {target: read[digest] for target, digest in certain.items() if digest in there}

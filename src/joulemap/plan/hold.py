@@ -23,6 +23,7 @@ from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
+from joulemap.record import define, frozen
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
 from joulemap.store.hardware import has_hardware
@@ -46,7 +47,7 @@ GAP_S: Final = 0.08
 """How long it then leaves it to others: two looks of who waits."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class StoredRuns:
     """The runs of a plan, and a connection that holds them."""
 
@@ -147,7 +148,7 @@ def _stored_ids(connection: Connection, plans: Sequence[Plan]) -> tuple[int, ...
     return tuple(dict.fromkeys(stored[key] for key in planned))
 
 
-@attrs.define(slots=False)
+@define
 class _Work:
     """What is evaluated of plans at one boundary, model by model, in sessions of a few seconds."""
 

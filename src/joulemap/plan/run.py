@@ -18,6 +18,7 @@ from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import find_changes
 from joulemap.plan.selection import Default, Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PlannedRun:
     """A workload on one configuration, before it is evaluated."""
 
@@ -41,6 +42,8 @@ class PlannedRun:
     calibration: CalibrationEntry | None
     changes: tuple[Change, ...] = ()
     """What is set of the hardware."""
+    target_digest: str
+    """Of the hardware as the run has it: under its calibration, at its mode and boundary, with what is set of it."""
     run_key: str
 
     @property
@@ -50,7 +53,7 @@ class PlannedRun:
         return self.hardware_digest, calibration, self.power_mode, self.changes
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Plan:
     """Each model at each batch on every configuration of the settings."""
 
@@ -90,6 +93,7 @@ class Plan:
                             runtime=runtime,
                             calibration=calibration,
                             changes=changes,
+                            target_digest=changed,
                             run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                         )
                     )
@@ -101,7 +105,7 @@ class Plan:
             self.calibration.check_fit(entry)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RunTally:
     """How many runs were asked for, by what became of them."""
 

@@ -20,6 +20,7 @@ from joulemap.domain.settings import Deployment
 from joulemap.errors import UnknownNameError, UsageError
 from joulemap.plan.budget import Budget, Pair, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -29,7 +30,7 @@ Default = Literal["four", "catalogue", "every mode"]
 """What is taken where no hardware is named: one of each of four classes, all, or all in each of their power modes."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Selection:
     """Hardware at power modes, in the order of asking."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from joulemap.errors import OlderDatabaseError
+from joulemap.record import frozen
 from joulemap.store import connection as store
 from joulemap.store.connection import PATIENT, READING, Connection, Patience, silent
 from joulemap.store.sharing import Kind
@@ -18,7 +19,7 @@ Progress = Callable[[int, int], None]
 """Told (runs done, runs to do)."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Source:
     """A results database, made when first written."""
 

@@ -16,6 +16,7 @@ from joulemap.domain.operator.workload import describe
 from joulemap.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
+from joulemap.record import frozen
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import SHIPPED, find_workload
 from joulemap.trace.source import OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source, Talk
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Model:
     """A model at one batch, and where its workload may come from."""
 

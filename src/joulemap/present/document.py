@@ -16,6 +16,7 @@ from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
 from joulemap.present.text import make_all_visible, make_visible
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.present.sketch import Sketch
@@ -34,7 +35,7 @@ def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], 
     return tuple(map(make_all_visible, rows))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Grid:
     """Cells under headings, as people read them."""
 
@@ -69,21 +70,21 @@ class Grid:
         return (*self.headings, *cells) if self.rows or self.keeps_headings else ()
 
 
-@attrs.frozen
+@frozen
 class Lines:
     """Sentences under each other."""
 
     texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
 
 
-@attrs.frozen
+@frozen
 class Steps:
     """Commands ready to paste into a shell."""
 
     texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
 
 
-@attrs.frozen
+@frozen
 class Text:
     """A sentence that belongs to what stands above it."""
 
@@ -102,7 +103,7 @@ def _blocks(blocks: Block | Iterable[Block]) -> tuple[Block, ...]:
     return tuple(blocks) if isinstance(blocks, Iterable) else (blocks,)
 
 
-@attrs.frozen
+@frozen
 class Section:
     """Blocks under a title."""
 
@@ -115,7 +116,7 @@ class Section:
         return tuple(text for block in self.blocks for text in block.texts)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Document:
     """An answer as it is handed to a writer: the same for every format."""
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
@@ -22,7 +22,7 @@ TABLE: Final = "table"
 """The format for people."""
 
 
-@attrs.frozen
+@frozen
 class Page:
     """What a document is written on."""
 

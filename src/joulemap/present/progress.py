@@ -7,15 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-import attrs
-
 from joulemap.present.text import make_visible
+from joulemap.record import define
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
-@attrs.define
+@define
 class Bar:
     """A bar that appears with the first news and is gone when closed."""
 

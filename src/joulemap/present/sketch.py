@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from joulemap.present.text import make_all_visible, make_visible
+from joulemap.record import frozen
 
 INTERVAL: Final = "├─●─┤ holds what is measured four times in five"
 """What stands beside a sketch with 80 % intervals."""
@@ -18,7 +19,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Axis:
     """What is told along one side of a sketch."""
 
@@ -34,7 +35,7 @@ class Axis:
         return self.label if self.unit in ("", "1", "x") else f"{self.label} ({self.unit})"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Bar:
     """One value with its interval, or its parts."""
 
@@ -48,7 +49,7 @@ class Bar:
     """What stands before it in place of its value, or of one that is not there."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Bars:
     """Values below each other: from zero, or as dots where the axis has none."""
 
@@ -71,7 +72,7 @@ class Bars:
         return (self.title, *self.parts, *(bar.label for bar in self.bars), *self.notes) if self.bars else ()
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Point:
     """A place in a chart, with intervals where there are any."""
 
@@ -83,7 +84,7 @@ class Point:
     y_high: float | None = attrs.field(default=None, converter=_finite)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Curve:
     """Points that belong together. Those with a name get a letter, which the key explains."""
 
@@ -94,7 +95,7 @@ class Curve:
     """Whether each point is marked."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Chart:
     """Two quantities against each other."""
 
@@ -112,7 +113,7 @@ class Chart:
         return (self.title, *(curve.name for curve in self.curves if curve.name), *self.notes)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HeatRow:
     """A row of a heat map."""
 
@@ -123,7 +124,7 @@ class HeatRow:
     """What stands at its end."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Heat:
     """Rows against columns: how near each is to the best of its row."""
 

@@ -10,7 +10,8 @@ from typing import Final
 STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of control, format, half a pair, and ends of line and paragraph."""
 
-_SUSPECT: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u0600-\U0010ffff]")
+_SUSPECT: Final = r"[^\n -~\xa0-\xac\xae-\u05ff]"
+"""A character that may be of these."""
 
 FIRST_LOST_BYTE: Final = 0xDC80
 """How Python keeps a byte of a file's name that is no UTF-8: this, for the byte 0x80."""
@@ -20,7 +21,7 @@ def make_visible(text: str, keep: str = "\n") -> str:
     """Return a text with `\\x1b` in the place of the character, for every one that steers but those to keep."""
     if text.isprintable():
         return text
-    return _SUSPECT.sub(lambda found: found[0] if found[0] in keep else _name(found[0]), text)
+    return re.sub(_SUSPECT, lambda found: found[0] if found[0] in keep else _name(found[0]), text)
 
 
 def make_all_visible(texts: Iterable[str]) -> tuple[str, ...]:
@@ -30,7 +31,7 @@ def make_all_visible(texts: Iterable[str]) -> tuple[str, ...]:
 
 def escape_json(text: str) -> str:
     """Return JSON in which characters that steer are escaped as JSON does."""
-    return text if text.isascii() and "\x7f" not in text else _SUSPECT.sub(lambda found: _escape(found[0]), text)
+    return text if text.isascii() and "\x7f" not in text else re.sub(_SUSPECT, lambda found: _escape(found[0]), text)
 
 
 def one_line(text: str, most: int) -> str:

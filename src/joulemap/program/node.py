@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
 import torch
 
 from joulemap.errors import ModelError
+from joulemap.record import frozen
 from joulemap.trace.build import build_request
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
@@ -22,7 +22,7 @@ PREFIX: Final = "joulemap_node_"
 """Of the modules that nodes become, which no module of the program is called."""
 
 
-@attrs.frozen
+@frozen
 class ProgramNode:
     """What runs an operator."""
 

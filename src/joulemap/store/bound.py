@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Thread
 from typing import Any, Final
 
-import attrs
 import duckdb
 
 from joulemap.domain.settings import Bounds
 from joulemap.errors import SqlError
+from joulemap.record import define
 
 REPEAT_S: Final = 0.05
 """How often the engine is told to stop: one time is lost if it comes between two steps."""
@@ -81,7 +81,7 @@ def bounding(
         watcher.join()
 
 
-@attrs.define
+@define
 class Count:
     """How many rows of a statement have come, and the memory that they take."""
 

@@ -14,9 +14,15 @@ from joulemap.store.row import insert_columns, insert_records
 STATIC_MEANING: Final = "power drawn while running, whatever is computed"
 
 
+def find_calibrations(connection: Connection) -> dict[str, tuple[str, str]]:
+    """Return digest -> (hardware that it was fitted to, version of the formulas) of the stored calibrations."""
+    rows = connection.execute("SELECT calibration_digest, hardware_digest, formula_version FROM calibration").fetchall()
+    return {str(digest): (str(hardware), str(version)) for digest, hardware, version in rows}
+
+
 def ensure_calibrations(connection: Connection, used: Iterable[tuple[CalibrationEntry, Calibration, Hardware]]) -> None:
     """Store those calibrations that are not stored; each stands beside a hardware under it, as it is without it."""
-    stored = {digest for (digest,) in connection.execute("SELECT calibration_digest FROM calibration").fetchall()}
+    stored = set(find_calibrations(connection))
     for entry, calibration, hardware in used:
         if calibration.digest not in stored:
             _write(connection, entry, calibration, hardware)

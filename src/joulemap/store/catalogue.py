@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
-from joulemap.domain.doubt import Doubt
-from joulemap.domain.event import Event
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
-from joulemap.store.hardware import write_hardware
 from joulemap.store.row import insert_records
 from joulemap.store.total import renew_totals
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
+    from joulemap.domain.doubt import Doubt
+    from joulemap.domain.event import Event
 
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
@@ -28,6 +30,8 @@ def write_catalogue(
     package_version: str,
 ) -> None:
     """Store every hardware version that is new, and make this catalogue the current one."""
+    from joulemap.store.hardware import write_hardware
+
     known = {digest for (digest,) in connection.execute("SELECT hardware_digest FROM hardware_version").fetchall()}
     hardware = list(catalogue.hardware.values())
     write_hardware(connection, [one for one in hardware if one.digest not in known], package_version)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-import attrs
 import duckdb
 
 from joulemap.errors import DatabaseError, EngineError, SqlError
+from joulemap.record import frozen
 from joulemap.store.block import find_damaged_blocks
 from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
 from joulemap.store.digest import (
@@ -50,7 +50,7 @@ Fault = tuple[str, int | None, str, str, str]
 """rule, run_id, place, expected, found: the columns of `AUDIT`."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Sealed:
     """How things under one seal are told of."""
 

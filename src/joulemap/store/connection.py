@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-import attrs
 import duckdb
 
 from joulemap.background import begin
 from joulemap.domain.settings import WAIT_S
 from joulemap.draft import drafting, publish, sweep
 from joulemap.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.record import frozen
 from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.header import renew_identity
@@ -55,7 +55,7 @@ def silent(_message: str) -> None:
     """Tell nobody."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Patience:
     """How long to wait for others who hold a database, and who is told of it."""
 

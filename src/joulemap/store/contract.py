@@ -23,16 +23,15 @@ is a new version beside the old file.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
-
-import attrs
+from typing import Any, Final
 
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.file import FileError, read_text
+from joulemap.record import frozen
+from joulemap.resource import folder, remember
 
 MOST_BYTES: Final = 1_000_000
 
@@ -52,7 +51,7 @@ _FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meanin
 """Of each parameter and column, those that are text."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """One named parameter of a query."""
 
@@ -69,7 +68,7 @@ class Parameter:
         return self.default is None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Query:
     """A query file with its checked header."""
 
@@ -103,7 +102,9 @@ def parse_query(path: Path) -> Query:
     if found is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:
-        header = tomllib.loads(found["header"])
+        name = f"{path.parent.name}/{path.name}"
+        is_own = folder("queries") not in path.parents
+        header = _read(found["header"]) if is_own else remember("queries", name, lambda: _read(found["header"]))
     except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
     surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters"} - set(header)
@@ -137,6 +138,12 @@ def parse_query(path: Path) -> Query:
         sql=found["sql"].strip(),
         path=path,
     )
+
+
+def _read(header: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(header)
 
 
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:

@@ -29,6 +29,8 @@ from zlib import crc32
 import attrs
 import duckdb
 
+from joulemap.record import frozen
+
 OWN_NUMBERS: Final = frozenset(
     {"run_id", "workload_id", "measurement_id", "estimate_id", "action_id", "is_newest", "content_digest"}
 )
@@ -61,7 +63,7 @@ Columns = Mapping[str, Any]
 """Name -> numpy array, as the engine gives it out."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Seal:
     """What one digest is over."""
 
@@ -192,7 +194,7 @@ def _bits(column: Any) -> Any:
     return np.where(column.mask, np.uint64(MISSING), bits) if is_masked and np.any(column.mask) else bits
 
 
-@attrs.frozen
+@frozen
 class Digester:
     """Computes digests of what a database holds, or is about to."""
 
@@ -371,7 +373,7 @@ class Digester:
         return _Prices(rows, places)
 
 
-@attrs.frozen
+@frozen
 class _Prices:
     rows: Mapping[str, int]
     """Hardware digest -> its row of `places`; row 0 and the last column are of what has no price."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
-
+from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.digest import ESTIMATE, Digester
 from joulemap.store.row import insert_records, next_id, utc_now
@@ -15,7 +14,7 @@ SAME: Final = "model, hardware, power_mode, precision, batch, runtime, calibrati
 """What tells two estimates apart that may stand side by side."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Estimate:
     """What an operator takes in all on one configuration, as it is stored."""
 

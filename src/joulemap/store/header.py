@@ -20,7 +20,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-import attrs
+from joulemap.record import frozen
 
 PAGE: Final = 4_096
 HEAD: Final = 3 * PAGE
@@ -37,7 +37,7 @@ FACTOR: Final = 0xBF58476D1CE4E5B9
 _MASK: Final = 2**64 - 1
 
 
-@attrs.frozen
+@frozen
 class Head:
     """The first three pages of a database file."""
 

@@ -27,12 +27,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import attrs
 import duckdb
 
 from joulemap.background import uninterrupted
 from joulemap.draft import drafting, publish
 from joulemap.errors import DatabaseError, LockedDatabaseError
+from joulemap.record import frozen
 from joulemap.store.header import BLOCK, HEAD, PAGE, Head, renew
 
 SUFFIX: Final = ".journal"
@@ -52,7 +52,7 @@ _RECORD: Final = 128
 """Bytes of a log that hold its first record."""
 
 
-@attrs.frozen
+@frozen
 class Journal:
     """What a database file was before a checkpoint, where the checkpoint writes over it."""
 

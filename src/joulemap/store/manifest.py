@@ -17,6 +17,7 @@ import attrs
 
 from joulemap.errors import CatalogueError
 from joulemap.file import FileError, read_text
+from joulemap.record import frozen
 
 MANIFEST: Final = "manifest.json"
 MOST_BYTES: Final = 10_000_000
@@ -51,7 +52,7 @@ KEYS: Final[Mapping[str, str]] = {
 """table -> the column that says which of its rows belong to chosen runs."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Entry:
     """One file of an archive."""
 
@@ -62,7 +63,7 @@ class Entry:
     """SHA-256 of the file."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Manifest:
     """What an archive holds."""
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
-import attrs
 import duckdb
 
 from joulemap.errors import DatabaseError
+from joulemap.record import frozen
 from joulemap.resource import folder
 
 SCHEMA_VERSION: Final = 1
@@ -39,7 +38,7 @@ COMMENT ON COLUMN schema_migration.applied_at IS 'When, UTC';
 _COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
 
 
-@attrs.frozen
+@frozen
 class Migration:
     """One migration: a file, or a folder of parts."""
 
@@ -154,6 +153,8 @@ def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContex
 
 def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:
     """Give the columns of views that lack a comment the one of their name."""
+    import tomllib
+
     meanings = tomllib.loads(columns)
     silent = connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND comment IS NULL "

@@ -19,6 +19,7 @@ import attrs
 import duckdb
 
 from joulemap.errors import DatabaseError
+from joulemap.record import define
 from joulemap.store.block import accept_blocks, find_damaged_blocks
 from joulemap.store.check import find_row_faults
 from joulemap.store.connection import Connection, make_empty
@@ -33,7 +34,7 @@ MOST_CUTS: Final = 1000
 _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
-@attrs.define
+@define
 class Recovery:
     """What became of a damaged database."""
 

@@ -12,10 +12,11 @@ from typing import Final
 
 import attrs
 
+from joulemap.record import define, frozen
 from joulemap.store.turn import Turn, queue_up
 
 
-@attrs.frozen
+@frozen
 class Kind:
     """How a database is open."""
 
@@ -25,7 +26,7 @@ class Kind:
     """Settings, as SQL writes them, that are made in this order once it is open."""
 
 
-@attrs.define
+@define
 class _Use:
     holders: list[Kind] = attrs.field(factory=list)
     queue: list[object] = attrs.field(factory=list)

@@ -19,6 +19,7 @@ import duckdb
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column, Table
 from joulemap.errors import SqlError, UsageError
+from joulemap.record import define, frozen
 from joulemap.store.bound import BATCH, Count, bounding, check_rows
 from joulemap.store.connection import Connection
 from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe_table, save_table
@@ -51,7 +52,7 @@ _PIVOT: Final = re.compile(
 Batch = list[tuple[Any, ...]]
 
 
-@attrs.define
+@define
 class _Stream:
     """Arrow batches that the engine holds until they were read, or the statement is left."""
 
@@ -65,7 +66,7 @@ class _Stream:
         self.cursor.close()
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Statement:
     """One SELECT on an open database; each method runs it once."""
 

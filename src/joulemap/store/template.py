@@ -15,18 +15,21 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import duckdb
 
-from joulemap.domain.catalogue import HardwareEntry
 from joulemap.draft import drafting, sweep
 from joulemap.errors import DatabaseError
+from joulemap.record import frozen
 from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.engine import connect
 from joulemap.store.migration import load_migrations, migrate
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
 
 WRITERS: Final = (
     *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row", "template")),
@@ -40,7 +43,7 @@ KEPT: Final = 8
 """Templates of other catalogues or versions that stay, the newest."""
 
 
-@attrs.frozen
+@frozen
 class Template:
     """A database to copy, and the hardware in it by id."""
 
@@ -48,7 +51,7 @@ class Template:
     entries: dict[str, HardwareEntry]
 
 
-Fill = Callable[[Connection], dict[str, HardwareEntry]]
+Fill = Callable[[Connection], "dict[str, HardwareEntry]"]
 
 
 def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Template | None:
@@ -73,6 +76,8 @@ def _index(path: Path) -> Path:
 
 def _read(path: Path) -> Template | None:
     """Return the template at a path; None where it, or what is noted of it, is missing or not as it was made."""
+    from joulemap.domain.catalogue import HardwareEntry
+
     try:
         noted = json.loads(_index(path).read_text(encoding="utf-8"))
         entries = [HardwareEntry(**row) for row in noted["entries"]]

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from joulemap.model.run import BOTTLENECKS, RunColumns
+from joulemap.record import define, frozen
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
@@ -17,7 +18,7 @@ from joulemap.store.run import mark_newest
 from joulemap.store.total import write_totals
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RunIdentity:
     """What a run is stored under."""
 
@@ -43,7 +44,7 @@ CHUNK_LINES: Final = 1_000_000
 """Ledger lines that are worth a transaction of their own: fewer cost time, more cost memory."""
 
 
-@attrs.define
+@define
 class RunWriter:
     """Collects evaluated runs and writes them together, table by table, each run's rows contiguous."""
 

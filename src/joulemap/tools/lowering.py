@@ -14,9 +14,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import attrs
-
 from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
+from joulemap.record import frozen
 
 Key = tuple[object, ...]
 """ATen operator without the underscore of its in-place form, and what of its shapes the trace tells too."""
@@ -28,7 +27,7 @@ REDUCED: Final = ("fp16", "bf16")
 """Precisions whose batch normalization converts its parameters, a kernel each time."""
 
 
-@attrs.frozen
+@frozen
 class Expected:
     """A kernel that an operator runs."""
 

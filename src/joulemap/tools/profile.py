@@ -22,12 +22,13 @@ from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Tra
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, holding_workload
+from joulemap.record import frozen
 from joulemap.store.measurement import write_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.tools.lowering import Expected, Key, expect_kernels, find_key
 
 
-@attrs.frozen
+@frozen
 class _Row:
     """What a profile lists under one key."""
 
@@ -42,7 +43,7 @@ class _Row:
         return math.fsum(kernel.device_time_us for kernel in self.kernels)
 
 
-@attrs.frozen
+@frozen
 class _Claim:
     """How the rows of a profile are divided among operators."""
 

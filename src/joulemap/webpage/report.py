@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
-
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure
 from joulemap.figure.spec import find_spec
 from joulemap.present.document import Grid, Lines, Steps, Text
 from joulemap.present.sketch import Bars, Chart, Heat
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Choice:
     """One of the figures of an exhibit."""
 
@@ -23,7 +22,7 @@ class Choice:
     figure: Figure
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Exhibit:
     """Figures of one kind, of which a reader with JavaScript sees one and all others see all."""
 
@@ -36,7 +35,7 @@ class Exhibit:
     """The trees that a click on a figure looks into; empty for none."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Leaf:
     """An amount that is looked into no further."""
 
@@ -45,7 +44,7 @@ class Leaf:
     share: str
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Branch:
     """An amount that is made of others."""
 
@@ -59,7 +58,7 @@ class Branch:
     parts: tuple[Branch | Leaf, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Trees:
     """Amounts to look into, level by level, with the table that they are of."""
 
@@ -69,7 +68,7 @@ class Trees:
     table: Table[Any]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Fold:
     """What is shown to who asks for it."""
 
@@ -77,7 +76,7 @@ class Fold:
     blocks: tuple[Block, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Badge:
     """How far to trust something, in a few words."""
 
@@ -88,14 +87,14 @@ class Badge:
     """`good`, `fair` or `poor`: how it is coloured, besides a mark."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Badges:
     """Badges beside each other."""
 
     badges: tuple[Badge, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Source:
     """The query behind what stands above it."""
 
@@ -105,7 +104,7 @@ class Source:
 Block = Grid | Lines | Steps | Text | Bars | Chart | Heat | Exhibit | Trees | Fold | Badges | Source
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Chapter:
     """Blocks under a title that a link leads to."""
 
@@ -114,7 +113,7 @@ class Chapter:
     blocks: tuple[Block, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Report:
     """A report on models on hardware."""
 

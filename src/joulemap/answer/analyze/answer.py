@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-import attrs
-
 from joulemap.answer.analyze.figure import draw_roof, draw_tree
 from joulemap.answer.analyze.row import (
     ActionShare,
@@ -30,6 +28,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 from joulemap.store.run import find_subgraphs
 
@@ -108,7 +107,7 @@ WHOLE: Final = {
 """What the run itself has in the columns of its parts, where its own row has another or none."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AnalyzeAnswer(RunAnswer):
     """One run taken apart: categories, actions, subgraphs and operators each sum to its energy exactly."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
 from joulemap.answer.run import ActionEnergy, Amounts, RunRow
+from joulemap.record import frozen
 
 
-@attrs.frozen
+@frozen
 class RunTotal(RunRow):
     """A run with all that it does and takes."""
 
@@ -66,7 +65,7 @@ class RunTotal(RunRow):
     kernel_count: int
 
 
-@attrs.frozen
+@frozen
 class CategoryShare:
     """One category of a run's energy."""
 
@@ -85,7 +84,7 @@ class CategoryShare:
     largest_action_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class ActionShare(ActionEnergy):
     """One action of a run."""
 
@@ -95,7 +94,7 @@ class ActionShare(ActionEnergy):
     category_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class EventCount:
     """One kind of event of a run, in the words of those who ask."""
 
@@ -119,7 +118,7 @@ class EventCount:
     event_index: int
 
 
-@attrs.frozen
+@frozen
 class _Share(Amounts):
     name: str
     mac_count: int
@@ -133,7 +132,7 @@ class _Share(Amounts):
     edp_share_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class SubgraphShare(_Share):
     """One subgraph's part of a run, and its allocation."""
 
@@ -163,7 +162,7 @@ class SubgraphShare(_Share):
     """Read and written again by passes that the runtime adds."""
 
 
-@attrs.frozen
+@frozen
 class OperatorShare(_Share):
     """One operator's part of a run, and what fusing it saves."""
 
@@ -187,7 +186,7 @@ class OperatorShare(_Share):
     """0 without a bias."""
 
 
-@attrs.frozen
+@frozen
 class BottleneckShare(Amounts):
     """What compute, memory or launch bounds."""
 
@@ -201,7 +200,7 @@ class BottleneckShare(Amounts):
     """Its own time in all subgraphs; compute and memory overlap."""
 
 
-@attrs.frozen
+@frozen
 class EnergyLeaf:
     """An action of a run in one subgraph, or in all those past the ones that act most."""
 
@@ -224,7 +223,7 @@ class EnergyLeaf:
     run_id: int
 
 
-@attrs.frozen
+@frozen
 class SubgraphRoof:
     """One subgraph under the roof of the hardware that its run is on."""
 

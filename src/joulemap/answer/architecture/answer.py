@@ -20,6 +20,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ArchitectureNote
@@ -41,7 +42,7 @@ OFTEN: Final = 0.01
 """Actions for one MAC below which they are told as one for so many."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ArchitecturesAnswer(RunAnswer):
     """A model on hardware of several classes; categories, and actions, sum to the energy of each exactly."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-import attrs
-
 from joulemap.answer.run import Outcome
+from joulemap.record import frozen
 
 PARTS: Final = {
     "compute": "arithmetic",
@@ -21,7 +20,7 @@ PARTS: Final = {
 """What energy is spent on, from the arithmetic outwards: field -> words."""
 
 
-@attrs.frozen
+@frozen
 class ArchitectureSummary(Outcome):
     """What a class spends a model's joules on, and what one MAC takes; a figure of a run that was refused is None."""
 
@@ -102,7 +101,7 @@ class ArchitectureSummary(Outcome):
         return energy
 
 
-@attrs.frozen
+@frozen
 class ArchitectureCategory:
     """One of the nine categories that all classes share, in one run."""
 
@@ -125,7 +124,7 @@ class ArchitectureCategory:
     run_id: int
 
 
-@attrs.frozen
+@frozen
 class ArchitectureAction:
     """An action in one run: count for a MAC x energy per action."""
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import BOUNDS, ENERGY_PARTS, FigureOutcome
 from joulemap.answer.scope import holding_scope
@@ -15,6 +13,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ SHOWN_RUNS: Final = 6
 """Runs that a figure tells in words; its table has all."""
 
 
-@attrs.frozen
+@frozen
 class RunFigure(FigureOutcome):
     """One run as a whole."""
 
@@ -84,7 +83,7 @@ class RunFigure(FigureOutcome):
     throughput_limit: str | None
 
 
-@attrs.frozen
+@frozen
 class EnergyBranch:
     """An action in its category, in one run."""
 
@@ -108,7 +107,7 @@ class EnergyBranch:
     run_id: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BreakdownAnswer(RunAnswer):
     """Whole runs: figures, and a tree of energy whose leaves sum to each run exactly."""
 

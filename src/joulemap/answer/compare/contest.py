@@ -17,6 +17,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, Text, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ SHOWN_WINNERS: Final = 4
 """Hardware that a figure tells in words."""
 
 
-@attrs.frozen
+@frozen
 class Contender:
     """A subgraph or operator on one hardware."""
 
@@ -60,7 +61,7 @@ class Contender:
     workload_id: int
 
 
-@attrs.frozen
+@frozen
 class Victory:
     """How many subgraphs or operators of a kind one hardware runs at the least cost."""
 
@@ -80,7 +81,7 @@ class Victory:
     workload_id: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ContestAnswer(RunAnswer):
     """Who wins each subgraph or operator of models by a metric, and what each hardware wins."""
 

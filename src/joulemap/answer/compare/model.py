@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import FigureOutcome
 from joulemap.answer.scope import holding_scope
@@ -18,6 +16,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 
-@attrs.frozen
+@frozen
 class ModelFigure(FigureOutcome):
     """One model on one hardware, and its ranks both ways."""
 
@@ -47,7 +46,7 @@ class ModelFigure(FigureOutcome):
     workload_id: int
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModelsAnswer(RunAnswer):
     """Several models on one or several hardware."""
 

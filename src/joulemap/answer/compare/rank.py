@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-import attrs
-
 from joulemap.answer.run import TimedOutcome
 from joulemap.present.cell import show_count, show_quantity, show_share
+from joulemap.record import frozen
 
 KIND_NAMES: Final = {
     "conv": "convolutions",
@@ -19,7 +18,7 @@ KIND_NAMES: Final = {
 """Kind of operator with MACs -> what it is called of several."""
 
 
-@attrs.frozen
+@frozen
 class RankedHardware(TimedOutcome):
     """One hardware in the order that a deployment asks for."""
 
@@ -42,7 +41,7 @@ class RankedHardware(TimedOutcome):
     runtime: str
 
 
-@attrs.frozen
+@frozen
 class UtilizationSpread:
     """How utilization spreads over the subgraphs of a run, and what bounds them."""
 
@@ -81,7 +80,7 @@ class UtilizationSpread:
         return text
 
 
-@attrs.frozen
+@frozen
 class HardwareNumber:
     """A number of what the hardware of a run is made of."""
 
@@ -111,7 +110,7 @@ class HardwareNumber:
         return f"{name} {show_quantity(self.value, self.unit)}"
 
 
-@attrs.frozen
+@frozen
 class ModelMix:
     """Operators of one kind in a model."""
 
@@ -138,7 +137,7 @@ class ModelMix:
         )
 
 
-@attrs.frozen
+@frozen
 class Strength:
     """What one run is good or bad at."""
 
@@ -173,7 +172,7 @@ class Strength:
         }[self.aspect]
 
 
-@attrs.frozen
+@frozen
 class Placement:
     """A subgraph placed on the hardware of one run."""
 

@@ -25,6 +25,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ SHOWN_PLACEMENTS: Final = 8
 """Subgraphs that people see placed on each hardware; programs get all."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RankingAnswer(RunAnswer):
     """Hardware in the order that a deployment asks for."""
 

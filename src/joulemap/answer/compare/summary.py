@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer, cut_lines, drop_options, find_place
 from joulemap.answer.run import OVERHEAD, FigureOutcome, overlaps
 from joulemap.answer.scope import (
@@ -25,6 +23,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ SHOWN_INSIGHTS: Final = 6
 """Pairs that people see; programs get all."""
 
 
-@attrs.frozen
+@frozen
 class Comparison(FigureOutcome):
     """One configuration, answered or refused."""
 
@@ -107,7 +106,7 @@ class Comparison(FigureOutcome):
     fastest_probability: float | None
 
 
-@attrs.frozen
+@frozen
 class Recommendation:
     """The winner for one goal."""
 
@@ -138,7 +137,7 @@ class Recommendation:
     available_value: float | None
 
 
-@attrs.frozen
+@frozen
 class Insight:
     """The run of lowest energy against another."""
 
@@ -156,7 +155,7 @@ class Insight:
     other_power_w: float
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CompareAnswer(RunAnswer):
     """One model on several hardware."""
 

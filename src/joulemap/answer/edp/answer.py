@@ -18,6 +18,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ WORTH_SAYING: Final = 0.01
 """Part of the energy-delay product below which nothing is said about a saving."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class EdpAnswer(RunAnswer):
     """One run's energy-delay product: the shares of its subgraphs, and those of its operators, sum to it."""
 

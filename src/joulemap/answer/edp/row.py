@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
 from joulemap.answer.run import Amounts, RunRow
+from joulemap.record import frozen
 
 
-@attrs.frozen
+@frozen
 class EdpTotal(RunRow):
     """A run's energy-delay product by part."""
 
@@ -32,7 +31,7 @@ class EdpTotal(RunRow):
     clock_fraction: float
 
 
-@attrs.frozen
+@frozen
 class _Share(Amounts):
     rank: int
     subgraph_index: int
@@ -50,7 +49,7 @@ class _Share(Amounts):
     bottleneck: str
 
 
-@attrs.frozen
+@frozen
 class EdpShare(_Share):
     """One subgraph's share of a run's energy-delay product."""
 
@@ -59,7 +58,7 @@ class EdpShare(_Share):
     operator_count: int
 
 
-@attrs.frozen
+@frozen
 class EdpOperatorShare(_Share):
     """One operator's share of a run's energy-delay product."""
 
@@ -71,7 +70,7 @@ class EdpOperatorShare(_Share):
     is_fused: bool
 
 
-@attrs.frozen
+@frozen
 class EdpCut:
     """The fewest subgraphs, or operators, that make up a fraction of the energy-delay product."""
 
@@ -85,7 +84,7 @@ class EdpCut:
     last: str
 
 
-@attrs.frozen
+@frozen
 class EdpPattern(Amounts):
     """One fusion pattern's share of a run's energy-delay product."""
 
@@ -103,7 +102,7 @@ class EdpPattern(Amounts):
     bottleneck_fraction: float
 
 
-@attrs.frozen
+@frozen
 class EdpBound:
     """The most that removing one cost could take off the energy-delay product."""
 
@@ -121,7 +120,7 @@ class EdpBound:
     total_count: int
 
 
-@attrs.frozen
+@frozen
 class EdpComparison:
     """One subgraph on one of several hardware."""
 

@@ -28,6 +28,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_signed
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from joulemap.store.connection import Connection
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ExplainAnswer(PairAnswer):
     """Why run B differs from run A in a metric; the terms sum to the difference exactly."""
 

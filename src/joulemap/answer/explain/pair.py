@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain.row import (
     CategoryDifference,
@@ -21,6 +19,7 @@ from joulemap.answer.explain.row import (
 )
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.table import Table
+from joulemap.record import frozen
 
 TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, "edp": EdpTerm, "memory": MemoryTerm}
 """Metric -> what its difference is made of; that of energy has terms of its own."""
@@ -34,7 +33,7 @@ EXACT_UNITS: Final[dict[PartMetricName, str]] = {
 """Metric -> unit in which its terms add up exactly."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PairAnswer(RunAnswer):
     """Two runs in one metric; the terms sum to the difference exactly."""
 

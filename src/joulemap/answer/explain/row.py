@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
+from joulemap.record import frozen
 
 
-@attrs.frozen
+@frozen
 class EnergyTerm:
     """One term of a difference in energy, B minus A."""
 
@@ -31,7 +31,7 @@ class EnergyTerm:
     share_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class MetricTerm:
     """One term of a difference in another metric, B minus A."""
 
@@ -53,28 +53,28 @@ class MetricTerm:
     share_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class LatencyTerm(MetricTerm):
     """One term of a difference in latency."""
 
     query: ClassVar[str] = "explain.latency"
 
 
-@attrs.frozen
+@frozen
 class EdpTerm(MetricTerm):
     """One term of a difference in energy x delay."""
 
     query: ClassVar[str] = "explain.edp"
 
 
-@attrs.frozen
+@frozen
 class MemoryTerm(MetricTerm):
     """One term of a difference in peak memory."""
 
     query: ClassVar[str] = "explain.memory"
 
 
-@attrs.frozen
+@frozen
 class Effect:
     """A kind of cause, and what it moved the energy."""
 
@@ -90,7 +90,7 @@ class Effect:
     largest_difference_j: float | None
 
 
-@attrs.frozen
+@frozen
 class CategoryDifference:
     """A category that all architectures share, on both sides."""
 
@@ -109,7 +109,7 @@ class CategoryDifference:
     share_fraction: float | None
 
 
-@attrs.frozen
+@frozen
 class _Sides:
     energy_a_fj: int
     energy_b_fj: int
@@ -120,7 +120,7 @@ class _Sides:
     """Twice, in fJ fs."""
 
 
-@attrs.frozen
+@frozen
 class SubgraphDifference(_Sides):
     """One subgraph on both sides, matched by name."""
 
@@ -142,7 +142,7 @@ class SubgraphDifference(_Sides):
     largest_difference_j: float | None
 
 
-@attrs.frozen
+@frozen
 class Traffic:
     """The bytes that one memory carries on both sides."""
 
@@ -158,7 +158,7 @@ class Traffic:
     is_off_chip: bool
 
 
-@attrs.frozen
+@frozen
 class RunPair(_Sides):
     """Both runs and their differences, exact in femtojoules, femtoseconds and bytes."""
 

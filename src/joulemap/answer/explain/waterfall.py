@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import attrs
-
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.explain.pair import PairAnswer
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure, end_number, make_figure
 from joulemap.present.cell import show_quantity, show_signed
+from joulemap.record import frozen
 
 SHOWN: Final = 14
 """Terms that have a step of their own; the others have one together."""
@@ -24,7 +23,7 @@ PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15,
 """Metric -> how many of its exact unit are one of its SI unit."""
 
 
-@attrs.frozen
+@frozen
 class Step:
     """A bar of a waterfall: a run, or what one term of the difference adds to the bars above it."""
 

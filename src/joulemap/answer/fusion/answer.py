@@ -27,6 +27,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ RUNTIMES: Final = {
 """How the operators run separately -> what that means."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FusionAnswer(RunAnswer):
     """What fusing saves of a run: patterns, subgraphs and operators each sum to it exactly, on both sides."""
 

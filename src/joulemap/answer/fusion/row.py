@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import attrs
-
 from joulemap.answer.run import Amounts
 from joulemap.domain.configuration import MERGING
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
 
 
-@attrs.frozen
+@frozen
 class _Saving(Amounts):
     """What a run or a part of it takes fused, and as kernels of their own."""
 
@@ -51,7 +50,7 @@ class _Saving(Amounts):
     bias_element_count: int
 
 
-@attrs.frozen
+@frozen
 class FusionTotal(_Saving):
     """A run as a whole."""
 
@@ -93,7 +92,7 @@ class FusionTotal(_Saving):
         )
 
 
-@attrs.frozen
+@frozen
 class _PartSaving(_Saving):
     """A part of a run: its shares of energy-delay products add up to those of the run."""
 
@@ -111,7 +110,7 @@ class _PartSaving(_Saving):
     """Of the energy-delay product that the run saves."""
 
 
-@attrs.frozen
+@frozen
 class FusionPattern(_PartSaving):
     """What fusing saves in all subgraphs of one fusion pattern."""
 
@@ -122,7 +121,7 @@ class FusionPattern(_PartSaving):
     biased_count: int
 
 
-@attrs.frozen
+@frozen
 class FusionSubgraph(_PartSaving):
     """What fusing saves in one subgraph."""
 
@@ -136,7 +135,7 @@ class FusionSubgraph(_PartSaving):
     biased_count: int
 
 
-@attrs.frozen
+@frozen
 class FusionOperator(_PartSaving):
     """What fusing saves of one operator; what its kernel writes is booked on its last member."""
 

@@ -22,6 +22,7 @@ from joulemap.errors import UsageError
 from joulemap.file import write_file
 from joulemap.present.cell import PROJECTION_NOTE, show_quantity
 from joulemap.present.document import Block, Document, Lines, Section
+from joulemap.record import frozen
 from joulemap.resource import package_version
 from joulemap.webpage.page import write_page
 from joulemap.webpage.report import Badges, Chapter, Report, Source as Behind
@@ -36,7 +37,7 @@ GOALS = ("energy", "energy_per_inference", "latency", "edp", "edp_per_inference"
 """What a report answers first."""
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@frozen(kw_only=True, repr=False)
 class ReportAnswer(Answer):
     """Models on several hardware, from the answer to its sources; `html` is the page."""
 

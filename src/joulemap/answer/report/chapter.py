@@ -18,6 +18,7 @@ from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text, grid
+from joulemap.record import frozen
 from joulemap.units import FJ_PER_J
 from joulemap.webpage.report import (
     Badge,
@@ -110,7 +111,7 @@ def _tell_standing(row: PredictionStanding) -> str:
     return f"scored on {show_count(row.measurement_count, 'measurement')} of {what}"
 
 
-@attrs.frozen
+@frozen
 class _Drawn:
     """What is found out, as blocks."""
 

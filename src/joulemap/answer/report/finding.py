@@ -26,6 +26,7 @@ from joulemap.domain.settings import Limits, Usage
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.run import plan_runs
+from joulemap.record import frozen
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ SHARES: Final = {"min_compute_fraction": 0.2, "max_bandwidth_fraction": 0.9, "ma
 """Beyond which a run is flagged."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModelFinding:
     """One model on several hardware, the same in every answer; None where a question does not arise."""
 
@@ -135,7 +136,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
     )
 
 
-@attrs.frozen
+@frozen
 class _Named:
     """A hardware of an answer, and how to ask for it again."""
 

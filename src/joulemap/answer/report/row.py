@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import attrs
+from joulemap.record import frozen
 
 Standing = Literal["this hardware", "its class", "other classes"]
 """What the measurements are of that a prediction is judged by."""
 
 
-@attrs.frozen
+@frozen
 class PredictionStanding:
     """How predictions like one of a run have scored."""
 
@@ -33,7 +33,7 @@ class PredictionStanding:
     run_id: int
 
 
-@attrs.frozen
+@frozen
 class NumberSource:
     """What numbers of a run's hardware are from."""
 

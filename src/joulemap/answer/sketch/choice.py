@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
 from joulemap.domain.settings import ModelDivision, RunDivision
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Choice:
     """What of an answer is drawn."""
 

@@ -20,6 +20,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ SHOWN_SENTENCES: Final = 12
 SHOWN_MODELS: Final = 4
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SweepAnswer(RunAnswer):
     """What batch suits each hardware, and where the best hardware changes with the batch."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
 from joulemap.answer.run import FigureOutcome
 from joulemap.domain.metric import MetricName
+from joulemap.record import frozen
 
 
-@attrs.frozen
+@frozen
 class Series:
     """What is swept over, beside batches and hardware."""
 
@@ -19,7 +18,7 @@ class Series:
     runtime: str
 
 
-@attrs.frozen
+@frozen
 class SweepPoint(FigureOutcome):
     """One run of a sweep."""
 
@@ -37,7 +36,7 @@ class SweepPoint(FigureOutcome):
     is_in_zone: bool
 
 
-@attrs.frozen
+@frozen
 class SweepSeries(Series):
     """The best batches of one model on one hardware; None where it runs none."""
 
@@ -71,7 +70,7 @@ class SweepSeries(Series):
     reason: str
 
 
-@attrs.frozen
+@frozen
 class SweepWinner(Series):
     """The best hardware at one batch."""
 
@@ -93,7 +92,7 @@ class SweepWinner(Series):
     is_overtaking: bool
 
 
-@attrs.frozen
+@frozen
 class SweepCrossing(Series):
     """From which batch on one hardware beats another that was better before."""
 

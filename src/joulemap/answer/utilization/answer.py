@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.utilization.row import (
@@ -38,6 +36,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.record import frozen
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ GAIN_NOTE: Final = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UtilizationAnswer(RunAnswer):
     """One model on several hardware: how much of each it uses, what is unhealthy about it, and what would be better."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
 from joulemap.answer.run import Outcome
 from joulemap.present.cell import show, show_share
+from joulemap.record import frozen
 
 
-@attrs.frozen
+@frozen
 class Utilization(Outcome):
     """How much of its hardware a run uses; a figure of a run that was refused is None."""
 
@@ -57,7 +56,7 @@ class Utilization(Outcome):
     """Of low_compute, high_bandwidth and idle_units, in this order."""
 
 
-@attrs.frozen
+@frozen
 class UtilizationFlag:
     """What is unhealthy about a run, and which subgraphs are the reason."""
 
@@ -98,7 +97,7 @@ class UtilizationFlag:
         )
 
 
-@attrs.frozen
+@frozen
 class Pairing:
     """Which hardware wins most often for a size of model, a precision and a batch."""
 
@@ -124,7 +123,7 @@ class Pairing:
     is_projection: bool
 
 
-@attrs.frozen
+@frozen
 class Grade:
     """A word for a share of a peak."""
 
@@ -135,7 +134,7 @@ class Grade:
     least_fraction: float
 
 
-@attrs.frozen
+@frozen
 class Remedy:
     """The best of the runs that differ from one in one thing, and what it gains."""
 
@@ -162,7 +161,7 @@ class Remedy:
     run_id: int
 
 
-@attrs.frozen
+@frozen
 class BatchZone:
     """The batches at which one hardware is used well."""
 
@@ -186,7 +185,7 @@ class BatchZone:
     run_id: int | None
 
 
-@attrs.frozen
+@frozen
 class PrecisionGain:
     """What a precision of one hardware gains over its baseline."""
 

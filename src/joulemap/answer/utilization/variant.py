@@ -17,6 +17,7 @@ from joulemap.errors import ModelError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan, plan_selected
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ShippedWorkload
@@ -32,7 +33,7 @@ MODELS_OF_A_SIZE: Final = 2
 """Models that are run for each class of FLOPs, to say what suits it."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Variants:
     """Ids of the runs that differ in one thing, by the thing; those that are asked about among them."""
 

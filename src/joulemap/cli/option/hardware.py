@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
-import attrs
 import typer
 
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware
 from joulemap.cli.value import read_quantity
 from joulemap.domain.name import split_names
 from joulemap.errors import UsageError
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import SettingsKeywords
@@ -30,7 +30,7 @@ def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
     return (*(named or ()), *((option,) if option else ()))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModeOptions:
     """At which operating point one hardware runs."""
 
@@ -48,7 +48,7 @@ class ModeOptions:
         return {"power_mode": self.power_mode}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ScenarioOptions(ModeOptions):
     """Where hardware is used, and the power that it gets there."""
 
@@ -76,7 +76,7 @@ class ScenarioOptions(ModeOptions):
         return {**super().keywords(), "scenario": self.scenario, "power_budget_w": budget}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FilterOptions(ScenarioOptions):
     """Which hardware is asked about, beside names."""
 
@@ -114,7 +114,7 @@ class FilterOptions(ScenarioOptions):
         return cast("SettingsKeywords", {**super().keywords(), **names, "architecture": split_names(self.architecture)})
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HardwareOptions(FilterOptions):
     """Which hardware is asked about."""
 
@@ -133,7 +133,7 @@ class HardwareOptions(FilterOptions):
         return {**super().keywords(), "hardware": join_hardware(named, self.hardware)}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class NamedHardwareOptions(HardwareOptions):
     """Which hardware is asked about, by arguments or as an option."""
 
@@ -147,7 +147,7 @@ class NamedHardwareOptions(HardwareOptions):
         return super().keywords((*(self.named or ()), *named))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OneHardwareOptions:
     """Which one hardware is asked about, by an argument or as an option."""
 
@@ -164,7 +164,7 @@ class OneHardwareOptions:
         return hardware
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TwoHardwareOptions:
     """Which two hardware are asked about, by arguments or as an option."""
 
@@ -184,7 +184,7 @@ class TwoHardwareOptions:
         return found[0], found[1]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ClassHardwareOptions(NamedHardwareOptions):
     """Which hardware stands for the architecture classes."""
 
@@ -205,7 +205,7 @@ class ClassHardwareOptions(NamedHardwareOptions):
     ] = ""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CandidateHardwareOptions(NamedHardwareOptions):
     """Which hardware is chosen from."""
 

@@ -11,12 +11,13 @@ import typer
 
 from joulemap.cli.value import read_number, read_quantity, split_assignments
 from joulemap.errors import UsageError
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds, Limits, Price, Usage
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UseLimitOptions:
     """What a configuration must keep to while it runs."""
 
@@ -52,7 +53,7 @@ class UseLimitOptions:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LimitOptions(UseLimitOptions):
     """What a configuration must keep to."""
 
@@ -77,7 +78,7 @@ class LimitOptions(UseLimitOptions):
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PriceOptions:
     """What a person pays for chips, in place of the catalogue's prices."""
 
@@ -123,7 +124,7 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
     return {name: read_quantity(f"{option} {name}=", text, unit) for name, text in pairs.items()}
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UsageOptions:
     """How a chip is used and powered."""
 
@@ -189,7 +190,7 @@ class UsageOptions:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BoundOptions:
     """What a query may take before it is stopped."""
 

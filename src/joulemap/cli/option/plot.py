@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import attrs
 import typer
+
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from joulemap.present.document import Document
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PlotOptions:
     """Whether an answer is drawn too."""
 

@@ -19,6 +19,7 @@ from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.name import split_names
+from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
@@ -76,7 +77,7 @@ Models = Annotated[
 Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModelOptions:
     """How a model is built and traced."""
 
@@ -149,7 +150,7 @@ class ModelOptions:
         return repeat_options(self, ("batch", "inputs", "arguments", "config"))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RunOptions(ModelOptions):
     """How a model is run."""
 
@@ -212,7 +213,7 @@ class RunOptions(ModelOptions):
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ClassRunOptions(RunOptions):
     """How a model is run on each architecture class."""
 
@@ -233,7 +234,7 @@ class ClassRunOptions(RunOptions):
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CandidateRunOptions(RunOptions):
     """How models are run in the configurations that are chosen from."""
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -37,12 +36,13 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, memory_time
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 WORD_BYTES: Final = 4.0
 """Lanes, links and scratchpads are 32 bits wide. Source: Prabhakar et al., ISCA 2017."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CgraPlacement(Placement):
     """Operators on the pattern compute units."""
 

@@ -51,6 +51,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import frozen
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 """Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
@@ -71,7 +72,7 @@ FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 """A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class _Vector:
     """What one core's vector unit does at a precision."""
 
@@ -85,7 +86,7 @@ class _Vector:
     """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CpuPlacement(Placement):
     """Operators on the cores."""
 

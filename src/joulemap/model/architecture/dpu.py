@@ -41,7 +41,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
@@ -53,6 +52,7 @@ from joulemap.model.placement import Overlap, Placement, overlap_engines
 from joulemap.model.run import CORES
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import frozen
 
 CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
 PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
@@ -60,7 +60,7 @@ PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
 ACCUMULATOR_BYTES: Final = 4.0
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class DpuPlacement(Placement):
     """Operators on the engines of the cores."""
 

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
@@ -40,6 +39,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement, overlap_engines
 from joulemap.model.traffic import ceil_divide, memory_time
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import frozen
 
 MATRIX_PRECISIONS: Final = frozenset({"int8"})
 """Precisions that the matrix engine has. Source: TI SPRY344 (16 bits run there too, but are no precision here)."""
@@ -50,7 +50,7 @@ ELEMENTS_PER_TASK: Final = 4096.0
 """Outputs that one context takes of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class DspPlacement(Placement):
     """Operators on the vector unit and the matrix engine."""
 

@@ -24,7 +24,6 @@ Energies are mostly assumptions: no silicon has been published.
 
 from __future__ import annotations
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
@@ -35,9 +34,10 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class KpuPlacement(Placement):
     """Operators on the tiles."""
 

@@ -38,7 +38,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
@@ -50,6 +49,7 @@ from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_en
 from joulemap.model.run import STAGE
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import frozen
 
 ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
@@ -57,7 +57,7 @@ NARROWEST_VECTOR_BYTES: Final = 2.0
 VECTOR_OPERANDS: Final = 3.0
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _Engine:
     """What the tensor engines would do with each operator."""
 
@@ -75,7 +75,7 @@ class _Engine:
     """Partial sums written."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class NpuPlacement(Placement):
     """Operators on the tensor engines, or on the vector engines."""
 

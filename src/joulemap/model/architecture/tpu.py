@@ -46,6 +46,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import frozen
 
 VECTOR_BYTES: Final = 4.0
 """The vector unit computes in fp32."""
@@ -73,7 +74,7 @@ def find_last_level(hardware: Hardware) -> MemoryLevel:
     return attrs.evolve(level, bandwidth=Quantity(value=value, unit="B/s", basis=rule.basis, source=rule.source))
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class TpuPlacement(Placement):
     """Operators on the arrays, or on the vector unit."""
 

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import attrs
-
 from joulemap.present.cell import show_quantity
 from joulemap.present.sketch import Axis
+from joulemap.record import frozen
 
 LOG_SPAN: Final = 30.0
 """Largest over least value from which on an axis is logarithmic unless it is said."""
@@ -28,7 +27,7 @@ MARGIN: Final = 0.04
 """Of an axis beyond its outermost values."""
 
 
-@attrs.frozen
+@frozen
 class Scale:
     """An axis between two values."""
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
-from tabulate import tabulate
+import tabulate
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
+
+tabulate.MIN_PADDING = 0  # a heading is no wider than it is
 
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 """How a tag of HTML begins."""
@@ -58,7 +60,7 @@ def _block(block: Block) -> str:
         if not block.texts:
             return ""
         sides = ["right" if index in block.numbers else "left" for index in range(len(block.headings))]
-        return tabulate(
+        return tabulate.tabulate(
             _cells(block),
             headers=list(map(_cell, block.headings)),
             tablefmt="pipe",

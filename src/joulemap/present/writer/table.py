@@ -7,16 +7,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final
+from unicodedata import combining, east_asian_width
 
 import attrs
-import tabulate
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
-
-tabulate.MIN_PADDING = 0  # a heading is no wider than it is
 
 GAP: Final = 2
 """Spaces between columns."""
@@ -122,15 +120,9 @@ def _draw_more(
     block: Grid, kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int], room: int
 ) -> Iterator[str]:
     """Yield the lines of more rows of a table whose columns have these sizes; a cell wraps beyond `room`."""
-    columns = list(zip(kept, sizes, strict=True))
     for cells in block.rows:
-        wrapped = [_wrap_cell(cells[index], max(size, room)).split("\n") for index, size in columns]
-        for line in zip_longest(*wrapped, fillvalue=""):
-            padded = [
-                text.rjust(size) if index in numbers else text.ljust(size)
-                for text, (index, size) in zip(line, columns, strict=True)
-            ]
-            yield (" " * GAP).join(padded).rstrip()
+        wrapped = [_wrap_cell(cells[index], max(size, room)) for index, size in zip(kept, sizes, strict=True)]
+        yield from _pad(wrapped, kept, sizes, numbers)
 
 
 def _fit(block: Grid, width: int | None) -> str:
@@ -216,15 +208,34 @@ def _draw(block: Grid, kept: Sequence[int], widths: Sequence[int]) -> str:
     columns = list(zip(kept, widths, strict=True))
     headings = [_wrap(block.headings[index], width) for index, width in columns]
     height = max((heading.count("\n") for heading in headings), default=0)
-    drawn = tabulate.tabulate(
-        [[_wrap_cell(cells[index], width) for index, width in columns] for cells in block.rows],
-        headers=["\n" * (height - heading.count("\n")) + heading for heading in headings],
-        tablefmt="simple",
-        disable_numparse=True,
-        preserve_whitespace=True,
-        colalign=["right" if index in block.numbers else "left" for index in kept] if block.rows else None,
-    )
-    return "\n".join(line.rstrip() for line in drawn.splitlines())
+    rows = [
+        ["\n" * (height - heading.count("\n")) + heading for heading in headings],
+        *([_wrap_cell(cells[index], width) for index, width in columns] for cells in block.rows),
+    ]
+    sizes = [max(_width_of(line) for cell in column for line in cell.split("\n")) for column in zip(*rows, strict=True)]
+    heads, *others = [_pad(cells, kept, sizes, block.numbers) for cells in rows]
+    rule = (" " * GAP).join("-" * size for size in sizes)
+    return "\n".join([*heads, rule, *(line for lines in others for line in lines)])
+
+
+def _pad(cells: Sequence[str], kept: Sequence[int], sizes: Sequence[int], numbers: frozenset[int]) -> list[str]:
+    """Return the lines of a row whose columns have these sizes; numbers stand to the right."""
+    return [
+        (" " * GAP)
+        .join(
+            f"{' ' * (size - _width_of(text))}{text}" if index in numbers else f"{text}{' ' * (size - _width_of(text))}"
+            for text, index, size in zip(line, kept, sizes, strict=True)
+        )
+        .rstrip()
+        for line in zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
+    ]
+
+
+def _width_of(text: str) -> int:
+    """Return how many places a line takes in a terminal: two for a wide character, none for one that joins another."""
+    if text.isascii():
+        return len(text)
+    return sum((east_asian_width(one) in "WF") + 1 for one in text if not combining(one))
 
 
 def _wrap_cell(cell: str, width: int) -> str:

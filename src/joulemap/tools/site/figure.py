@@ -14,9 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from unittest.mock import patch
 
-import attrs
-
 from joulemap.cli.app import run
+from joulemap.record import frozen
 
 FOLDER: Final = "figure"
 """Of the site: a file for each theme, and the specification."""
@@ -29,7 +28,7 @@ THEMES: Final = ("light", "dark")
 HEADING: Final = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SiteFigure:
     """A figure on a page."""
 

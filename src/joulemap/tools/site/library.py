@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-import attrs
-
 import joulemap
+from joulemap.record import frozen
 
 
-@attrs.frozen
+@frozen
 class Part:
     """Public names of one kind, on a page."""
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -54,6 +53,7 @@ from joulemap.model.placement import Overlap, Placement
 from joulemap.model.run import DEVICES
 from joulemap.model.traffic import ceil_divide, dram_bytes, tiled_bytes
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 ELEMENTS_PER_BLOCK: Final = 1024.0
 """Outputs of one thread block of a kernel that is not a GEMM: 256 threads, four elements each."""
@@ -78,7 +78,7 @@ _VECTOR_MAC: Final = {
 """What a MAC costs on the vector lanes, for what does not run on tensor cores."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class GpuPlacement(Placement):
     """Operators on the multiprocessors."""
 

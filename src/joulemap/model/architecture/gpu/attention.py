@@ -32,6 +32,7 @@ from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.record import frozen
 
 ROWS: Final = 128.0
 """Queries of one block, those of all heads of a group together."""
@@ -64,7 +65,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 """Name of a kernel as workloads and sources give it -> family; a name that is not here runs as `sdpa`."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Attention:
     """Of each operator of a fused attention; 0 for all else."""
 
@@ -101,7 +102,7 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     return Attention(start_s=start, busy_s=busy, blocks=blocks, seen_share=seen)
 
 
-@attrs.frozen
+@frozen
 class _Numbers:
     """Coefficients of a family on an engine."""
 
@@ -123,7 +124,7 @@ def _attending_macs(engine: Engine) -> float:
     return Engine.of(engine.hardware, "fp32").macs_per_clock if wide else engine.macs_per_clock
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _Shapes:
     """Of each kernel."""
 

@@ -18,6 +18,7 @@ from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.quantity import Quantity
 from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
+from joulemap.record import frozen
 
 TENSOR: Final = "tensor_core"
 """The engine of a peak that the tensor or matrix cores give."""
@@ -108,7 +109,7 @@ def lanes_per_unit(hardware: Hardware, precision: str) -> float:
     return lanes * min(1.0, hardware.peaks[precision].operations_per_clock / single.operations_per_clock)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Engine:
     """The units of a device at one precision, and where its coefficients are found."""
 

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.model.architecture.gpu.device import Engine
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
+from joulemap.record import define
 
 TILES: Final = {
     "vector": ((32, 32), (64, 64), (128, 128)),
@@ -68,7 +68,7 @@ def smooth_max(first: Floats, second: Floats) -> Floats:
     return total
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Shapes:
     """Products to be tiled, one each."""
 
@@ -93,7 +93,7 @@ class Shapes:
     memory_s: Floats
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Tiling:
     """Products cut into tiles."""
 

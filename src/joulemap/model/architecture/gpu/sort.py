@@ -26,6 +26,7 @@ from joulemap.model.architecture.gpu.device import Engine, find_last_level
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.record import define, frozen
 
 ACTIVATION_OPERATIONS: Final = 4.0
 """Elementwise operations per output from which on an operator counts as an activation function."""
@@ -69,7 +70,7 @@ COPIES: Final = (
 """Movements of whole rows, which bytes bound; all others compute an address for each element."""
 
 
-@attrs.frozen(kw_only=True, eq=False, slots=False)
+@frozen(kw_only=True, eq=False, slots=False)
 class Traits:
     """Operators as their kernels see them: what sorts are told apart by, and what they issue. One row each."""
 
@@ -329,7 +330,7 @@ class Traits:
         return self.outputs * np.sqrt(np.maximum(self.taps, 1.0)) * self.stride
 
 
-@attrs.frozen
+@frozen
 class Sort:
     """A sort of kernel: a row of the table."""
 
@@ -409,7 +410,7 @@ PRODUCTS: Final = frozenset(
 """Sorts that multiply on tiles."""
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Sorted:
     """What the table says of each operator: seconds and shares, one row each."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING
@@ -24,6 +23,7 @@ from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.record import define, frozen
 
 QUANTIZED_BYTES: Final = 16.0
 """DRAM traffic for each activation that is quantized: read twice at 16 bits, written at 8, scales beside it."""
@@ -35,7 +35,7 @@ BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of products that are not cut by shape."""
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Times:
     """Per-operator arrays, seconds."""
 
@@ -125,7 +125,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     )
 
 
-@attrs.frozen
+@frozen
 class _Spread:
     """Values of some operators as a column of all, 0 elsewhere."""
 
@@ -202,7 +202,7 @@ _PASSES: Final = ("light", "index", "quantize")
 """Starts of kernels that an operator has beside its own."""
 
 
-@attrs.define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class _Passes:
     start_s: Floats
     busy_s: Floats

@@ -1,0 +1,67 @@
+"""What a command makes before it answers: modules imported, records finished, patterns compiled.
+
+Times differ from machine to machine; these counts do not, and time follows them. Whoever needs more raises the number
+here, and pays for it elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+COUNT = """
+import contextlib, io, json, sys
+import re._compiler
+before, patterns, compile = set(sys.modules), [], re._compiler.compile
+re._compiler.compile = lambda *given: patterns.append(given[0]) or compile(*given)
+from joulemap.cli.app import run
+with contextlib.redirect_stdout(io.StringIO()):
+    code = run(sys.argv[1:])
+assert code == 0, code
+new = set(sys.modules) - before
+own = [name for name in new if name.split(".")[0] == "joulemap"]
+kinds = [kind for name in own for kind in vars(sys.modules[name]).values()
+    if isinstance(kind, type) and kind.__module__ == name and isinstance(vars(kind).get("__attrs_attrs__"), tuple)]
+print(json.dumps([len(own), len(new), len(kinds), len(patterns)]))
+"""
+
+
+class Budget(NamedTuple):
+    """The most that a command may take."""
+
+    own: int
+    """Modules of joulemap."""
+    modules: int
+    """All modules, beside those of a bare interpreter."""
+    records: int
+    """Classes of joulemap that attrs made: what `joulemap.record` has not finished does not count."""
+    patterns: int
+    """Regular expressions compiled, by libraries too."""
+
+
+BUDGETS = {
+    ("--help",): Budget(12, 120, 0, 30),
+    ("sql", "SELECT hardware FROM runs"): Budget(63, 280, 22, 75),
+    ("query", "run", "run.list"): Budget(63, 285, 24, 80),
+    ("hardware", "list"): Budget(68, 290, 24, 80),
+    ("compare", "resnet18"): Budget(105, 325, 63, 90),
+    ("compare", "mobilenet_v2"): Budget(137, 490, 126, 105),
+}
+"""Command -> its budget, a little above what it takes: interpreters differ; the last one evaluates."""
+
+
+@pytest.mark.parametrize("command", BUDGETS, ids=" ".join)
+def test_a_command_makes_no_more_than_its_budget(command: tuple[str, ...], own_database: Path) -> None:
+    environment = {**os.environ, "JOULEMAP_DB": str(own_database)}
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, *command], capture_output=True, text=True, env=environment, check=True
+    )
+    taken = Budget(*json.loads(done.stdout.splitlines()[-1]))
+    for name, count, most in zip(taken._fields, taken, BUDGETS[command], strict=True):
+        assert count <= most, f"{name}: {count}, at most {most}; all of it: {taken}"
