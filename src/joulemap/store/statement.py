@@ -268,6 +268,8 @@ def _refuse_effects(connection: Connection, sql: str) -> None:
 
 def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
     """Return the only statement of a text; SqlError if it does not parse, holds none or several, or does more."""
+    if "\0" in sql:
+        raise SqlError(f"the statement has a NUL at character {sql.index(chr(0))}, where the engine would end it")
     try:
         sql.encode()
         statements = connection.extract_statements(sql)

@@ -127,7 +127,7 @@ class ModelRequest:
         elif self.kind == "module":
             source = f"module:{self.content_digest}:"
         elif self.kind in ("file", "exported"):  # a copy of a file is a model of its own name
-            source = f"{self.kind}:{self.content_digest}:{self.model}"
+            source = f"{self.kind}:{self.content_digest}:{os.path.normpath(self.model)}"
         else:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
             if self.kind in HUBS:
