@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml
 test: lint type $(STAMP)  ## install if needed, then lint, types and tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: $(STAMP)  ## sweeps over every model that the catalogue lists
-	$(BIN)/python -m pytest -m slow
+test-slow: $(STAMP)  ## sweeps over everything that the catalogue lists, properties with many examples
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough
 
 test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
 	$(BIN)/python -c 'import timm, transformers' 2> /dev/null || $(BIN)/python -m pip install --quiet --editable '.[models]'

@@ -505,6 +505,7 @@ ASKED = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", thin(ASKED, 2))
 def test_every_answer_can_be_had_under_a_calibration_or_none(command: str, joulemap: Run, tmp_path: Path) -> None:
     target = "l4" if "l4" in ASKED[command] else TARGET

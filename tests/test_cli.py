@@ -230,6 +230,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sample(70)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
@@ -246,6 +247,7 @@ def test_bad_input_is_one_line_a_code_and_nothing_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: Run) -> None:
     done = joulemap(*command, "--help")
@@ -253,6 +255,7 @@ def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: 
     assert re.search(rf"^\s+joulemap {' '.join(command)}", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -591,6 +594,7 @@ def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulema
     assert joulemap("db", "check", "--db", path).returncode == ExitCode.DATABASE
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "form"),
     [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x.txt", "table"), ("x", "table")],
@@ -615,9 +619,10 @@ def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
     assert json.loads((tmp_path / "info.log").read_text())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "both",
-    thin([
+    [
         (("analyze", "resnet18", "cpu"), ("analyze", "resnet18", "--hardware", "CPU")),
         (("explain", "resnet18", "GPU", "TPU"), ("explain", "resnet18", "--hardware", "GPU,TPU")),
         (("edp", "resnet18", "TPU", "v4"), ("EDP", "resnet18", "TPU v4")),
@@ -627,7 +632,7 @@ def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
          "--precision", "FP32")),
         (("sweep", "resnet18", "H100", "--batch", "1", "--level", "winner"),
          ("sweep", "H100", "resnet18", "--batch", "1", "--level", "Winner")),
-    ], 3),
+    ],
     ids=lambda both: both[0][0],
 )  # fmt: skip
 def test_hardware_is_an_argument_or_an_option(

@@ -190,6 +190,7 @@ def test_the_first_name_wins_a_tie() -> None:
     assert [row["hardware"] for row in rows if row["is_best"]] == ["a"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", CASES)
 def test_shares_sum_to_energy_times_latency(case: str, answers: Mapping[str, EdpAnswer]) -> None:
     answer = answers[case]
@@ -275,6 +276,7 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
     assert {row.subgraph_index: row.hardware for row in compared.comparison if row.is_best} == winners
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("case", CASES)
 def test_json_and_csv_hold_the_same_cells(case: str, level: ModelDivision, answers: Mapping[str, EdpAnswer]) -> None:

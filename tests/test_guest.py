@@ -41,6 +41,7 @@ PLACES = {"top": "", "build": "", "forward": "net.py:net: the forward pass faile
 """Where a file's code runs -> what is said of it first."""
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("statement", RAISED)
 def test_whatever_a_model_raises_is_one_line(statement: str, place: str, joulemap: Run, tmp_path: Path) -> None:
@@ -89,6 +90,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", PLACES)
 def test_what_a_model_changes_is_put_back(place: str, tmp_path: Path) -> None:
     path = tmp_path / "net.py"
@@ -156,6 +158,7 @@ def test_a_thread_that_is_left_running_prints_to_stderr(capsys: pytest.CaptureFi
     assert capsys.readouterr() == ("answer\n", "late\n")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_model_that_changes_the_working_directory_moves_nothing(place: str, joulemap: Run, tmp_path: Path) -> None:
     (tmp_path / "away").mkdir()

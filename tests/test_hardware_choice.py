@@ -77,6 +77,7 @@ def test_a_name_or_alias_resolves_exactly(name: str, expected: str) -> None:
     assert find_entry(ENTRIES, name).id == expected
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.id)
 def test_every_name_of_a_hardware_is_its_own_in_any_case_and_with_its_vendor(entry: HardwareEntry) -> None:
     vendor = entry.vendor.partition(" (")[0].partition(" /")[0]
@@ -147,6 +148,7 @@ def test_hardware_is_listed_with_commas_or_spaces(written: str | list[str], expe
     assert [entry.id for entry, _ in select_hardware(Settings(hardware=written)).pairs] == expected
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "arguments",
     [

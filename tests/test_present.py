@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.domain.table import Column, Table
@@ -64,7 +64,6 @@ def folded(text: str) -> list[str]:
     return note[1].split(", ") if note else []
 
 
-@settings(max_examples=60)
 @given(grids(), st.integers(40, 200))
 def test_a_table_fits_and_every_word_is_whole_or_its_column_is_named(grid: Grid, width: int) -> None:
     text = draw(grid, width)

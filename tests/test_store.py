@@ -186,6 +186,7 @@ def test_the_ledger_joins_runs_without_a_word(database: Path) -> None:
     connection.close()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("energy_fj", [0, 1, 123_456_789, -(2**53) - 1, 2**53 + 1, 98_765_432_109_876_543_211])
 def test_joules_are_the_nearest_double(energy_fj: int) -> None:
     connection = open_in_memory()
@@ -280,6 +281,7 @@ def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -
         holder.wait(timeout=60)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delay_s", thin([0.15, 0.3, 0.4, 0.5], 4))
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_comparison_leaves_the_database_whole(

@@ -239,6 +239,7 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
     assert text.count("it cannot run batch") == sum(not row.is_overtaking for row in moves)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("level", HEADINGS)
 def test_json_and_csv_hold_the_same_cells(level: SweepDivision, answer: SweepAnswer) -> None:
     document = answer.document(by=level)
@@ -252,6 +253,7 @@ def test_json_and_csv_hold_the_same_cells(level: SweepDivision, answer: SweepAns
             assert cells[name] == expected
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", HEADINGS)
 def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form: str, answer: SweepAnswer) -> None:
