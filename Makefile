@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow test-models lint type format bench models zoo profile accuracy calibration doubt pages questions campaign ladder ladder-models docs clean
+.PHONY: demo install test tests test-slow test-models lint type format bench models zoo profile accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -17,7 +17,19 @@ $(STAMP): pyproject.toml
 	$(BIN)/joulemap hardware list > /dev/null
 	touch $(STAMP)
 
-test: lint type $(STAMP)  ## install if needed, then lint, types and tests
+define SPEND
+import os, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+spent = os.times()
+print(f"{spent.children_user + spent.children_system:.0f} s of processor time", file=sys.stderr)
+sys.exit(code)
+endef
+export SPEND
+
+test: $(STAMP)  ## install if needed, then lint, types and tests
+	@$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory lint type tests
+
+tests: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)  ## sweeps over everything that the catalogue lists, properties with many examples
@@ -79,6 +91,10 @@ questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md a
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write
+
+mutation: $(STAMP)  ## how many small faults in formulas, SQL and options the tests find (hours; COVER is kept beside it)
+	test -f $(VENV)/cover.json || $(BIN)/python benchmarks/mutation.py $(VENV)/cover.json --record
+	$(BIN)/python benchmarks/mutation.py $(VENV)/cover.json
 
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
 	$(BIN)/python -m joulemap.tools.profile

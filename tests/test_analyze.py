@@ -257,6 +257,7 @@ def test_a_model_that_runs_nothing_is_told_so(workspace: Workspace, tmp_path: Pa
         workspace.analyze(f"{program}:net", "tpu_v4")
 
 
+@pytest.mark.slow
 def test_the_hardware_may_be_a_file_and_steps_name_it_again(
     workspace: Workspace, joulemap: Run, tmp_path: Path
 ) -> None:
@@ -281,6 +282,7 @@ def test_the_hardware_may_be_a_file_and_steps_name_it_again(
         workspace.analyze("mobilenet_v2", f"{folder}/three.toml")
 
 
+@pytest.mark.slow
 def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path) -> None:
     place = tmp_path / "my results.duckdb"
     arguments: list[object] = ["analyze", "mlp", "tpu_v4", "--model-arg", "tokens=7", "--precision", "bf16"]
@@ -300,6 +302,7 @@ def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
+@pytest.mark.slow
 def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
     done = joulemap("analyze", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
     assert done.returncode == ExitCode.OK

@@ -249,6 +249,7 @@ def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
         workspace.compare("resnet18", boundary="rack")  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     asked = ("compare", "resnet18", "--hardware", "gaudi3,tpu_v4", "--calibration", "none", "--precision", "bf16")
     told = joulemap(*asked)

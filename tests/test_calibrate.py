@@ -717,6 +717,7 @@ def test_measurements_in_a_power_mode_calibrate_the_whole_chip(tmp_path: Path, o
         assert 1.0 < predict(workspace, "resnet18", configuration)[0] / before < 1.03 * 3.0**0.2
 
 
+@pytest.mark.slow
 def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
     """A record, its file, and what `measure` stores of a machine that is in no catalogue."""
     workspace = Workspace(tmp_path / "own.duckdb")

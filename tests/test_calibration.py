@@ -351,6 +351,7 @@ STALE = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", STALE)
 def test_a_stale_calibration_is_told_not_used(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joulemap: Run
@@ -505,7 +506,7 @@ ASKED = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", thin(ASKED, 2))
 def test_every_answer_can_be_had_under_a_calibration_or_none(command: str, joulemap: Run, tmp_path: Path) -> None:
     target = "l4" if "l4" in ASKED[command] else TARGET

@@ -303,6 +303,7 @@ def test_an_unknown_metric_is_refused(made_up: Connection) -> None:
             ask(made_up, name, [RENTED], **{parameter: "beauty"})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name",
     ["pareto.front", "recommend.configuration", "recommend.violation", "cost.million", "cost.grid", "cost.break_even"],
@@ -637,6 +638,7 @@ def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
         workspace.recommend("resnet18", hardware="coral", precision="fp32", batch=1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("between", "error", "message"),
     [

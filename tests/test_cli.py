@@ -314,6 +314,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
             assert cells[name] == expected
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "arguments",
     thin(
@@ -336,7 +337,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
             ("model", "show", "resnet18"),
             ("model", "trace", "resnet18"),
             ("db", "info"),
-            ("db", "check"),
+            pytest.param(("db", "check"), marks=pytest.mark.slow),
         ],
         2,
     ),
@@ -522,6 +523,7 @@ def test_an_interrupt_ends_any_query(statement: str, database: Path) -> None:
     assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
 
 
+@pytest.mark.slow
 def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
     path = tmp_path / "shared.duckdb"
     shutil.copy(database, path)
@@ -531,6 +533,7 @@ def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
     assert [process.wait(timeout=60) for process in both] == [0, 0]
 
 
+@pytest.mark.slow
 def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None:
     place = tmp_path / "my results.duckdb"
     done = joulemap("compare", "mlp", "--model-arg", "tokens=7", "--batch", 3, "--precision", "bf16", "--db", place)
@@ -544,6 +547,7 @@ def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
+@pytest.mark.slow
 def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap_process: Run, tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(
         "import torch\nprint('hello')\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"

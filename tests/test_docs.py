@@ -63,7 +63,10 @@ def test_a_sample_has_the_columns_of_its_answer(
     assert sample.splitlines()[0].split() == drawn.splitlines()[0].split()
 
 
-@pytest.mark.parametrize(("page", "least"), [("tutorial", 9), ("sensitivity", 3), ("compare", 1)])
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [("tutorial", 9), pytest.param("sensitivity", 3, marks=pytest.mark.slow), ("compare", 1)],
+)
 def test_a_page_shows_what_its_commands_print_today(page: str, least: int) -> None:
     answer_commands = runpy.run_path(str(ROOT / "benchmarks" / "question.py"))["answer_commands"]
     assert TEXTS[page].count("$ joulemap ") >= least

@@ -239,6 +239,7 @@ def test_a_trace_holds_the_run(hardware: str, runtime: Any, database: Path, tmp_
     assert sum(event["args"]["kernel_count"] for event in operators) == total.kernel_count
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", ["fused", "eager"])
 def test_the_area_under_the_power_is_the_energy(runtime: Any, database: Path, tmp_path: Path) -> None:
     workspace = Workspace(database)
@@ -313,6 +314,7 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("metric", "column"),
     [("latency", "latency_s"), ("edp", "edp_js"), ("memory", "dram_bytes"), ("energy", "energy_j")],
@@ -373,6 +375,7 @@ def test_commands_write_files(joulemap: Run, database: Path, tmp_path: Path) -> 
     assert shown.stdout == (tmp_path / "x.json").read_text()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

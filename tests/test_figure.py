@@ -64,7 +64,7 @@ def test_every_figure_has_a_question() -> None:
     assert set(QUESTIONS) == set(FIGURES)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", thin(HARDWARE, 2))
 def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     figure = draw(name)
@@ -122,6 +122,7 @@ def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -
     assert "throughput (1/s)" in json.dumps(figure.spec)
 
 
+@pytest.mark.slow
 def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
     answer: Answer = workspace.sensitivity("resnet18", hardware=("l4", "tpu_v4"))
     figures = answer.figures()
@@ -129,6 +130,7 @@ def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
     assert [{row["hardware"] for row in one.spec["datasets"]["rows"]} for one in figures] == [{"l4"}, {"tpu_v4"}]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_called_like_a_script_stays_text(tmp_path: Path) -> None:
     import torch
 

@@ -227,6 +227,7 @@ def test_slices_of_one_value_are_each_read_by_a_fused_kernel() -> None:
     assert packed.fused_byte_count == 1920
 
 
+@pytest.mark.slow
 def test_partitioning_is_deterministic() -> None:
     first, second = (trace_zoo("swin_t") for _ in range(2))
     assert first.subgraphs == second.subgraphs

@@ -203,6 +203,7 @@ def test_passes_are_those_of_a_gpu(answers: Mapping[str, FusionAnswer]) -> None:
         assert ("passes move" in "\n".join(answer.insights())) == (name == "gpu")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("runtime", "told"), [("graph", "in graph nothing is fused"), ("eager", "in eager nothing is")]
 )

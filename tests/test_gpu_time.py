@@ -456,7 +456,7 @@ OPERATORS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", OPERATORS)
 @given(
     st.integers(1, 64), st.integers(1, 64), st.tuples(st.integers(1, 600), st.integers(1, 600), st.integers(3, 40)),
@@ -478,6 +478,7 @@ def test_a_larger_batch_of_an_operator_is_never_faster(
         assert other >= one * (1 - 1e-9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize(
     ("name", "batches"),

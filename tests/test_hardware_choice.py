@@ -483,6 +483,7 @@ def test_a_number_changed_in_code_changes_the_digest_and_is_never_answered_from_
     assert run_id != before[2]
 
 
+@pytest.mark.slow
 def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     listed = {row["hardware"]: row for row in workspace.hardware_list().records()}

@@ -86,7 +86,7 @@ def test_what_a_file_states_is_not_filled_in(tmp_path: Path) -> None:
     assert hardware.geometry["special_function_lanes_per_unit"].basis == "assumed"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("architecture", thin(list_architectures(), 2))
 def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path) -> None:
     path = write(tmp_path, minimal_text(architecture), "mine.toml")

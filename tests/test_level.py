@@ -73,6 +73,7 @@ def test_winners_worked_out_by_hand(level: str, book: Book) -> None:
     assert [row["winner"] for row in rows] == ["a", "a", "b", "b", "a", "a"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("metric", "unit", "values"),
     [
@@ -231,6 +232,7 @@ def test_off_chip_bytes_of_operators_add_up_to_their_subgraphs(workspace: Worksp
             assert_close(summed[1], summed[0], rel=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_tree_sums_to_the_run(model: str, workspace: Workspace) -> None:
     answer = workspace.compare_runs([model])
@@ -289,6 +291,7 @@ ASKED: list[Sequence[str]] = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("arguments", thin(ASKED, 2), ids=" ".join)
 def test_json_and_csv_hold_the_same_cells(arguments: Sequence[str], joulemap: Run, workspace: Workspace) -> None:
     workspace.migrate()

@@ -194,6 +194,7 @@ def test_inputs_that_a_model_does_not_take_are_refused(tmp_path: Path) -> None:
         workspace.profile(f"{tmp_path}/mine.py:instance", arguments={"width": 3})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "macs"),
     [
@@ -246,6 +247,7 @@ class Gated(torch.nn.Module):
         return sum(values, gate) * gate
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("positional", [(), (torch.zeros(3, 8),)])
 def test_an_exported_program_keeps_its_named_inputs(positional: tuple[torch.Tensor, ...], tmp_path: Path) -> None:
     path = tmp_path / "gated.pt2"

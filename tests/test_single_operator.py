@@ -192,7 +192,7 @@ def test_samples_cost_the_same_wherever_they_are_written(architecture: str) -> N
     assert evaluate_all(batched, hardware, precision, "fused") == evaluate_all(written, hardware, precision, "fused")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", ["eager", "graph", "fused"])
 @pytest.mark.parametrize("architecture", CLASS_HARDWARE)
 def test_in_bulk_each_takes_what_it_takes_alone(architecture: str, runtime: str) -> None:

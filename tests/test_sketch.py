@@ -273,7 +273,7 @@ def test_a_command_draws_what_fits_and_pipes_it_plain(name: str, joulemap: Run, 
     assert "│" in sketch or "*█" in sketch
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_programs_get_the_same_with_and_without(form: str, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database)}
@@ -356,6 +356,7 @@ def _read(stream: int) -> Iterator[bytes]:
         yield piece
 
 
+@pytest.mark.slow
 def test_colours_are_for_a_terminal_that_wants_them(database: Path) -> None:
     asked = ["compare", "resnet18", "--plot", "--db", str(database)]
     coloured = run_on_terminal(asked, {"TERM": "xterm-256color"}, 100, 30)

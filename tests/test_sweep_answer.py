@@ -278,6 +278,7 @@ def test_what_is_stored_is_only_read_and_makes_no_progress(path: Path, answer: S
     assert path.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_progress_counts_up_to_all_runs(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     watched = Workspace(tmp_path / "new.duckdb", progress=lambda done, total: told.append((done, total)))
@@ -334,6 +335,7 @@ def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     assert joulemap("db", "check").returncode == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_a_bar_moves_for_who_watches_and_leaves_the_answer_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "joulemap", "sweep", "mlp", "--batch", "1,2", "--format", "csv"]
     main, other = pty.openpty()

@@ -104,11 +104,13 @@ def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.M
         assert (resource.digest_code(*RULES) != before) == is_rule, (place, new)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [*SAMPLE, *SLOW])
 def test_a_shipped_workload_is_what_the_installed_torch_traces(name: str) -> None:
     assert_shipped_is_traced(name, 1)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("batch", [8, *(pytest.param(batch, marks=pytest.mark.slow) for batch in (2, 32))])
 @pytest.mark.parametrize("name", [*SAMPLE, *[param for param in SLOW if param.values[0] in CLASSIFIERS]])
 def test_a_batch_that_ships_is_what_the_installed_torch_traces(name: str, batch: int) -> None:
