@@ -139,6 +139,7 @@ def told(answer: RunAnswer) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("question", ["pareto", "recommend", "cost", "compare", "rank_hardware"])
 def test_what_is_left_out_changes_nothing_else(question: str, workspace: Workspace) -> None:
     given = ONE if question in ("pareto", "recommend", "cost", "compare") else {"precision": "int8", "batch": 1}

@@ -130,6 +130,7 @@ def test_a_difference_is_what_explain_says(database: Path, tmp_path: Path) -> No
     }
 
 
+@pytest.mark.slow
 def test_a_run_against_itself_is_nothing(database: Path, tmp_path: Path) -> None:
     path = export(Workspace(database), tmp_path / "d.pb.gz", "resnet18", "tpu_v4", against="tpu_v4")
     assert sum_values(path) == [0, 0, 0, 0, 0]

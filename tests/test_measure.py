@@ -134,6 +134,7 @@ def test_a_precision_is_that_of_weights_and_inputs() -> None:
         assert half.call().dtype == torch.bfloat16
 
 
+@pytest.mark.slow
 def test_detection_gets_images_and_integers_stay_integers(tmp_path: Path) -> None:
     images = subject("ssdlite320_mobilenet_v3_large", "fp32", "1,3,64,64")
     assert [tuple(image.shape) for image in images.positional[0]] == [(3, 64, 64)]
@@ -171,6 +172,7 @@ def test_weights_on_meta_are_refused(tmp_path: Path) -> None:
         subject(f"{path}:net")
 
 
+@pytest.mark.slow
 def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")
     answer = workspace.measure("mlp", arguments=SMALL, threads=1, seconds=FAST)

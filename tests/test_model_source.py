@@ -127,6 +127,7 @@ def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
         workspace.compare(f"{path}:nested", hardware=["tpu_v4"], batch=6)
 
 
+@pytest.mark.slow
 def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "many.py"
     path.write_text(MULTIPLE)
@@ -139,6 +140,7 @@ def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
         workspace.compare(f"{path}:wide", arguments={"depth": 3})
 
 
+@pytest.mark.slow
 def test_a_changed_file_that_the_file_imports_is_another_workload(tmp_path: Path) -> None:
     (tmp_path / "sizes.py").write_text("WIDTH = 16\n")
     path = tmp_path / "mine.py"

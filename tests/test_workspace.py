@@ -197,6 +197,7 @@ def test_a_changed_file_never_rewrites_old_answers(
     assert workspace.check().findings.rows == ()
 
 
+@pytest.mark.slow
 def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:
     program = Path(__file__).with_name("user_program.py")
     done = subprocess.run([sys.executable, str(program), str(own_database)], capture_output=True, text=True, check=True)
