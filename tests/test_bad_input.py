@@ -48,7 +48,6 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.sample(12)
 @pytest.mark.parametrize("case", COMMANDS)
 def test_a_command_that_cannot_be_meant_is_one_line(case: str, joulemap: Run, own_database: Path) -> None:
     code, arguments = COMMANDS[case]
@@ -97,7 +96,6 @@ FILES: dict[str, tuple[ExitCode, str, str | bytes, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.sample(10)
 @pytest.mark.parametrize("case", FILES)
 def test_a_file_that_cannot_be_meant_is_one_line(case: str, joulemap: Run, own_database: Path, tmp_path: Path) -> None:
     code, name, content, command = FILES[case]

@@ -549,7 +549,7 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert "- nearest: " in text
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -638,7 +638,6 @@ def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
         workspace.recommend("resnet18", hardware="coral", precision="fp32", batch=1)
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("between", "error", "message"),
     [

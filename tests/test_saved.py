@@ -39,7 +39,6 @@ def trace(path: Path, *, trust: bool = False) -> Workload:
     return trace_request(resolve_model(str(path), {}, is_trusted=trust))
 
 
-@pytest.mark.sample(10)
 @pytest.mark.parametrize("place", TRAPS)
 def test_code_in_a_saved_program_is_not_run(place: str, tmp_path: Path) -> None:
     marker, path = tmp_path / "marker", tmp_path / "net.pt2"

@@ -63,7 +63,6 @@ NAMES = (
 )
 
 
-@pytest.mark.sample(60)
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_closed_form_is_what_a_trace_of_the_module_gives(name: str, batch: int) -> None:
