@@ -29,8 +29,9 @@ export SPEND
 test: $(STAMP)  ## install if needed, then lint, types and tests
 	@$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory lint type tests
 
-tests: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails: what failed is run again with them
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain || \
+		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
 
 test-slow: $(STAMP)  ## sweeps over everything that the catalogue lists, properties with many examples
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough

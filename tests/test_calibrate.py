@@ -130,7 +130,7 @@ def examples() -> list[str]:
     return [*first, "hailo_8", "coral_edge_tpu", "mi300x", "h200_sxm"]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", examples())
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_stack_gives_what_each_evaluation_gives(
@@ -350,7 +350,7 @@ def test_no_coefficients_are_above_the_roofline(
                 assert roofline_shares(columns, under, precision).max() <= 1.0 + 1e-6, (name, precision)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["xeon_8490h", "tpu_v4", "kpu_t256", "h200_sxm"])
 @pytest.mark.parametrize("factor", [0.02, 0.4, 30.0])
 def test_two_rows_that_cannot_be_leave_the_datasheet_as_it_is(

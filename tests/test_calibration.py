@@ -320,6 +320,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = own(tmp_path, monkeypatch)
     workspace = Workspace(tmp_path / "own.duckdb")

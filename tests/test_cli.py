@@ -254,7 +254,7 @@ def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: 
     assert re.search(rf"^\s+joulemap {' '.join(command)}", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -597,7 +597,7 @@ def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulema
     assert joulemap("db", "check", "--db", path).returncode == ExitCode.DATABASE
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "form"),
     [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x.txt", "table"), ("x", "table")],
@@ -622,7 +622,7 @@ def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
     assert json.loads((tmp_path / "info.log").read_text())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "both",
     [
@@ -653,6 +653,7 @@ def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None
     assert json.loads(joulemap(*asked, "-f", "json").stdout)["class_defaults"] == {"GPU": "h100_sxm5"}
 
 
+@pytest.mark.slow
 def test_quiet_and_verbose_stand_before_or_behind_a_command(joulemap: Run, database: Path, tmp_path: Path) -> None:
     asked = ("explain", "resnet18", "H100", "TPU", "--db", database)
     plain = joulemap(*asked)

@@ -25,6 +25,7 @@ from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
+from lazy import Lazy
 from ledger import Book, Part
 
 LEVELS: tuple[ModelDivision, ...] = ("subgraph", "operator")
@@ -49,10 +50,11 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="module")
 def answers(workspace: Workspace) -> Mapping[str, EdpAnswer]:
-    return {
-        name: workspace.edp(model, hardware, precision=precision, runtime=runtime)
-        for name, (model, hardware, precision, runtime) in CASES.items()
-    }
+    def ask_edp(name: str) -> EdpAnswer:
+        model, hardware, precision, runtime = CASES[name]
+        return workspace.edp(model, hardware, precision=precision, runtime=runtime)
+
+    return Lazy(ask_edp)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from joulemap.catalog.schema import EventEntry
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.errors import CatalogueError, UnknownNameError
 from joulemap.workspace import Workspace
+from lazy import Lazy
 
 CHIPS: dict[str, tuple[str, Precision, Runtime]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "eager"),
@@ -41,10 +42,11 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="module")
 def analyses(workspace: Workspace) -> Mapping[str, AnalyzeAnswer]:
-    return {
-        name: workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime)
-        for name, (hardware, precision, runtime) in CHIPS.items()
-    }
+    def analyze(name: str) -> AnalyzeAnswer:
+        hardware, precision, runtime = CHIPS[name]
+        return workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime)
+
+    return Lazy(analyze)
 
 
 def counts(answer: AnalyzeAnswer) -> Counts:

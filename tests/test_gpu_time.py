@@ -478,7 +478,7 @@ def test_a_larger_batch_of_an_operator_is_never_faster(
         assert other >= one * (1 - 1e-9)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize(
     ("name", "batches"),

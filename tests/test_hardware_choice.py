@@ -358,6 +358,7 @@ def test_every_mode_stays_within_the_chip(hardware: str, mode: str) -> None:
             assert_close(product, peak.rate.value, rel=0.05 + 1.0 / peak.unit_count)
 
 
+@pytest.mark.slow
 def test_a_lower_mode_is_slower_and_a_run_says_which(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "modes.duckdb")
     names = [f"jetson_orin_nano_8gb@{mode}" for mode in ("7W", "15W", "25W")]

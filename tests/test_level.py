@@ -291,7 +291,7 @@ ASKED: list[Sequence[str]] = [
 ]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", thin(ASKED, 2), ids=" ".join)
 def test_json_and_csv_hold_the_same_cells(arguments: Sequence[str], joulemap: Run, workspace: Workspace) -> None:
     workspace.migrate()

@@ -200,6 +200,7 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     assert workspace.check().findings.rows == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", thin([None, "raspberry_pi_5"], 2))
 def test_measurements_taken_here_do_not_stop_a_validation(hardware: str | None, joulemap: Run, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")

@@ -226,6 +226,7 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
     assert joulemap(*arguments, "--db", own_database, "--wide", variables={"COLUMNS": "60"}).stdout == piped
 
 
+@pytest.mark.slow
 def test_a_file_is_never_folded(joulemap: Run, own_database: Path, tmp_path: Path) -> None:
     statement = ("sql", "SELECT * FROM runs ORDER BY run_id", "--db", own_database)
     joulemap(*statement, "-o", tmp_path / "runs.txt", variables={"COLUMNS": "60"})

@@ -133,7 +133,7 @@ def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
     assert workspace.check().findings.rows == ()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
     connection = open_blank()
