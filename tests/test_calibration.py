@@ -442,6 +442,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     assert "not calibrated: coefficients are those of the class" in joulemap("hardware", "show", TARGET).stdout
 
 
+@pytest.mark.slow
 def test_validate_scores_the_predictions_that_were_asked_for(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     measured = tmp_path / "mine.csv"

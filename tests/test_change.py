@@ -95,7 +95,7 @@ def test_what_was_set_means_the_price_that_runs_use(tmp_path: Path) -> None:
     assert plain.rows[0].energy_j == same.rows[0].energy_j == given.rows[0].energy_j
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", ["board", "chip"])
 def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")

@@ -549,7 +549,7 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert "- nearest: " in text
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -583,6 +583,7 @@ def test_json_and_csv_hold_the_same_cells_and_all_formats_answer(
         assert joulemap(*step.split()[1:]).returncode == 0, step
 
 
+@pytest.mark.slow
 def test_a_file_of_your_own_with_a_quote_and_a_semicolon(tmp_path: Path, joulemap: Run) -> None:
     (tmp_path / "it's;mine.py").write_text(
         "import torch\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"

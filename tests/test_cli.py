@@ -407,6 +407,7 @@ def test_output_to_a_pipe_is_written_through_it(joulemap: Run, database: Path, t
     assert pipe.is_fifo()
 
 
+@pytest.mark.slow
 def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Path) -> None:
     for form in ("table", "markdown"):
         text = joulemap("compare", "resnet18", "--format", form, "--db", database).stdout
@@ -572,6 +573,7 @@ def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run, database: Path) -> None:
     done = joulemap_process("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
@@ -671,6 +673,7 @@ def test_help_of_an_output_names_every_suffix(joulemap: Run) -> None:
     assert [suffix for suffix in SUFFIXES if suffix not in told] == [".markdown"]
 
 
+@pytest.mark.slow
 def test_verbose_of_a_comparison_ranks_and_talks_and_v_only_talks(joulemap: Run, database: Path) -> None:
     asked = ("compare", "resnet18", "l4", "tpu_v4", "--db", database)
     plain, talking, verbose = joulemap(*asked), joulemap(*asked, "-v"), joulemap(*asked, "--verbose")

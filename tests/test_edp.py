@@ -365,6 +365,7 @@ def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, joulemap: Run
     )
 
 
+@pytest.mark.slow
 def test_a_model_of_one_operator_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
     folder = tmp_path / "it's; mine"
     folder.mkdir()

@@ -241,6 +241,7 @@ def test_a_formula_tells_sum_floor_and_divisor() -> None:
     assert formulas["kpu", "fabric", "tokens"] == "token.injection + token.extraction"
 
 
+@pytest.mark.slow
 def test_a_table_fits_a_terminal(joulemap: Run) -> None:
     done = joulemap("analyze", "mlp", "h100", "--level", "event", variables={"COLUMNS": "80"})
     assert done.returncode == 0, done.stderr

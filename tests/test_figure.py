@@ -79,6 +79,7 @@ def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     assert "resnet18" in figure.description
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", thin(HARDWARE, 2))
 def test_a_figure_draws_columns_of_its_query_and_no_others(name: FigureName, draw: Draw) -> None:
     figure, spec = draw(name), find_spec(name)

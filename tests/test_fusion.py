@@ -129,6 +129,7 @@ def test_the_tables_are_those_that_the_benchmark_writes() -> None:
     assert [re.sub(r"[\d.,<]+", "", line).replace(" ", "") for line in shown.splitlines()] == shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_arithmetic_is_the_least_that_an_operator_costs(architecture: str) -> None:
     for (operation, one, _batch), cost in costs().items():

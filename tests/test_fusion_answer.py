@@ -458,6 +458,7 @@ def test_a_table_fits_a_narrow_terminal(level: FusionDivision, joulemap: Run, da
         assert re.search(rf"^{number} ", shown, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_steps_lead_on(joulemap: Run, database: Path) -> None:
     done = joulemap("fusion", "resnet18", "tpu_v4", "--runtime", "eager", "--db", database)
     steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]

@@ -111,6 +111,7 @@ def test_streams_that_a_model_closes_are_open_again(joulemap_process: Run, tmp_p
     assert "nothing.py" in joulemap_process("model", "show", "nothing.py:net").stderr
 
 
+@pytest.mark.slow
 def test_what_a_model_prints_goes_to_stderr_by_whatever_means(joulemap_process: Run, tmp_path: Path) -> None:
     printing = (
         "import ctypes, os, sys; print('by print'); os.write(1, b'by descriptor'); os.system('echo by process'); "
@@ -293,6 +294,7 @@ def test_an_input_that_nothing_holds_is_refused(text: str, message: str) -> None
     assert len(str(told.value)) < 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", thin(range(3), 3))
 def test_bad_names_inputs_and_files_end_in_one_line(seed: int, joulemap: Run, tmp_path: Path) -> None:
     draw = random.Random(seed)

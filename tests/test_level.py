@@ -112,6 +112,7 @@ def test_a_metric_or_level_that_does_not_exist_is_refused(book: Book) -> None:
     assert ask(book, "compare.part", run_ids=[3]) == ask(book, "compare.part", run_ids=[99]) == []
 
 
+@pytest.mark.slow
 def test_too_many_workloads_are_asked_in_turns(book: Book) -> None:
     ids = [book.add_run([Part(time_s=1.0, compute_j=1.0)], model=f"net{number}", hardware="a") for number in range(33)]
     for name in ("compare.part", "compare.victory", "compare.tree"):

@@ -235,6 +235,7 @@ def test_what_the_hardware_cannot_run_is_measured_without_a_prediction(tmp_path:
     assert score.measured_latency_s > 0.0
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_format(joulemap: Run) -> None:
     asked = ("measure", "mlp", *WIDE, "--seconds", FAST, "--threads", 1)
     table = joulemap(*asked)

@@ -242,6 +242,7 @@ def test_tables_json_and_csv_of_a_breakdown(options: tuple[str, ...], joulemap: 
     assert max(len(line) for line in drawn.split("Next steps")[0].splitlines()) <= 80
 
 
+@pytest.mark.slow
 def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> None:
     asked = joulemap("compare", "resnet18", "--level", "subgraph", "--by", "category", "--limit", 2, "--db", database)
     assert asked.returncode == ExitCode.OK

@@ -94,6 +94,7 @@ def test_programs_of_every_part_are_taken_without_trust(tmp_path: Path) -> None:
     assert trace(path) == trace(path, trust=True)
 
 
+@pytest.mark.slow
 def test_a_program_of_a_model_with_attention_is_taken_without_trust(tmp_path: Path) -> None:
     path = tmp_path / "net.pt2"
     layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()

@@ -282,7 +282,7 @@ def test_programs_get_the_same_with_and_without(form: str, joulemap: Run, databa
         assert joulemap(*given, variables=variables).stdout == joulemap(*given, "--plot", variables=variables).stdout
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_numbers_of_a_sketch_are_those_of_the_answer(width: int, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database), "COLUMNS": str(width)}

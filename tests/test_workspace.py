@@ -161,6 +161,7 @@ def test_a_batch_out_of_range_is_refused(batch: int, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_units_used_never_exceed_those_that_exist(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
     for batch in (1, 64, 256):
