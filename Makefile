@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test test-slow test-models lint type format bench models zoo profile accuracy calibration doubt pages questions campaign ladder ladder-models docs clean
+.PHONY: demo install test tests test-slow test-models lint type format bench models zoo profile accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -17,11 +17,24 @@ $(STAMP): pyproject.toml
 	$(BIN)/joulemap hardware list > /dev/null
 	touch $(STAMP)
 
-test: lint type $(STAMP)  ## install if needed, then lint, types and tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+define SPEND
+import os, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+spent = os.times()
+print(f"{spent.children_user + spent.children_system:.0f} s of processor time", file=sys.stderr)
+sys.exit(code)
+endef
+export SPEND
 
-test-slow: $(STAMP)  ## sweeps over every model that the catalogue lists
-	$(BIN)/python -m pytest -m slow
+test: $(STAMP)  ## install if needed, then lint, types and tests
+	@$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory lint type tests
+
+tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails: what failed is run again with them
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain || \
+		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
+
+test-slow: $(STAMP)  ## sweeps over everything that the catalogue lists, properties with many examples
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough
 
 test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
 	$(BIN)/python -c 'import timm, transformers' 2> /dev/null || $(BIN)/python -m pip install --quiet --editable '.[models]'
@@ -79,6 +92,10 @@ questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md a
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md
 	cd tests && ../$(BIN)/python -m campaign --write
+
+mutation: $(STAMP)  ## how many small faults in formulas, SQL and options the tests find (hours; COVER is kept beside it)
+	test -f $(VENV)/cover.json || $(BIN)/python benchmarks/mutation.py $(VENV)/cover.json --record
+	$(BIN)/python benchmarks/mutation.py $(VENV)/cover.json
 
 profile: $(STAMP)  ## match the profiles that ship to traced operators again
 	$(BIN)/python -m joulemap.tools.profile

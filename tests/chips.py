@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import pytest
@@ -23,9 +24,11 @@ FORMS: Final = tuple({form(one): one for one in reversed(ALL)}.values())
 """The first chip of each form."""
 
 
-def _parameter(hardware: Hardware) -> ParameterSet:
-    return pytest.param(hardware, id=hardware.id, marks=() if hardware in FORMS else pytest.mark.slow)
+def _parameters(quick: Collection[Hardware]) -> tuple[ParameterSet, ...]:
+    return tuple(pytest.param(one, id=one.id, marks=() if one in quick else pytest.mark.slow) for one in ALL)
 
 
-EVERY: Final = tuple(map(_parameter, ALL))
+EVERY: Final = _parameters(FORMS)
 """Every chip; those with the form of an earlier one are slow."""
+CLASSES: Final = _parameters(list({one.architecture: one for one in reversed(ALL)}.values()))
+"""Every chip; those of the class of an earlier one are slow."""

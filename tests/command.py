@@ -19,7 +19,7 @@ from joulemap.cli.app import run
 Done = subprocess.CompletedProcess[str]
 
 CACHING = ("joulemap.plan.", "joulemap.store.")
-"""Rooms that remember folders and variables, which are another command's affair."""
+"""Rooms whose own functions remember folders and variables, which are another command's affair."""
 
 
 def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:
@@ -71,7 +71,7 @@ def _forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith(CACHING):
             for value in vars(module).values():
-                if isinstance(value, functools._lru_cache_wrapper):
+                if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == name:
                     value.cache_clear()
 
 

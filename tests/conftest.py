@@ -15,11 +15,17 @@ from hypothesis import settings
 from command import Done, run_alone, run_here
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.workspace import Workspace
+from sample import sample
 
 Run = Callable[..., Done]
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 RUNTIMES: tuple[Runtime, ...] = ("fused", "graph", "eager")
+
+# a shared machine is as slow as others make it: what takes long is no failure
+settings.register_profile("quick", deadline=None, max_examples=15)
+settings.register_profile("thorough", deadline=None, max_examples=300)
+settings.load_profile("quick")
 
 
 def pytest_configure() -> None:
@@ -28,15 +34,18 @@ def pytest_configure() -> None:
         os.environ["JOULEMAP_CACHE"] = tempfile.mkdtemp(prefix="joulemap-cache-")
         os.environ["JOULEMAP_CALIBRATION"] = str(Path(os.environ["JOULEMAP_CACHE"]) / "calibration")
     os.environ.pop("JOULEMAP_HARDWARE", None)
-    # a shared machine is as slow as others make it: what takes long is no failure
-    settings.register_profile("shared", deadline=None)
-    settings.load_profile("shared")
 
 
 def pytest_unconfigure() -> None:
     """Remove the templates of the tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         shutil.rmtree(os.environ["JOULEMAP_CACHE"], ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make test-slow` what samples leave out, before slow ones are."""
+    sample(items)
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TypeVar
+from zlib import crc32
 
 import pytest
 from _pytest.mark import ParameterSet
+
+from joulemap.catalog.load import load_catalogue
 
 Case = TypeVar("Case")
 
@@ -14,6 +18,38 @@ Case = TypeVar("Case")
 def thin(cases: Iterable[Case], every: int) -> list[Case | ParameterSet]:
     """Return the cases; of each `every` in turn the first is run always, the others are marked slow."""
     return [case if number % every == 0 else _slow(case) for number, case in enumerate(cases)]
+
+
+def sample(items: Sequence[pytest.Item]) -> None:
+    """Mark slow what each test marked `sample(count)` has beyond that many cases, of those not slow already."""
+    marked = [one for one in items if isinstance(one, pytest.Function) and one.get_closest_marker("sample")]
+    for _, group in groupby(marked, lambda one: (one.parent, one.originalname)):
+        cases = [one for one in group if one.get_closest_marker("slow") is None]
+        marker = cases[0].get_closest_marker("sample") if cases else None
+        kept = spread([one.name for one in cases], marker.args[0]) if marker else set()
+        for one in cases:
+            if one.name not in kept:
+                one.add_marker(pytest.mark.slow)
+
+
+def spread(names: Iterable[str], count: int) -> set[str]:
+    """Return so many of the names of cases as unlike as can be: each next one has the most words not seen yet."""
+    classes = {one.id: one.architecture for one in load_catalogue().hardware.values()}
+    left = sorted(set(names), key=lambda name: crc32(name.encode()))
+    kept: set[str] = set()
+    seen: set[str] = set()
+
+    def unseen(name: str) -> int:
+        return len(words[name] - seen)
+
+    words = {name: set(name.partition("[")[2].rstrip("]").split("-")) for name in left}
+    words = {name: own | {classes[word] for word in own if word in classes} for name, own in words.items()}
+    while left and len(kept) < count:
+        name = max(left, key=unseen)
+        left.remove(name)
+        kept.add(name)
+        seen |= words[name]
+    return kept
 
 
 def _slow(case: object) -> ParameterSet:

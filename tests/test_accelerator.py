@@ -20,7 +20,6 @@ from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
 from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
-from sample import thin
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 
 CATEGORIES = {
@@ -107,8 +106,9 @@ def test_a_reference_table_has_at_least_fifteen_actions_in_the_categories_of_its
     assert {one.category for one in actions} == CATEGORIES[hardware.architecture]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, precision: str, runtime: str) -> None:
     for name, work in works().items():
         found = run(hardware, precision, work, runtime)
@@ -117,8 +117,9 @@ def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, p
         assert found.energy_fj / found.latency_fs <= hardware.tdp.value * (1.0 + 1e-6), name
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("change", BETTER)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 4))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:
     plain = uncapped(hardware)
     better = BETTER[change](plain)
@@ -128,7 +129,8 @@ def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, cha
             assert after.latency_fs <= before.latency_fs + len(after.subgraphs.latency_fs), (name, runtime)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.sample(8)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) -> None:
     peak = hardware.peaks[precision]
     per_s = peak.unit_count * peak.operations_per_clock * peak.clock_hz
@@ -138,8 +140,9 @@ def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) 
         assert FLOPS_PER_MAC * found.mac_count <= found.subgraphs.compute_s.sum() * per_s * (1.0 + 1e-9), name
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, precision: str, runtime: str) -> None:
     for name, work in works().items():
         found = run(hardware, precision, work, runtime)
@@ -153,7 +156,8 @@ def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, preci
         assert_close(lines, float(found.subgraphs.dram_bytes.sum()), rel=1e-9)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.sample(8)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_macs_are_priced_once_each(hardware: Hardware, precision: str) -> None:
     rows = [row for row, one in enumerate(hardware.reference) if one.action.endswith("_mac")]
     found = run(hardware, precision, resnet18(1))
@@ -161,7 +165,8 @@ def test_macs_are_priced_once_each(hardware: Hardware, precision: str) -> None:
     assert_close(float(counted), 1_814_073_344, rel=1e-12)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.sample(4)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_fusing_launches_and_moves_no_more_and_takes_no_longer(hardware: Hardware, precision: str) -> None:
     for name, work in works().items():
         fused, graph, eager = (run(uncapped(hardware), precision, work, one) for one in ("fused", "graph", "eager"))
@@ -173,15 +178,17 @@ def test_fusing_launches_and_moves_no_more_and_takes_no_longer(hardware: Hardwar
         assert launches == [1, 1, eager.subgraphs.kernel_count.sum()], name
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_a_larger_batch_costs_no_less(hardware: Hardware, precision: str, runtime: str) -> None:
     runs = [run(hardware, precision, resnet18(batch), runtime) for batch in (1, 2, 8)]
     assert [one.latency_fs for one in runs] == sorted(one.latency_fs for one in runs)
     assert [one.energy_fj for one in runs] == sorted(one.energy_fj for one in runs)
 
 
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.sample(4)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_two_of_a_batch_cost_at_most_twice_one(hardware: Hardware, precision: str) -> None:
     roomy = with_caches(uncapped(hardware), 1e6)
     for batch in (1, 4):

@@ -135,6 +135,7 @@ def works() -> tuple[WorkloadColumns, ...]:
     )
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("hardware", EVERY)
 def test_slots_are_never_fewer_than_the_macs(hardware: Any) -> None:
     architecture = find_architecture(hardware.architecture)

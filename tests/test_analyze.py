@@ -23,7 +23,6 @@ from joulemap.domain.settings import RunDivision
 from joulemap.errors import CatalogueError, ExitCode, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.workspace import Workspace
-from sample import thin
 
 LISTS: dict[RunDivision, str] = {
     "category": "categories",
@@ -69,6 +68,7 @@ def latency_of(rows: Any) -> int:
     return sum(row.latency_fs for row in rows)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_every_level_adds_up_to_the_run_exactly(architecture: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     answer = analyses[architecture]
@@ -150,8 +150,9 @@ def test_fusing_saves_what_the_operator_costs_alone(analyses: Mapping[str, Analy
         assert (row.saved_energy_j, row.saved_latency_s) == (None, None)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("level", LISTS)
-@pytest.mark.parametrize("architecture", thin(CLASSES, 3))
+@pytest.mark.parametrize("architecture", CLASSES)
 def test_json_and_csv_hold_the_same_cells(
     architecture: str, level: RunDivision, analyses: Mapping[str, AnalyzeAnswer]
 ) -> None:
@@ -169,7 +170,8 @@ def test_json_and_csv_hold_the_same_cells(
     assert set(document["total"]) == {field.name for field in attrs.fields(RunTotal)}
 
 
-@pytest.mark.parametrize("form", thin(["table", "markdown"], 2))
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", LISTS)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_people_see_every_row_and_that_it_adds_up(
@@ -255,6 +257,7 @@ def test_a_model_that_runs_nothing_is_told_so(workspace: Workspace, tmp_path: Pa
         workspace.analyze(f"{program}:net", "tpu_v4")
 
 
+@pytest.mark.slow
 def test_the_hardware_may_be_a_file_and_steps_name_it_again(
     workspace: Workspace, joulemap: Run, tmp_path: Path
 ) -> None:
@@ -279,6 +282,7 @@ def test_the_hardware_may_be_a_file_and_steps_name_it_again(
         workspace.analyze("mobilenet_v2", f"{folder}/three.toml")
 
 
+@pytest.mark.slow
 def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path) -> None:
     place = tmp_path / "my results.duckdb"
     arguments: list[object] = ["analyze", "mlp", "tpu_v4", "--model-arg", "tokens=7", "--precision", "bf16"]
@@ -298,6 +302,7 @@ def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
+@pytest.mark.slow
 def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
     done = joulemap("analyze", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
     assert done.returncode == ExitCode.OK

@@ -222,6 +222,7 @@ def last_step(answer: ArchitecturesAnswer) -> str:
     return str(data["next_steps"][-1])
 
 
+@pytest.mark.slow
 def test_a_next_step_asks_about_the_same_hardware(workspace: Workspace) -> None:
     chosen = workspace.architectures("resnet18", hardware=["l4", "hailo_8"])
     assert last_step(chosen) == "joulemap architectures resnet18 --hardware l4,hailo_8 --batch 64"
@@ -278,6 +279,7 @@ def test_an_own_model_and_one_without_macs(workspace: Workspace, tmp_path: Path)
     assert all(row.energy_fj == sum(getattr(row, f"{part}_fj") for part in PARTS) for row in bare.rows)
 
 
+@pytest.mark.slow
 def test_the_page_fits_a_narrow_terminal_and_says_where_its_prices_come_from(
     joulemap: Run, answer: ArchitecturesAnswer
 ) -> None:
@@ -291,6 +293,7 @@ def test_the_page_fits_a_narrow_terminal_and_says_where_its_prices_come_from(
     assert len(narrow.splitlines()) < len(page.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "table"), [("class", "rows"), ("category", "categories"), ("action", "actions")])
 def test_csv_has_the_table_of_the_level_and_json_has_all(joulemap: Run, level: str, table: str) -> None:
     options = ("architectures", "resnet18", "--architecture", "tpu,kpu", "--level", level)

@@ -110,6 +110,7 @@ def test_a_new_database_answers_the_same(source: Path, exported: Path, tmp_path:
         assert after.sql(statement).rows == before.sql(statement).rows, view
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["archive.duckdb", "o'dd; name.duckdb"])
 def test_a_database_of_any_name_takes_runs(name: str, source: Path, tmp_path: Path) -> None:
     Workspace(source).export_runs(tmp_path / "it's; one", [1])
@@ -246,6 +247,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("damage", thin(DAMAGES, 2))
 def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: Path, tmp_path: Path) -> None:
     breaking, message = DAMAGES[damage]

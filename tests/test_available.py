@@ -139,6 +139,7 @@ def told(answer: RunAnswer) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("question", ["pareto", "recommend", "cost", "compare", "rank_hardware"])
 def test_what_is_left_out_changes_nothing_else(question: str, workspace: Workspace) -> None:
     given = ONE if question in ("pareto", "recommend", "cost", "compare") else {"precision": "int8", "batch": 1}
@@ -188,6 +189,7 @@ def test_beside_a_first_place_that_cannot_be_bought_stands_the_best_that_can(jou
     assert "best available" in parts
 
 
+@pytest.mark.slow
 def test_what_is_named_or_priced_stays_though_it_cannot_be_bought(workspace: Workspace) -> None:
     named = workspace.cost("resnet18", hardware=("kpu_t256", "l4"), **ONE)
     assert named.best is not None and named.best.hardware.startswith("kpu_t256") and not named.best.is_available

@@ -177,6 +177,7 @@ def test_each_boundary_has_a_digest_of_its_own() -> None:
     assert bounded_digest("a", "board", "chip", "1") != bounded_digest("a", "board", "chip", "2")
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("hardware", CIRCUITS, ids=lambda one: one.id)
 def test_chips_priced_by_circuits_draw_the_least_share_at_work_and_never_more_than_the_cap(hardware: Hardware) -> None:
     bounded = bound_hardware(anchor_hardware(hardware), "default", "board")
@@ -248,6 +249,7 @@ def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
         workspace.compare("resnet18", boundary="rack")  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     asked = ("compare", "resnet18", "--hardware", "gaudi3,tpu_v4", "--calibration", "none", "--precision", "bf16")
     told = joulemap(*asked)

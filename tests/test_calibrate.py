@@ -130,6 +130,7 @@ def examples() -> list[str]:
     return [*first, "hailo_8", "coral_edge_tpu", "mi300x", "h200_sxm"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", examples())
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_stack_gives_what_each_evaluation_gives(
@@ -324,6 +325,7 @@ def roofline_shares(columns: WorkloadColumns, target: Hardware, precision: str) 
     return np.array([(least / np.where(seconds > 0.0, seconds, np.inf)).max() for least in (operations, memory)])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", examples())
 def test_no_coefficients_are_above_the_roofline(
     name: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
@@ -348,6 +350,7 @@ def test_no_coefficients_are_above_the_roofline(
                 assert roofline_shares(columns, under, precision).max() <= 1.0 + 1e-6, (name, precision)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["xeon_8490h", "tpu_v4", "kpu_t256", "h200_sxm"])
 @pytest.mark.parametrize("factor", [0.02, 0.4, 30.0])
 def test_two_rows_that_cannot_be_leave_the_datasheet_as_it_is(
@@ -718,6 +721,7 @@ def test_measurements_in_a_power_mode_calibrate_the_whole_chip(tmp_path: Path, o
         assert 1.0 < predict(workspace, "resnet18", configuration)[0] / before < 1.03 * 3.0**0.2
 
 
+@pytest.mark.slow
 def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
     """A record, its file, and what `measure` stores of a machine that is in no catalogue."""
     workspace = Workspace(tmp_path / "own.duckdb")

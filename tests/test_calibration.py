@@ -321,6 +321,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = own(tmp_path, monkeypatch)
     workspace = Workspace(tmp_path / "own.duckdb")
@@ -352,6 +353,7 @@ STALE = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", STALE)
 def test_a_stale_calibration_is_told_not_used(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joulemap: Run
@@ -441,6 +443,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     assert "not calibrated: coefficients are those of the class" in joulemap("hardware", "show", TARGET).stdout
 
 
+@pytest.mark.slow
 def test_validate_scores_the_predictions_that_were_asked_for(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     measured = tmp_path / "mine.csv"
@@ -506,6 +509,7 @@ ASKED = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", thin(ASKED, 2))
 def test_every_answer_can_be_had_under_a_calibration_or_none(command: str, joulemap: Run, tmp_path: Path) -> None:
     target = "l4" if "l4" in ASKED[command] else TARGET

@@ -47,6 +47,7 @@ def test_a_kill_at_a_write_loses_nothing(trial: Trial, number: int) -> None:
     assert kill.kill_at_write(attrs.evolve(trial, number=number), KILLED).failures == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", thin(range(2), 2))
 def test_a_kill_at_random_loses_nothing(trial: Trial, number: int) -> None:
     assert kill.kill_at_random(attrs.evolve(trial, number=number), KILLED).failures == ()

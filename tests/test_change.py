@@ -55,6 +55,7 @@ def test_a_price_that_is_set_is_the_price_of_every_line_to_the_femtojoule(tmp_pa
     assert {row[5] for row in before} != {"assumed"}
 
 
+@pytest.mark.slow
 def test_plain_answers_stay_as_they_were(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     settings = Settings(hardware=("l4", "h200_sxm"), precision="bf16")
@@ -70,6 +71,7 @@ def test_plain_answers_stay_as_they_were(tmp_path: Path) -> None:
     assert not workspace.check().findings.rows
 
 
+@pytest.mark.slow
 def test_the_heading_says_what_was_set_and_what_it_was(joulemap: Run) -> None:
     done = joulemap(*PAIR, "--set", "dram.read=31pJ", "--set", "h100_sxm5:tdp=x0.5")
     heading = done.stdout.splitlines()[0]
@@ -93,6 +95,7 @@ def test_what_was_set_means_the_price_that_runs_use(tmp_path: Path) -> None:
     assert plain.rows[0].energy_j == same.rows[0].energy_j == given.rows[0].energy_j
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", ["board", "chip"])
 def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
@@ -109,6 +112,7 @@ def test_both_boundaries_take_a_price(tmp_path: Path, boundary: str) -> None:
     assert_close(doubled.energy_j - plain.energy_j, float(read_j) * loss, rel=1e-9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "command",
     thin(
@@ -214,6 +218,7 @@ def test_a_peak_moves_what_a_unit_does_in_a_clock() -> None:
     assert after.rate.value == 2.0 * before.rate.value
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["epyc_9654", "l4", "tpu_v4", "kpu_t256", "hailo_8"])
 def test_each_constant_can_be_set_and_is_there_again(name: str) -> None:
     hardware = anchor_hardware(CATALOGUE[name])
@@ -233,6 +238,7 @@ def test_the_digest_tells_what_was_set() -> None:
     assert changed_digest("d", (one(70.0),)) != changed_digest("d", (one(71.0),))
 
 
+@pytest.mark.slow
 def test_an_archive_holds_what_was_set(tmp_path: Path) -> None:
     workspace, other = Workspace(tmp_path / "a.duckdb"), Workspace(tmp_path / "b.duckdb")
     workspace.compare("resnet18", hardware="l4", precision="bf16", changes={"tdp": "60W"})

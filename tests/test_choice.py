@@ -216,7 +216,6 @@ def cost_of(metric: MetricName, row: dict[str, Any]) -> float:
     return -value if METRIC[metric].is_higher_better else value
 
 
-@settings(max_examples=25, deadline=None)
 @given(runs=RUNS, x=st.sampled_from(MEASURED), y=st.sampled_from(MEASURED))
 def test_the_front_is_what_brute_force_finds(
     made_up: Connection, runs: list[MadeUp], x: MetricName, y: MetricName
@@ -249,7 +248,6 @@ def test_the_front_is_what_brute_force_finds(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
 @given(runs=RUNS, metric=st.sampled_from(["price", "purchase", "cost"]))
 def test_what_has_no_price_has_no_place(made_up: Connection, runs: list[MadeUp], metric: str) -> None:
     rows = ask(made_up, "pareto.front", runs, x="latency", y=metric)
@@ -305,6 +303,7 @@ def test_an_unknown_metric_is_refused(made_up: Connection) -> None:
             ask(made_up, name, [RENTED], **{parameter: "beauty"})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name",
     ["pareto.front", "recommend.configuration", "recommend.violation", "cost.million", "cost.grid", "cost.break_even"],
@@ -339,7 +338,6 @@ def violation(limit: str, bound: float, value: float | None) -> float | None:
     return bound / value - 1.0 if limit == "min_throughput_per_s" else value / bound - 1.0
 
 
-@settings(max_examples=25, deadline=None)
 @given(runs=RUNS, limits=LIMITS, objective=st.sampled_from(MEASURED))
 def test_the_ranking_is_what_brute_force_finds(
     made_up: Connection, runs: list[MadeUp], limits: dict[str, Any], objective: MetricName
@@ -551,6 +549,7 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert "- nearest: " in text
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -584,6 +583,7 @@ def test_json_and_csv_hold_the_same_cells_and_all_formats_answer(
         assert joulemap(*step.split()[1:]).returncode == 0, step
 
 
+@pytest.mark.slow
 def test_a_file_of_your_own_with_a_quote_and_a_semicolon(tmp_path: Path, joulemap: Run) -> None:
     (tmp_path / "it's;mine.py").write_text(
         "import torch\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"

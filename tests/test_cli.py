@@ -246,6 +246,7 @@ def test_bad_input_is_one_line_a_code_and_nothing_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: Run) -> None:
     done = joulemap(*command, "--help")
@@ -253,6 +254,7 @@ def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: 
     assert re.search(rf"^\s+joulemap {' '.join(command)}", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -311,6 +313,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
             assert cells[name] == expected
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "arguments",
     thin(
@@ -333,7 +336,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
             ("model", "show", "resnet18"),
             ("model", "trace", "resnet18"),
             ("db", "info"),
-            ("db", "check"),
+            pytest.param(("db", "check"), marks=pytest.mark.slow),
         ],
         2,
     ),
@@ -404,6 +407,7 @@ def test_output_to_a_pipe_is_written_through_it(joulemap: Run, database: Path, t
     assert pipe.is_fifo()
 
 
+@pytest.mark.slow
 def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Path) -> None:
     for form in ("table", "markdown"):
         text = joulemap("compare", "resnet18", "--format", form, "--db", database).stdout
@@ -519,6 +523,7 @@ def test_an_interrupt_ends_any_query(statement: str, database: Path) -> None:
     assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
 
 
+@pytest.mark.slow
 def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
     path = tmp_path / "shared.duckdb"
     shutil.copy(database, path)
@@ -528,6 +533,7 @@ def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
     assert [process.wait(timeout=60) for process in both] == [0, 0]
 
 
+@pytest.mark.slow
 def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None:
     place = tmp_path / "my results.duckdb"
     done = joulemap("compare", "mlp", "--model-arg", "tokens=7", "--batch", 3, "--precision", "bf16", "--db", place)
@@ -541,6 +547,7 @@ def test_next_steps_repeat_what_was_asked(joulemap: Run, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
+@pytest.mark.slow
 def test_what_a_users_file_prints_stays_out_of_the_answer(joulemap_process: Run, tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(
         "import torch\nprint('hello')\ndef net():\n    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
@@ -566,6 +573,7 @@ def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run, database: Path) -> None:
     done = joulemap_process("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
@@ -591,6 +599,7 @@ def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulema
     assert joulemap("db", "check", "--db", path).returncode == ExitCode.DATABASE
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "form"),
     [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x.txt", "table"), ("x", "table")],
@@ -615,9 +624,10 @@ def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
     assert json.loads((tmp_path / "info.log").read_text())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "both",
-    thin([
+    [
         (("analyze", "resnet18", "cpu"), ("analyze", "resnet18", "--hardware", "CPU")),
         (("explain", "resnet18", "GPU", "TPU"), ("explain", "resnet18", "--hardware", "GPU,TPU")),
         (("edp", "resnet18", "TPU", "v4"), ("EDP", "resnet18", "TPU v4")),
@@ -627,7 +637,7 @@ def test_a_format_that_is_named_stands_above_a_suffix_that_is_none(
          "--precision", "FP32")),
         (("sweep", "resnet18", "H100", "--batch", "1", "--level", "winner"),
          ("sweep", "H100", "resnet18", "--batch", "1", "--level", "Winner")),
-    ], 3),
+    ],
     ids=lambda both: both[0][0],
 )  # fmt: skip
 def test_hardware_is_an_argument_or_an_option(
@@ -645,6 +655,7 @@ def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None
     assert json.loads(joulemap(*asked, "-f", "json").stdout)["class_defaults"] == {"GPU": "h100_sxm5"}
 
 
+@pytest.mark.slow
 def test_quiet_and_verbose_stand_before_or_behind_a_command(joulemap: Run, database: Path, tmp_path: Path) -> None:
     asked = ("explain", "resnet18", "H100", "TPU", "--db", database)
     plain = joulemap(*asked)
@@ -662,6 +673,7 @@ def test_help_of_an_output_names_every_suffix(joulemap: Run) -> None:
     assert [suffix for suffix in SUFFIXES if suffix not in told] == [".markdown"]
 
 
+@pytest.mark.slow
 def test_verbose_of_a_comparison_ranks_and_talks_and_v_only_talks(joulemap: Run, database: Path) -> None:
     asked = ("compare", "resnet18", "l4", "tpu_v4", "--db", database)
     plain, talking, verbose = joulemap(*asked), joulemap(*asked, "-v"), joulemap(*asked, "--verbose")

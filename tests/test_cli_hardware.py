@@ -48,6 +48,7 @@ def test_the_list_marks_projections(joulemap: Run) -> None:
     assert "~" not in joulemap("hardware", "list", "--architecture", "kpu", "--format", "csv").stdout
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name", thin(["xeon_8490h", "H100", "tpu_v4", "KPU-T64", "TDA4VM", "gaudi3", "KV260", "plasticine"], 2)
 )
@@ -84,6 +85,7 @@ def test_a_mode_shows_its_own_numbers(joulemap: Run) -> None:
     assert_close(slow["peak.fp16"] / whole["peak.fp16"], slow["clock"] / whole["clock"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_new_chip_in_a_minute(joulemap: Run, tmp_path: Path) -> None:
     made = joulemap("hardware", "template", "--like", "tpu_v4", "--output", tmp_path / "mine.toml")
     assert made.returncode == 0
@@ -177,6 +179,7 @@ def test_a_difference_on_screen(joulemap: Run, database: Path) -> None:
     assert "unknown run '99999'" in gone.stderr
 
 
+@pytest.mark.slow
 def test_without_a_place_for_templates_everything_still_works(joulemap: Run, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("")

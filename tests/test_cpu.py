@@ -55,8 +55,9 @@ def counted(found: RunColumns) -> set[str]:
     return {found.hardware.reference.actions[row].component for row in found.ledger.action_index.tolist()}
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 3))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_every_precision_of_every_cpu_is_priced_and_keeps_to_its_power(
     hardware: Hardware, precision: str, runtime: str
 ) -> None:

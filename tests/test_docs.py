@@ -49,6 +49,7 @@ def test_there_are_ten_questions_with_their_answers() -> None:
     assert [int(number) for number, _, _ in TEN] == list(range(1, 11))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("statement", "sample"), [one[1:] for one in TEN], ids=[one[0] for one in TEN])
 def test_a_sample_has_the_columns_of_its_answer(
     statement: str, sample: str, tmp_path_factory: pytest.TempPathFactory
@@ -62,7 +63,10 @@ def test_a_sample_has_the_columns_of_its_answer(
     assert sample.splitlines()[0].split() == drawn.splitlines()[0].split()
 
 
-@pytest.mark.parametrize(("page", "least"), [("tutorial", 9), ("sensitivity", 3), ("compare", 1)])
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [("tutorial", 9), pytest.param("sensitivity", 3, marks=pytest.mark.slow), ("compare", 1)],
+)
 def test_a_page_shows_what_its_commands_print_today(page: str, least: int) -> None:
     answer_commands = runpy.run_path(str(ROOT / "benchmarks" / "question.py"))["answer_commands"]
     assert TEXTS[page].count("$ joulemap ") >= least

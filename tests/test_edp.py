@@ -25,6 +25,7 @@ from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
+from lazy import Lazy
 from ledger import Book, Part
 
 LEVELS: tuple[ModelDivision, ...] = ("subgraph", "operator")
@@ -49,10 +50,11 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="module")
 def answers(workspace: Workspace) -> Mapping[str, EdpAnswer]:
-    return {
-        name: workspace.edp(model, hardware, precision=precision, runtime=runtime)
-        for name, (model, hardware, precision, runtime) in CASES.items()
-    }
+    def ask_edp(name: str) -> EdpAnswer:
+        model, hardware, precision, runtime = CASES[name]
+        return workspace.edp(model, hardware, precision=precision, runtime=runtime)
+
+    return Lazy(ask_edp)
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +192,7 @@ def test_the_first_name_wins_a_tie() -> None:
     assert [row["hardware"] for row in rows if row["is_best"]] == ["a"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", CASES)
 def test_shares_sum_to_energy_times_latency(case: str, answers: Mapping[str, EdpAnswer]) -> None:
     answer = answers[case]
@@ -275,6 +278,7 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
     assert {row.subgraph_index: row.hardware for row in compared.comparison if row.is_best} == winners
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("case", CASES)
 def test_json_and_csv_hold_the_same_cells(case: str, level: ModelDivision, answers: Mapping[str, EdpAnswer]) -> None:
@@ -361,6 +365,7 @@ def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, joulemap: Run
     )
 
 
+@pytest.mark.slow
 def test_a_model_of_one_operator_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
     folder = tmp_path / "it's; mine"
     folder.mkdir()

@@ -110,6 +110,7 @@ def test_what_cannot_run_has_no_score(tmp_path: Path) -> None:
         workspace.validate("l4", source="nobody")
 
 
+@pytest.mark.slow
 def test_an_estimate_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     workspace = stored(tmp_path, 'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,ours')
     asked = "SELECT estimate_key, latency_fs FROM estimate"

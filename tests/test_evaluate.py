@@ -22,7 +22,6 @@ from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, Subgr
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.units import FS_PER_S
 from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
-from sample import thin
 from variants import scaled, uncapped, with_power
 
 FOUR = tuple(load_catalogue().find(name) for name in DEFAULT_HARDWARE)
@@ -75,7 +74,8 @@ def run(work: WorkloadColumns, hardware: Hardware, precision: str = "fp32", runt
     return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
 
 
-@pytest.mark.parametrize(("hardware", "precision", "runtime"), thin(SETTINGS, 2))
+@pytest.mark.sample(12)
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
 def test_latency_adds_up_to_the_femtosecond(hardware: Hardware, precision: str, runtime: str) -> None:
     for name, work in works().items():
         found = run(work, hardware, precision, runtime)
@@ -89,7 +89,8 @@ def test_latency_adds_up_to_the_femtosecond(hardware: Hardware, precision: str, 
         assert found.latency_fs == sum(of_operators.values()) > 0, name
 
 
-@pytest.mark.parametrize(("hardware", "precision", "runtime"), thin(SETTINGS, 2))
+@pytest.mark.sample(12)
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
 def test_every_line_is_positive_and_belongs_to_an_operator_that_runs(
     hardware: Hardware, precision: str, runtime: str
 ) -> None:
@@ -102,7 +103,8 @@ def test_every_line_is_positive_and_belongs_to_an_operator_that_runs(
         assert found.energy_fj > 0, name
 
 
-@pytest.mark.parametrize(("hardware", "precision", "runtime"), thin(SETTINGS, 2))
+@pytest.mark.sample(12)
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
 def test_leakage_is_static_power_times_interval(hardware: Hardware, precision: str, runtime: str) -> None:
     position = hardware.reference.position(STATIC_ACTION)
     for name, work in works().items():
@@ -119,7 +121,8 @@ def test_leakage_is_static_power_times_interval(hardware: Hardware, precision: s
         assert_close(static_fj, hardware.static_power.value * found.interval_fs, rel=1e-6)
 
 
-@pytest.mark.parametrize(("hardware", "precision", "runtime"), thin(SETTINGS, 2))
+@pytest.mark.sample(12)
+@pytest.mark.parametrize(("hardware", "precision", "runtime"), SETTINGS)
 def test_power_never_exceeds_the_cap(hardware: Hardware, precision: str, runtime: str) -> None:
     found = run(works()["resnet18"], hardware, precision, runtime)
     # fJ per fs is W; each line and each latency is rounded to one unit

@@ -54,8 +54,9 @@ def run(work: WorkloadColumns, hardware: Hardware, precision: str, runtime: str 
     return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("change", BETTER)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 4))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:
     # without a power cap: under one, idle units leak into the budget of the busy ones
     plain = uncapped(hardware)
@@ -85,16 +86,18 @@ def test_fusing_moves_no_more_and_takes_no_longer(hardware: Hardware, precision:
         assert fused.energy_fj <= graph.energy_fj <= eager.energy_fj, name
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_a_larger_batch_costs_no_less(hardware: Hardware, precision: str, runtime: str) -> None:
     runs = [run(resnet18(batch), hardware, precision, runtime) for batch in (1, 2, 8)]
     assert [one.latency_fs for one in runs] == sorted(one.latency_fs for one in runs)
     assert [one.energy_fj for one in runs] == sorted(one.energy_fj for one in runs)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 2))
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_two_of_a_batch_cost_at_most_twice_one(hardware: Hardware, precision: str, runtime: str) -> None:
     # where caches hold everything: in a real one, twice the batch may no longer fit and cost more than twice
     roomy = with_caches(uncapped(hardware), 1e6)

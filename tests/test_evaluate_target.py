@@ -19,7 +19,6 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns, columns_of
 from models import Gemm, columns, trace_zoo
-from sample import thin
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 
 MACS = 2**30
@@ -62,7 +61,8 @@ def compute_s(found: RunColumns) -> float:
     return float(found.subgraphs.compute_s.sum())
 
 
-@pytest.mark.parametrize(("hardware", "precision"), thin(SETTINGS, 6))
+@pytest.mark.sample(12)
+@pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_every_peak_can_be_run_and_keeps_to_its_power(hardware: Hardware, precision: str) -> None:
     for mode in ("default", *(one.name for one in hardware.power_modes)):
         target = hardware.in_mode(mode)
@@ -74,6 +74,7 @@ def test_every_peak_can_be_run_and_keeps_to_its_power(hardware: Hardware, precis
             assert found.mac_count == 300_774_272
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("hardware", TARGETS, ids=names)
 def test_better_hardware_is_never_slower(hardware: Hardware) -> None:
     precision = next(one for one in ("fp16", "int8", "bf16") if one in hardware.peaks)

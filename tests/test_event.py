@@ -16,6 +16,7 @@ from joulemap.catalog.schema import EventEntry
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.errors import CatalogueError, UnknownNameError
 from joulemap.workspace import Workspace
+from lazy import Lazy
 
 CHIPS: dict[str, tuple[str, Precision, Runtime]] = {
     "cpu": ("jetson_agx_orin_cpu", "fp32", "eager"),
@@ -41,10 +42,11 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="module")
 def analyses(workspace: Workspace) -> Mapping[str, AnalyzeAnswer]:
-    return {
-        name: workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime)
-        for name, (hardware, precision, runtime) in CHIPS.items()
-    }
+    def analyze(name: str) -> AnalyzeAnswer:
+        hardware, precision, runtime = CHIPS[name]
+        return workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime)
+
+    return Lazy(analyze)
 
 
 def counts(answer: AnalyzeAnswer) -> Counts:
@@ -55,6 +57,7 @@ def actions(answer: AnalyzeAnswer) -> Counts:
     return {(row.component, row.action): row.action_count for row in answer.actions}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CHIPS)
 def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
     name: str, analyses: Mapping[str, AnalyzeAnswer]
@@ -106,6 +109,7 @@ def test_warps_are_threads_in_step(name: str, warp: int, analyses: Mapping[str, 
     assert found["sm", "thread_blocks"] == found["chip", "tiles"]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CHIPS)
 def test_the_run_is_the_sum_of_its_subgraphs(
     name: str, workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]
@@ -176,6 +180,7 @@ def test_a_subgraph_has_events_of_its_own(workspace: Workspace) -> None:
         workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, subgraph="nowhere")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CHIPS)
 def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_board_nor_static(
     name: str, workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]
@@ -236,6 +241,7 @@ def test_a_formula_tells_sum_floor_and_divisor() -> None:
     assert formulas["kpu", "fabric", "tokens"] == "token.injection + token.extraction"
 
 
+@pytest.mark.slow
 def test_a_table_fits_a_terminal(joulemap: Run) -> None:
     done = joulemap("analyze", "mlp", "h100", "--level", "event", variables={"COLUMNS": "80"})
     assert done.returncode == 0, done.stderr

@@ -126,6 +126,7 @@ def expert_weight_bytes(workload: Workload) -> int:
     return sum(access.byte_count for access in workload.accesses if access.tensor_index in named)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("tokens", "hit"), [(1, 2), (2, 4), (4, 6), (64, 8)])
 def test_macs_are_those_of_the_tokens_routed_and_weights_those_of_the_experts_hit(

@@ -135,6 +135,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
 @pytest.mark.parametrize(("model", "a", "b", "precision"), CASES, ids=lambda case: str(case))
 def test_sentences_say_what_the_numbers_say(
@@ -194,6 +195,7 @@ def as_cell(value: object) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("options", "table"),
     [

@@ -63,6 +63,7 @@ def sum_values(path: Path) -> list[int]:
     return [sum(column) for column in zip(*(stack.values for stack in read_stacks(path)), strict=True)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("hardware", thin(HARDWARE, 2))
 @pytest.mark.parametrize("runtime", ["fused", "eager"])
 def test_the_samples_of_a_profile_are_the_run_to_the_femtojoule(
@@ -129,6 +130,7 @@ def test_a_difference_is_what_explain_says(database: Path, tmp_path: Path) -> No
     }
 
 
+@pytest.mark.slow
 def test_a_run_against_itself_is_nothing(database: Path, tmp_path: Path) -> None:
     path = export(Workspace(database), tmp_path / "d.pb.gz", "resnet18", "tpu_v4", against="tpu_v4")
     assert sum_values(path) == [0, 0, 0, 0, 0]
@@ -217,6 +219,7 @@ def nest(events: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("runtime", ["fused", "eager"])
 @pytest.mark.parametrize("hardware", ["xeon_8490h", "h100_sxm5"])
 def test_a_trace_holds_the_run(hardware: str, runtime: Any, database: Path, tmp_path: Path) -> None:
@@ -237,6 +240,7 @@ def test_a_trace_holds_the_run(hardware: str, runtime: Any, database: Path, tmp_
     assert sum(event["args"]["kernel_count"] for event in operators) == total.kernel_count
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", ["fused", "eager"])
 def test_the_area_under_the_power_is_the_energy(runtime: Any, database: Path, tmp_path: Path) -> None:
     workspace = Workspace(database)
@@ -311,6 +315,7 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("metric", "column"),
     [("latency", "latency_s"), ("edp", "edp_js"), ("memory", "dram_bytes"), ("energy", "energy_j")],

@@ -64,6 +64,7 @@ def test_every_figure_has_a_question() -> None:
     assert set(QUESTIONS) == set(FIGURES)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", thin(HARDWARE, 2))
 def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     figure = draw(name)
@@ -78,6 +79,7 @@ def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     assert "resnet18" in figure.description
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", thin(HARDWARE, 2))
 def test_a_figure_draws_columns_of_its_query_and_no_others(name: FigureName, draw: Draw) -> None:
     figure, spec = draw(name), find_spec(name)
@@ -100,6 +102,7 @@ def test_a_specification_reads_only_columns_that_it_names(name: FigureName) -> N
     assert read - made - {"value", "label"} <= set(find_spec(name).columns)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("metric", PART_METRICS)
 def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, workspace: Workspace) -> None:
     answer = workspace.explain("resnet18", "h100_sxm5", "tpu_v4", metric=metric)
@@ -120,6 +123,7 @@ def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -
     assert "throughput (1/s)" in json.dumps(figure.spec)
 
 
+@pytest.mark.slow
 def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
     answer: Answer = workspace.sensitivity("resnet18", hardware=("l4", "tpu_v4"))
     figures = answer.figures()
@@ -127,6 +131,7 @@ def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
     assert [{row["hardware"] for row in one.spec["datasets"]["rows"]} for one in figures] == [{"l4"}, {"tpu_v4"}]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_called_like_a_script_stays_text(tmp_path: Path) -> None:
     import torch
 
@@ -144,6 +149,7 @@ def test_a_model_that_is_called_like_a_script_stays_text(tmp_path: Path) -> None
         assert HOSTILE in "".join(root.itertext()), name
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("end", [".svg", ".png", ".json"])
 def test_the_command_writes_a_file_by_its_name(end: str, joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("plot", "tornado", "resnet18", "l4", "-o", f"figure{end}", "--theme", "dark")

@@ -47,6 +47,7 @@ def make_hard_link(path: Path, target: Path) -> Path:
     return path
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("force", [(), ("--force",)])
 def test_an_answer_never_replaces_a_database(
@@ -125,6 +126,7 @@ def test_a_file_is_written_where_its_link_leads(joulemap: Run, database: Path, t
     assert (tmp_path / "target").read_text() == ANSWER
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("spelling", ["./mine.toml", "sub/../mine.toml", "link.toml", "hard.toml"])
 def test_an_input_is_no_output(spelling: str, joulemap: Run, database: Path, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
@@ -202,6 +204,7 @@ STREAMS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("way", STREAMS)
 def test_stdout_by_name_is_stdout(way: str, database: Path, tmp_path: Path) -> None:
     rest, expected = STREAMS[way]

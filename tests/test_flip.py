@@ -56,6 +56,7 @@ def set_at(row: Flip, factor: float) -> dict[str, str | float]:
     return {f"{place}{row.constant}": f"x{factor!r}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b", "precision", "metric"),
     [PAIRS[0], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS[1:])],
@@ -99,6 +100,7 @@ def test_what_takes_fewest_spreads_comes_first_and_what_flips_nothing_last(works
     assert any(row.flip_ratio is None for row in answer.rows)
 
 
+@pytest.mark.slow
 def test_shares_of_the_variance_add_up_and_name_what_to_measure(workspace: Workspace) -> None:
     answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16")
     assert_close(math.fsum(row.variance_fraction for row in answer.rows), 1.0, rel=1e-12)

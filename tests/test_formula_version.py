@@ -25,6 +25,7 @@ def path_of(module: str) -> Path:
     return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_every_module_that_a_class_loads_is_in_its_digest(architecture: str, tmp_path: Path) -> None:
     program = (
@@ -40,6 +41,7 @@ def test_every_module_that_a_class_loads_is_in_its_digest(architecture: str, tmp
     assert loaded - WORDS <= set(formula_modules(architecture))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_every_import_leads_into_the_digest_wherever_it_stands(architecture: str) -> None:
     covered = {*formula_modules(architecture), *WORDS}

@@ -60,6 +60,7 @@ def test_a_package_that_is_missing_is_named(package: str, monkeypatch: pytest.Mo
     assert refused.value.exit_code == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_every_answer_is_a_frame_and_a_page(database: Path) -> None:
     workspace = Workspace(database)
     chips = ("h100_sxm5", "tpu_v4")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -150,21 +150,25 @@ def test_a_subgraph_is_named_by_its_anchor() -> None:
     assert trace(Residual(), image(1, 4, 8)).subgraphs[1].name == "conv2"
 
 
+@pytest.mark.sample(4)
 def test_every_operator_is_in_exactly_one_subgraph(workload: Workload) -> None:
     members = [index for subgraph in workload.subgraphs for index in subgraph.operator_indices]
     assert sorted(members) == list(range(len(workload.operators)))
 
 
+@pytest.mark.sample(4)
 def test_no_path_leaves_a_subgraph_and_returns(workload: Workload) -> None:
     assert_convex(workload.subgraphs, workload.edges, len(workload.operators))
     assert_executable(workload.subgraphs, workload.edges)
 
 
+@pytest.mark.sample(4)
 def test_fusing_never_moves_more(workload: Workload) -> None:
     for access in workload.accesses:
         assert 0 <= access.fused_byte_count <= access.byte_count
 
 
+@pytest.mark.sample(4)
 def test_inputs_and_outputs_of_the_model_always_cross(workload: Workload) -> None:
     owner = {index: which for which, one in enumerate(workload.subgraphs) for index in one.operator_indices}
     outputs = [access for access in workload.accesses if access.is_boundary and access.role == "output"]
@@ -179,6 +183,7 @@ def test_inputs_and_outputs_of_the_model_always_cross(workload: Workload) -> Non
     assert all(fused >= most for most, fused in read.values())
 
 
+@pytest.mark.sample(4)
 def test_what_is_hidden_is_neither_written_nor_read_elsewhere(workload: Workload) -> None:
     owner = {index: which for which, one in enumerate(workload.subgraphs) for index in one.operator_indices}
     for write in workload.accesses:
@@ -191,6 +196,7 @@ def test_what_is_hidden_is_neither_written_nor_read_elsewhere(workload: Workload
             assert all(one.fused_byte_count == 0 for one in readers)
 
 
+@pytest.mark.sample(4)
 def test_what_is_read_elsewhere_is_written(workload: Workload) -> None:
     writes = {one.tensor_index: one for one in workload.accesses if one.role == "output"}
     for read in workload.accesses:
@@ -221,6 +227,7 @@ def test_slices_of_one_value_are_each_read_by_a_fused_kernel() -> None:
     assert packed.fused_byte_count == 1920
 
 
+@pytest.mark.slow
 def test_partitioning_is_deterministic() -> None:
     first, second = (trace_zoo("swin_t") for _ in range(2))
     assert first.subgraphs == second.subgraphs
@@ -295,7 +302,6 @@ def graphs(draw: st.DrawFn) -> tuple[tuple[Operator, ...], tuple[Edge, ...]]:
     return operators, edges
 
 
-@settings(max_examples=150, deadline=None)
 @given(graphs())
 def test_any_data_flow_is_cut_into_convex_disjoint_subgraphs(
     graph: tuple[tuple[Operator, ...], tuple[Edge, ...]],

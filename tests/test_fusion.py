@@ -120,6 +120,7 @@ def test_every_point_of_the_page_is_a_claim_that_is_tested() -> None:
         assert any(sentence in point for sentence in CLAIMS), point
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_that_the_benchmark_writes() -> None:
     # prices move; rows, columns and titles do not
     shown = PAGE.split(benchmark()["BEGIN"])[1].split(benchmark()["END"])[0].strip()
@@ -128,6 +129,7 @@ def test_the_tables_are_those_that_the_benchmark_writes() -> None:
     assert [re.sub(r"[\d.,<]+", "", line).replace(" ", "") for line in shown.splitlines()] == shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_arithmetic_is_the_least_that_an_operator_costs(architecture: str) -> None:
     for (operation, one, _batch), cost in costs().items():

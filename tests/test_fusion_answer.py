@@ -38,7 +38,6 @@ from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 from models import BiasedConv, ConvBlock, Mlp, columns, image
-from sample import thin
 
 PARTS: tuple[FusionDivision, ...] = ("pattern", "subgraph", "operator")
 
@@ -113,6 +112,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("level", PARTS)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
@@ -144,7 +144,8 @@ def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Ma
         assert_close(sum(getattr(row, f"saved_{kind}_share_fraction") for row in rows), 1.0, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", thin(CASES, 2))
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", CASES)
 def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionAnswer], workspace: Workspace) -> None:
     total = answers[name].total
     model, hardware, precision, runtime = CASES[name]
@@ -202,6 +203,7 @@ def test_passes_are_those_of_a_gpu(answers: Mapping[str, FusionAnswer]) -> None:
         assert ("passes move" in "\n".join(answer.insights())) == (name == "gpu")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("runtime", "told"), [("graph", "in graph nothing is fused"), ("eager", "in eager nothing is")]
 )
@@ -424,6 +426,7 @@ def test_a_change_without_fusing_has_its_reason(
     assert told in line
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", ["run", *PARTS])
 def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
     answer = answers["gpu"]
@@ -440,6 +443,7 @@ def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mappin
     assert {"total", "patterns", "subgraphs", "operators", "insights", "notes", "next_steps"} <= document.keys()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", ["run", *PARTS])
 def test_a_table_fits_a_narrow_terminal(level: FusionDivision, joulemap: Run, database: Path) -> None:
     done = joulemap(
@@ -454,6 +458,7 @@ def test_a_table_fits_a_narrow_terminal(level: FusionDivision, joulemap: Run, da
         assert re.search(rf"^{number} ", shown, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_steps_lead_on(joulemap: Run, database: Path) -> None:
     done = joulemap("fusion", "resnet18", "tpu_v4", "--runtime", "eager", "--db", database)
     steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]

@@ -16,6 +16,7 @@ COUNT = 15
 ALLOWED = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", thin(FAMILIES, 2))
 def test_what_nobody_means_is_refused_in_one_line(
     family: str, joulemap: Run, database: Path, own_database: Path, tmp_path: Path

@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 
 from chip import gpu
@@ -326,7 +326,6 @@ def test_groups_on_vector_lanes_share_waves_and_wait_for_one_another() -> None:
 SIDES = st.integers(1, 600)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SIDES, SIDES, SIDES, st.sampled_from(["fp32", "fp16"]), st.integers(1, 200))
 def test_a_longer_side_never_makes_a_product_faster(
     rows: int, outputs: int, inner: int, precision: str, more: int

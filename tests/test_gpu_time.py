@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -382,6 +382,7 @@ def test_a_kernel_takes_at_least_each_of_its_parts(precision: str, runtime: str)
         assert ((times.issue_s + times.product_s)[seen] <= times.busy_s[seen] * (1 + 1e-9)).all(), name
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("hardware", CHIPS)
 @pytest.mark.parametrize(("precision", "runtime"), SETTINGS)
 def test_nothing_is_faster_than_the_roofline(precision: str, runtime: str, hardware: Hardware) -> None:
@@ -416,7 +417,6 @@ def test_no_kind_of_kernel_is_slower_on_better_hardware(change: str, plain: Hard
                 assert other <= one * (1 + 1e-9), (name, precision, runtime)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 5000), st.integers(1, 50_000), st.sampled_from(["softmax", "layer_norm"]), st.integers(2, 4))
 def test_rows_that_are_read_again_need_the_cache_of_more_units(rows: int, length: int, kind: str, more: int) -> None:
     # each unit has rows at work: units without their part of the last cache find less of them there
@@ -430,7 +430,6 @@ SIZES = st.integers(1, 300)
 
 
 @pytest.mark.parametrize("plain", CHIPS)
-@settings(max_examples=50, deadline=None)
 @given(SIZES, SIZES, SIZES, st.sampled_from(["fp32", "fp16"]), st.sampled_from(sorted(BETTER)), st.integers(1, 40))
 def test_no_product_is_slower_on_better_hardware(
     plain: Hardware, rows: int, inner: int, outputs: int, precision: str, change: str, extra: int
@@ -457,8 +456,8 @@ OPERATORS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", OPERATORS)
-@settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 64), st.integers(1, 64), st.tuples(st.integers(1, 600), st.integers(1, 600), st.integers(3, 40)),
     st.integers(1, 2), st.sampled_from(["fp32", "fp16"]), st.sampled_from(["trtllm", "flash_attention_2", "other"]),
@@ -479,6 +478,7 @@ def test_a_larger_batch_of_an_operator_is_never_faster(
         assert other >= one * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize(
     ("name", "batches"),

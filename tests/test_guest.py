@@ -41,6 +41,7 @@ PLACES = {"top": "", "build": "", "forward": "net.py:net: the forward pass faile
 """Where a file's code runs -> what is said of it first."""
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("statement", RAISED)
 def test_whatever_a_model_raises_is_one_line(statement: str, place: str, joulemap: Run, tmp_path: Path) -> None:
@@ -98,6 +99,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", PLACES)
 def test_what_a_model_changes_is_put_back(place: str, tmp_path: Path) -> None:
     path = tmp_path / "net.py"
@@ -118,6 +120,7 @@ def test_streams_that_a_model_closes_are_open_again(joulemap_process: Run, tmp_p
     assert "nothing.py" in joulemap_process("model", "show", "nothing.py:net").stderr
 
 
+@pytest.mark.slow
 def test_what_a_model_prints_goes_to_stderr_by_whatever_means(joulemap_process: Run, tmp_path: Path) -> None:
     printing = (
         "import ctypes, os, sys; print('by print'); os.write(1, b'by descriptor'); os.system('echo by process'); "
@@ -165,6 +168,7 @@ def test_a_thread_that_is_left_running_prints_to_stderr(capsys: pytest.CaptureFi
     assert capsys.readouterr() == ("answer\n", "late\n")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_model_that_changes_the_working_directory_moves_nothing(place: str, joulemap: Run, tmp_path: Path) -> None:
     (tmp_path / "away").mkdir()
@@ -299,6 +303,7 @@ def test_an_input_that_nothing_holds_is_refused(text: str, message: str) -> None
     assert len(str(told.value)) < 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", thin(range(3), 3))
 def test_bad_names_inputs_and_files_end_in_one_line(seed: int, joulemap: Run, tmp_path: Path) -> None:
     draw = random.Random(seed)

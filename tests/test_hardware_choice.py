@@ -77,6 +77,7 @@ def test_a_name_or_alias_resolves_exactly(name: str, expected: str) -> None:
     assert find_entry(ENTRIES, name).id == expected
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.id)
 def test_every_name_of_a_hardware_is_its_own_in_any_case_and_with_its_vendor(entry: HardwareEntry) -> None:
     vendor = entry.vendor.partition(" (")[0].partition(" /")[0]
@@ -147,6 +148,7 @@ def test_hardware_is_listed_with_commas_or_spaces(written: str | list[str], expe
     assert [entry.id for entry, _ in select_hardware(Settings(hardware=written)).pairs] == expected
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -356,6 +358,7 @@ def test_every_mode_stays_within_the_chip(hardware: str, mode: str) -> None:
             assert_close(product, peak.rate.value, rel=0.05 + 1.0 / peak.unit_count)
 
 
+@pytest.mark.slow
 def test_a_lower_mode_is_slower_and_a_run_says_which(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "modes.duckdb")
     names = [f"jetson_orin_nano_8gb@{mode}" for mode in ("7W", "15W", "25W")]
@@ -481,6 +484,7 @@ def test_a_number_changed_in_code_changes_the_digest_and_is_never_answered_from_
     assert run_id != before[2]
 
 
+@pytest.mark.slow
 def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     listed = {row["hardware"]: row for row in workspace.hardware_list().records()}

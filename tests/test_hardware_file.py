@@ -86,6 +86,7 @@ def test_what_a_file_states_is_not_filled_in(tmp_path: Path) -> None:
     assert hardware.geometry["special_function_lanes_per_unit"].basis == "assumed"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("architecture", thin(list_architectures(), 2))
 def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path) -> None:
     path = write(tmp_path, minimal_text(architecture), "mine.toml")
@@ -98,6 +99,7 @@ def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path
     assert all(trial.latency_s and trial.energy_j for trial in answered)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("hardware", EVERY)
 def test_a_template_is_its_hardware_under_another_name(hardware: Hardware, tmp_path: Path) -> None:
     mine = load_hardware(write(tmp_path, copy_text(hardware.id), "mine.toml"))
@@ -294,6 +296,7 @@ def test_a_peak_beyond_the_stated_array_is_refused(tmp_path: Path) -> None:
         load_hardware(write(tmp_path, text, "mine.toml"))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("like", "dropped", "kept"),
     [

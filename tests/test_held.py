@@ -167,6 +167,7 @@ def _forgotten() -> Iterator[None]:
     _chosen.workspace = None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_forgotten")
 def test_the_package_asks_the_database_of_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joulemap_process: Run

@@ -85,6 +85,7 @@ def test_a_board_that_is_left_out_changes_nothing_that_is_fitted() -> None:
     assert (rung.other_boards_s != rung.fitted_s).any()
 
 
+@pytest.mark.slow
 def test_a_fit_moves_what_a_row_depends_on() -> None:
     own = ladder()["make_bench"](("aic_attention",), every=100)
     form = ladder()["make_model"](own)
@@ -99,6 +100,7 @@ def test_a_fit_moves_what_a_row_depends_on() -> None:
     assert (form.predict(own, start) == before).all()
 
 
+@pytest.mark.slow
 def test_an_effect_is_scored_on_the_kinds_that_it_moves() -> None:
     kinds, effects = ladder()["moved_kinds"], ladder()["EFFECTS"]
     own = ladder()["make_bench"](("aic_gemm", "aic_gemm_fp8", "aic_attention"), every=100)

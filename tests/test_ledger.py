@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from chip import FJ_PER_PJ, cpu
 from compare import assert_close
@@ -37,7 +37,6 @@ def test_a_line_is_count_times_price() -> None:
     assert found.total_fj == 2500
 
 
-@settings(deadline=None)
 @given(st.floats(0.0, 1e12))
 def test_energy_is_rounded_to_whole_femtojoules(count: float) -> None:
     assert ledger({READ: np.array([count])}, 1).total_fj == round(count * FJ_PER_PJ)

@@ -73,6 +73,7 @@ def test_winners_worked_out_by_hand(level: str, book: Book) -> None:
     assert [row["winner"] for row in rows] == ["a", "a", "b", "b", "a", "a"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("metric", "unit", "values"),
     [
@@ -111,6 +112,7 @@ def test_a_metric_or_level_that_does_not_exist_is_refused(book: Book) -> None:
     assert ask(book, "compare.part", run_ids=[3]) == ask(book, "compare.part", run_ids=[99]) == []
 
 
+@pytest.mark.slow
 def test_too_many_workloads_are_asked_in_turns(book: Book) -> None:
     ids = [book.add_run([Part(time_s=1.0, compute_j=1.0)], model=f"net{number}", hardware="a") for number in range(33)]
     for name in ("compare.part", "compare.victory", "compare.tree"):
@@ -231,6 +233,7 @@ def test_off_chip_bytes_of_operators_add_up_to_their_subgraphs(workspace: Worksp
             assert_close(summed[1], summed[0], rel=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_tree_sums_to_the_run(model: str, workspace: Workspace) -> None:
     answer = workspace.compare_runs([model])
@@ -289,6 +292,7 @@ ASKED: list[Sequence[str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", thin(ASKED, 2), ids=" ".join)
 def test_json_and_csv_hold_the_same_cells(arguments: Sequence[str], joulemap: Run, workspace: Workspace) -> None:
     workspace.migrate()

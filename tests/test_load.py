@@ -201,6 +201,7 @@ def test_a_wrong_load_is_refused(case: str, tmp_path: Path, joulemap: Run) -> No
     assert reason in " ".join((done.stdout + done.stderr).split())
 
 
+@pytest.mark.slow
 def test_sanity_says_what_was_measured(joulemap: Run) -> None:
     shown = joulemap("hardware", "sanity", "--hardware", "hailo_8,jetson_agx_orin_cpu", "--format", "csv").stdout
     assert "anchored" not in shown and ",low," not in shown

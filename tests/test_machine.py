@@ -101,6 +101,7 @@ def test_an_arm_server_without_lscpu_is_known_by_its_part_and_vector_length() ->
     assert rates == {"fp64": 0.5, "fp32": 1.0, "fp16": 2.0, "bf16": 2.0, "int8": 8.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_detected_file_passes_the_check(name: str, tmp_path: Path) -> None:
     path = tmp_path / "this.toml"

@@ -134,6 +134,7 @@ def test_a_precision_is_that_of_weights_and_inputs() -> None:
         assert half.call().dtype == torch.bfloat16
 
 
+@pytest.mark.slow
 def test_detection_gets_images_and_integers_stay_integers(tmp_path: Path) -> None:
     images = subject("ssdlite320_mobilenet_v3_large", "fp32", "1,3,64,64")
     assert [tuple(image.shape) for image in images.positional[0]] == [(3, 64, 64)]
@@ -171,6 +172,7 @@ def test_weights_on_meta_are_refused(tmp_path: Path) -> None:
         subject(f"{path}:net")
 
 
+@pytest.mark.slow
 def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")
     answer = workspace.measure("mlp", arguments=SMALL, threads=1, seconds=FAST)
@@ -198,6 +200,7 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     assert workspace.check().findings.rows == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", thin([None, "raspberry_pi_5"], 2))
 def test_measurements_taken_here_do_not_stop_a_validation(hardware: str | None, joulemap: Run, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")
@@ -232,6 +235,7 @@ def test_what_the_hardware_cannot_run_is_measured_without_a_prediction(tmp_path:
     assert score.measured_latency_s > 0.0
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_format(joulemap: Run) -> None:
     asked = ("measure", "mlp", *WIDE, "--seconds", FAST, "--threads", 1)
     table = joulemap(*asked)

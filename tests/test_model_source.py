@@ -133,6 +133,7 @@ def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:
         workspace.compare(f"{path}:nested", hardware=["tpu_v4"], batch=6)
 
 
+@pytest.mark.slow
 def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "many.py"
     path.write_text(MULTIPLE)
@@ -145,6 +146,7 @@ def test_inputs_and_arguments_may_be_given_by_hand(tmp_path: Path) -> None:
         workspace.compare(f"{path}:wide", arguments={"depth": 3})
 
 
+@pytest.mark.slow
 def test_a_changed_file_that_the_file_imports_is_another_workload(tmp_path: Path) -> None:
     (tmp_path / "sizes.py").write_text("WIDTH = 16\n")
     path = tmp_path / "mine.py"
@@ -200,6 +202,7 @@ def test_inputs_that_a_model_does_not_take_are_refused(tmp_path: Path) -> None:
         workspace.profile(f"{tmp_path}/mine.py:instance", arguments={"width": 3})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "macs"),
     [
@@ -252,6 +255,7 @@ class Gated(torch.nn.Module):
         return sum(values, gate) * gate
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("positional", [(), (torch.zeros(3, 8),)])
 def test_an_exported_program_keeps_its_named_inputs(positional: tuple[torch.Tensor, ...], tmp_path: Path) -> None:
     path = tmp_path / "gated.pt2"

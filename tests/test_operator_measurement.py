@@ -235,6 +235,7 @@ def test_scores_are_those_of_the_rows(tmp_path: Path) -> None:
         workspace.validate_operators(model="resnet34")
 
 
+@pytest.mark.slow
 def test_operator_scores_on_the_command_line(joulemap: Run) -> None:
     chosen = ("--hardware", "H200", "--model", "resnet18", "--precision", "fp16", "--by", "operator")
     done = joulemap("validate", *chosen, "--format", "json")

@@ -154,6 +154,7 @@ def test_inside_a_subgraph_are_its_operators(workspace: Workspace) -> None:
         workspace.break_down("resnet18", "l4", subgraph="layer4.0.cnv2")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", ["energy", "latency", "edp"])
 def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: library.PartMetricName) -> None:
     whole = workspace.explain("resnet18", "l4", "tpu_v4", precision="int8", metric=metric)
@@ -227,6 +228,7 @@ def test_a_stored_workload_is_read_as_it_was_written(workload: Workload) -> None
     assert read_workload(connection, write_workload(connection, workload)) == workload
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", [("--by", "category"), ("--level", "operator", "--by", "action")])
 def test_tables_json_and_csv_of_a_breakdown(options: tuple[str, ...], joulemap: Run, database: Path) -> None:
     asked = ("analyze", "resnet18", "tpu_v4", *options, "--db", database)
@@ -240,6 +242,7 @@ def test_tables_json_and_csv_of_a_breakdown(options: tuple[str, ...], joulemap: 
     assert max(len(line) for line in drawn.split("Next steps")[0].splitlines()) <= 80
 
 
+@pytest.mark.slow
 def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> None:
     asked = joulemap("compare", "resnet18", "--level", "subgraph", "--by", "category", "--limit", 2, "--db", database)
     assert asked.returncode == ExitCode.OK
@@ -247,6 +250,7 @@ def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> Non
         assert joulemap(*step).returncode == ExitCode.OK, step
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", [("analyze", "resnet18", "tpu_v4"), ("compare", "resnet18", "tpu_v4", "l4")])
 @pytest.mark.parametrize(
     ("short", "full"),

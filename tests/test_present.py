@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.domain.table import Column, Table
@@ -64,7 +64,6 @@ def folded(text: str) -> list[str]:
     return note[1].split(", ") if note else []
 
 
-@settings(max_examples=60)
 @given(grids(), st.integers(40, 200))
 def test_a_table_fits_and_every_word_is_whole_or_its_column_is_named(grid: Grid, width: int) -> None:
     text = draw(grid, width)
@@ -237,6 +236,7 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
     assert joulemap(*arguments, "--db", own_database, "--wide", variables={"COLUMNS": "60"}).stdout == piped
 
 
+@pytest.mark.slow
 def test_a_file_is_never_folded(joulemap: Run, own_database: Path, tmp_path: Path) -> None:
     statement = ("sql", "SELECT * FROM runs ORDER BY run_id", "--db", own_database)
     joulemap(*statement, "-o", tmp_path / "runs.txt", variables={"COLUMNS": "60"})

@@ -165,6 +165,7 @@ def test_a_switch_is_told_what_it_switches(answer: ReportAnswer) -> None:
     assert len({choice.label for choice in edp.choices}) == 4
 
 
+@pytest.mark.slow
 def test_a_hostile_name_stays_text(joulemap: Run, tmp_path: Path) -> None:
     folder, _, name = f"{HOSTILE}.py".rpartition("/")
     (tmp_path / folder).mkdir()
@@ -201,6 +202,7 @@ def test_one_hardware_alone(tmp_path: Path) -> None:
     assert "Why they differ" not in Page(answer.html()).shown
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("report", "resnet18", "l4", "t4", "--precision", "fp16", "--between", "t4,l4", "-o", "out.html")
     assert done.returncode == 0, done.stderr

@@ -61,6 +61,7 @@ def given(**values: object) -> Constant:
     return Constant(**{**usual, **values})  # type: ignore[arg-type]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("hardware", PLAIN)
 def test_elasticities_of_energy_to_all_prices_add_up_to_one(answer: SensitivityAnswer, hardware: str) -> None:
     assert hardware not in answer.capped
@@ -84,6 +85,7 @@ def test_a_price_moves_energy_by_its_share_of_the_ledger(answer: SensitivityAnsw
     assert_close(known(rows["board.regulator_loss"].energy_elasticity), float(loss) / float(total), rel=1e-9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "constant", thin(["memory_bandwidth", "clock", "coefficient.epilogue_passes", "static_power"], 2)
 )
@@ -104,6 +106,7 @@ def test_an_elasticity_is_what_setting_the_constant_does(
         assert abs(math.log(after / before) / math.log(step) - found) < 1e-4
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "constant", thin(["static_power", "clock", "simt_core.product_cycle", "board.regulator_loss"], 2)
 )
@@ -149,6 +152,7 @@ def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: 
     assert (row.value, row.basis, row.source) == (10.0, "assumed", "--set")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", thin(["l4", "jetson_orin_nano", "h100_sxm5"], 3))
 def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> None:
     usage = Usage(utilization=0.3, usd_per_kwh=0.2, region="de")
@@ -172,6 +176,7 @@ PARTS: Final = ("coral_edge_tpu", "engine", 128)
 """Hardware that is placed more than once for an answer: at its share of several streams, and for part of a batch."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("name", "runtime", "batch"), [*((name, "fused", 1) for name in CLASS_HARDWARE.values()), STREAMS, PARTS]
 )

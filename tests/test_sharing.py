@@ -61,6 +61,7 @@ def test_a_writer_that_waits_is_not_passed_by_readers() -> None:
     assert order == ["writer", "reader"]
 
 
+@pytest.mark.slow
 def test_one_workspace_serves_eight_threads(own_database: Path) -> None:
     workspace = Workspace(own_database)
     before = workspace.sql("SELECT count(*) FROM run").rows[0][0]

@@ -33,7 +33,6 @@ from joulemap.trace.build import trace_request
 from joulemap.trace.operator import build_operator
 from joulemap.trace.source import resolve_model
 from models import Function
-from sample import thin
 
 KEY = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
@@ -192,8 +191,9 @@ def test_samples_cost_the_same_wherever_they_are_written(architecture: str) -> N
     assert evaluate_all(batched, hardware, precision, "fused") == evaluate_all(written, hardware, precision, "fused")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", ["eager", "graph", "fused"])
-@pytest.mark.parametrize("architecture", thin(CLASS_HARDWARE, 4))
+@pytest.mark.parametrize("architecture", CLASS_HARDWARE)
 def test_in_bulk_each_takes_what_it_takes_alone(architecture: str, runtime: str) -> None:
     hardware = load_catalogue().find(CLASS_HARDWARE[architecture])
     workloads = [describe(find(name), batch, KEY) for name in NAMES for batch in (1, 4)]

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from conftest import Run
 from joulemap.answer.answer import Answer
@@ -92,7 +92,6 @@ def heats(draw: st.DrawFn) -> Heat:
     return Heat(title="Who is best", columns=tuple(columns), rows=made)
 
 
-@settings(max_examples=150)
 @given(st.one_of(bars(), charts(), heats()), st.sampled_from(WIDTHS))
 def test_any_sketch_fits_and_is_plain(sketch: Sketch, width: int) -> None:
     lines = draw_sketch(sketch, Page(width)).split("\n")
@@ -257,6 +256,7 @@ DRAWN: dict[str, tuple[str, ...]] = {
 """Command -> what it is asked; each answer is in the database."""
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", thin(sorted(DRAWN), 2))
 def test_a_command_draws_what_fits_and_pipes_it_plain(name: str, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database), "COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm-256color"}
@@ -273,6 +273,7 @@ def test_a_command_draws_what_fits_and_pipes_it_plain(name: str, joulemap: Run, 
     assert "│" in sketch or "*█" in sketch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_programs_get_the_same_with_and_without(form: str, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database)}
@@ -281,6 +282,7 @@ def test_programs_get_the_same_with_and_without(form: str, joulemap: Run, databa
         assert joulemap(*given, variables=variables).stdout == joulemap(*given, "--plot", variables=variables).stdout
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_numbers_of_a_sketch_are_those_of_the_answer(width: int, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database), "COLUMNS": str(width)}
@@ -354,6 +356,7 @@ def _read(stream: int) -> Iterator[bytes]:
         yield piece
 
 
+@pytest.mark.slow
 def test_colours_are_for_a_terminal_that_wants_them(database: Path) -> None:
     asked = ["compare", "resnet18", "--plot", "--db", str(database)]
     coloured = run_on_terminal(asked, {"TERM": "xterm-256color"}, 100, 30)

@@ -168,6 +168,7 @@ def test_an_own_query_is_listed_shown_and_run(joulemap: Run, database: Path, fol
 SELECT = LIGHT[LIGHT.index("SELECT") :].rstrip()
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -233,6 +234,7 @@ def test_a_folder_that_is_not_there_is_said(joulemap: Run) -> None:
     assert "no folder of queries at absent" in done.stderr
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "command",
     [

@@ -14,7 +14,7 @@ import pytest
 from joulemap.catalog.load import load_catalogue
 from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store import connection as store_connection, migration
-from joulemap.store.connection import Patience, make_empty, open_in_memory, reading, transaction, writing
+from joulemap.store.connection import Connection, Patience, make_empty, open_in_memory, reading, transaction, writing
 from joulemap.store.hardware import read_hardware, write_hardware
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
 from sample import thin
@@ -60,6 +60,12 @@ PROMISED = {
 }
 
 
+@pytest.fixture(scope="module")
+def empty() -> Connection:
+    """An empty database that no test changes."""
+    return open_in_memory()
+
+
 def test_the_code_knows_every_migration_file() -> None:
     assert [entry.version for entry in load_migrations()] == list(range(1, SCHEMA_VERSION + 1))
 
@@ -74,16 +80,14 @@ def test_a_stored_hardware_is_read_as_its_files_say() -> None:
         assert stored[one.digest] == one, one.id
 
 
-def test_a_new_database_records_each_migration_with_its_checksum() -> None:
-    connection = open_in_memory()
-    recorded = connection.execute("SELECT version, name, checksum FROM schema_migration ORDER BY version").fetchall()
+def test_a_new_database_records_each_migration_with_its_checksum(empty: Connection) -> None:
+    recorded = empty.execute("SELECT version, name, checksum FROM schema_migration ORDER BY version").fetchall()
     assert recorded == [(entry.version, entry.name, entry.checksum) for entry in load_migrations()]
 
 
-def test_migrating_twice_changes_nothing() -> None:
-    connection = open_in_memory()
-    assert migrate(connection) == ()
-    assert schema_version(connection) == SCHEMA_VERSION
+def test_migrating_twice_changes_nothing(empty: Connection) -> None:
+    assert migrate(empty) == ()
+    assert schema_version(empty) == SCHEMA_VERSION
 
 
 def test_a_migration_that_fails_leaves_neither_its_tables_nor_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,16 +164,14 @@ def test_every_table_view_and_column_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("view", sorted(PROMISED))
-def test_a_promised_view_has_its_promised_columns(view: str) -> None:
-    connection = open_in_memory()
-    columns = {entry[0] for entry in connection.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
+def test_a_promised_view_has_its_promised_columns(view: str, empty: Connection) -> None:
+    columns = {entry[0] for entry in empty.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
     assert set(PROMISED[view].split()) <= columns
 
 
-def test_the_ledger_shares_only_the_run_with_runs() -> None:
-    connection = open_in_memory()
+def test_the_ledger_shares_only_the_run_with_runs(empty: Connection) -> None:
     ledger, runs = (
-        {str(entry[0]) for entry in connection.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
+        {str(entry[0]) for entry in empty.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}
         for view in ("energy_ledger", "runs")
     )
     assert ledger & runs == {"run_id"}
@@ -187,14 +189,12 @@ def test_the_ledger_joins_runs_without_a_word(database: Path) -> None:
 
 
 @pytest.mark.parametrize("energy_fj", [0, 1, 123_456_789, -(2**53) - 1, 2**53 + 1, 98_765_432_109_876_543_211])
-def test_joules_are_the_nearest_double(energy_fj: int) -> None:
-    connection = open_in_memory()
-    assert connection.execute(f"SELECT joules({energy_fj}::HUGEINT)").fetchall() == [(energy_fj / 10**15,)]
+def test_joules_are_the_nearest_double(energy_fj: int, empty: Connection) -> None:
+    assert empty.execute(f"SELECT joules({energy_fj}::HUGEINT)").fetchall() == [(energy_fj / 10**15,)]
 
 
-def test_no_foreign_keys_guard_the_tables() -> None:
-    connection = open_in_memory()
-    kinds = {row[0] for row in connection.execute("SELECT constraint_type FROM duckdb_constraints()").fetchall()}
+def test_no_foreign_keys_guard_the_tables(empty: Connection) -> None:
+    kinds = {row[0] for row in empty.execute("SELECT constraint_type FROM duckdb_constraints()").fetchall()}
     assert kinds == {"PRIMARY KEY", "UNIQUE", "NOT NULL", "CHECK"}
 
 
@@ -280,6 +280,7 @@ def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -
         holder.wait(timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay_s", thin([0.15, 0.3, 0.4, 0.5], 4))
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_comparison_leaves_the_database_whole(

@@ -95,6 +95,7 @@ def test_what_is_longer_later_sticks_out_and_is_whole() -> None:
 MANY = "SELECT range AS n, 'text ' || range AS t FROM range(3000000)"
 
 
+@pytest.mark.slow
 def test_a_reader_who_leaves_has_the_first_rows_at_once_and_no_error(database: Path) -> None:
     for form in ("table", "csv", "json"):
         begun = time.monotonic()

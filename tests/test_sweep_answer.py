@@ -239,6 +239,7 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
     assert text.count("it cannot run batch") == sum(not row.is_overtaking for row in moves)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("level", HEADINGS)
 def test_json_and_csv_hold_the_same_cells(level: SweepDivision, answer: SweepAnswer) -> None:
     document = answer.document(by=level)
@@ -252,6 +253,7 @@ def test_json_and_csv_hold_the_same_cells(level: SweepDivision, answer: SweepAns
             assert cells[name] == expected
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", HEADINGS)
 def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form: str, answer: SweepAnswer) -> None:
@@ -276,6 +278,7 @@ def test_what_is_stored_is_only_read_and_makes_no_progress(path: Path, answer: S
     assert path.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_progress_counts_up_to_all_runs(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     watched = Workspace(tmp_path / "new.duckdb", progress=lambda done, total: told.append((done, total)))
@@ -332,6 +335,7 @@ def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     assert joulemap("db", "check").returncode == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_a_bar_moves_for_who_watches_and_leaves_the_answer_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "joulemap", "sweep", "mlp", "--batch", "1,2", "--format", "csv"]
     main, other = pty.openpty()

@@ -26,6 +26,7 @@ def is_harmless(text: str) -> bool:
     return not any(unicodedata.category(one) in STEERING for one in text.replace("\n", ""))
 
 
+@pytest.mark.slow
 def test_every_character_that_steers_is_shown_and_no_other_is_changed() -> None:
     for code in range(sys.maxunicode + 1):
         one = chr(code)

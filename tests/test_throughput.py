@@ -25,7 +25,6 @@ from joulemap.model.stream import find_share
 from joulemap.model.workload import Floats
 from joulemap.units import FS_PER_S
 from models import shipped
-from sample import thin
 from variants import uncapped, with_bandwidth, with_units
 
 MOVED: Final = INPUT + WEIGHT + OUTPUT
@@ -217,7 +216,8 @@ def test_an_engine_takes_a_batch_in_the_parts_that_are_fastest() -> None:
     assert many.latency_fs < 2 * run(b200, "int8", shipped("resnet50", 16), "engine").latency_fs - call_s * 1e15
 
 
-@pytest.mark.parametrize("hardware", thin(EVERY, 2))
+@pytest.mark.sample(10)
+@pytest.mark.parametrize("hardware", EVERY)
 @pytest.mark.parametrize("model", ["resnet18", "vit_b_16", "mobilenet_v2", "squeezenet1_1"])
 def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardware, model: str) -> None:
     for batch, runtime in ((1, "fused"), (3, "engine")):
@@ -273,6 +273,7 @@ def test_published_rates_of_streams(model: str, precision: str, per_s: float) ->
     assert 0.75 <= found / per_s <= 1.25
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(("hardware", "model", "per_s"), PUBLISHED)
 def test_published_rates(hardware: str, model: str, per_s: float) -> None:
     found = run(load_catalogue().find(hardware), "int8", shipped(model))

@@ -127,6 +127,7 @@ def test_a_window_attention_copies_what_its_products_cannot_take() -> None:
     assert found.count("contiguous") >= 3 * 12
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["vit_b_16", "swin_t"])
 def test_the_work_is_that_which_torch_counts(name: str) -> None:
     module = build_torchvision(name, 224).to("meta").eval()

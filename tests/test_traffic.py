@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from joulemap.domain.configuration import RUNTIMES
@@ -119,7 +119,6 @@ def test_blocks_are_as_square_as_the_product_allows(
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@settings(max_examples=60, deadline=None)
 @given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), units=st.integers(1, 256))
 def test_a_larger_level_reads_no_more_from_beyond(runtime: str, capacity: float, growth: float, units: int) -> None:
     kernels = resnet18(runtime)
@@ -158,7 +157,6 @@ def test_weights_stay_only_beside_the_live_activations() -> None:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@settings(max_examples=60, deadline=None)
 @given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), keeps_weights=st.booleans())
 def test_a_larger_level_never_moves_more(runtime: str, capacity: float, growth: float, keeps_weights: bool) -> None:
     kernels = resnet18(runtime)
@@ -169,7 +167,6 @@ def test_a_larger_level_never_moves_more(runtime: str, capacity: float, growth: 
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@settings(max_examples=60, deadline=None)
 @given(capacity=st.floats(1e3, 1e12))
 def test_what_enters_and_leaves_the_model_always_moves(runtime: str, capacity: float) -> None:
     kernels = resnet18(runtime)

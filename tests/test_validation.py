@@ -257,6 +257,7 @@ def test_nothing_measured_is_said(tmp_path: Path) -> None:
         Workspace(tmp_path / "own.duckdb").validate("gaudi2")
 
 
+@pytest.mark.slow
 def test_the_score_on_the_command_line(joulemap: Run) -> None:
     done = joulemap("validate", "--hardware", "T4", "--model", "resnet50", "--format", "json")
     assert done.returncode == ExitCode.OK

@@ -191,6 +191,7 @@ def test_making_weights_wide_is_energy_to_the_last_operation() -> None:
     assert narrow.peak_ops_per_s == plain.peak_ops_per_s
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("hardware", FORMS, ids=lambda one: one.id)
 def test_a_token_is_never_slower_and_parts_add_up(hardware: Hardware) -> None:
     work = decoder()

@@ -104,11 +104,13 @@ def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.M
         assert (resource.read_code(*RULES) != before) == is_rule, (place, new)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [*SAMPLE, *SLOW])
 def test_a_shipped_workload_is_what_the_installed_torch_traces(name: str) -> None:
     assert_shipped_is_traced(name, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [8, *(pytest.param(batch, marks=pytest.mark.slow) for batch in (2, 32))])
 @pytest.mark.parametrize("name", [*SAMPLE, *[param for param in SLOW if param.values[0] in CLASSIFIERS]])
 def test_a_batch_that_ships_is_what_the_installed_torch_traces(name: str, batch: int) -> None:
@@ -131,6 +133,7 @@ def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
     assert workspace.check().findings.rows == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
     connection = open_blank()
